@@ -1,0 +1,2589 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT-0
+"""@TITLE@"""
+from __future__ import annotations
+
+import binascii
+import enum
+import itertools
+import json
+import operator
+import os
+import re
+import sys
+import threading
+import time
+import types
+import typing
+from collections import deque
+from functools import lru_cache, partial, wraps
+from typing import (Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional,
+                    Sequence, Set, Tuple, Union, cast)
+
+__version__ = "1.0.0"
+
+# Part I: JSON-RPC 2.0 =================================================================
+# Rule 1: nothing here has heard of MCP: no method names, versions or capabilities.
+# Rule 2: no pipes and no clocks. Lines come in, lines go out.
+# Rule 3: neither end is special. Either may ask; both must answer.
+
+# --- 1. Errors ------------------------------------------------------------------------
+# RpcError crosses the wire, in either direction. The others never do: they tell the
+# user of this end why there is no answer, and cannot be mistaken for one.
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603  # [jsonrpc 5.1]
+
+
+class RpcError(Exception):
+    """An error object of JSON-RPC: what the peer answered, or what it shall be told.
+
+    Raise it in a handler to answer with just this: code (int), message (one short
+    sentence), data (any JSON; None leaves it out). [jsonrpc 5.1]
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code, self.message, self.data = code, message, data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class ConnectionClosed(ConnectionError):
+    """The other end is gone; the message says how, with its exit status if it had one."""
+
+
+class RequestTimeout(TimeoutError):
+    """No answer came in time. The request was cancelled; a late answer is ignored."""
+
+
+class RequestCancelled(Exception):
+    """This end cancelled its request before the answer came."""
+
+
+class Interrupted(BaseException):
+    """A signal came: the one exception that no handler may turn into an answer."""
+
+
+def log(message: str, *args: object, trace: bool = False) -> None:
+    """Warn on the logger that is named like this module."""
+    import logging  # here: it is 5 ms of a start in which nothing goes wrong
+
+    logging.getLogger(__name__).warning(message, *args, exc_info=trace)
+
+
+def wire_error(error: BaseException) -> RpcError:
+    """Turn an exception into what the peer is told; nothing else does that.
+
+    Only a deliberate RpcError speaks to the peer. Anything else is a defect of this
+    end: its text may name paths or secrets, so it goes to the log, with its traceback.
+    """
+    if isinstance(error, RpcError):
+        return error
+    log("%s while serving a request", type(error).__name__, trace=True)
+    return RpcError(INTERNAL_ERROR, "Internal error")
+
+
+# --- 2. Envelope: one line of bytes <-> one message -----------------------------------
+# Malformed input is a value (Invalid), not an exception: no line can end a session.
+# Ids are strings or integers: true, 1.0, null and {} are none, and only an absent id
+# makes a notification. [jsonrpc 4] would bear null and fractions; MCP does not.
+
+Id = Union[str, int, None]  # None: of an answer that cannot name its question
+Json = Dict[str, Any]
+Text = Optional[str]
+Params = Union[Json, List[Any], None]  # None: absent
+MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is refused unread
+
+
+class Request(NamedTuple):
+    """A question: it has an id and will be answered once."""
+    id: Id
+    method: str
+    params: Params = None
+
+
+class Notification(NamedTuple):
+    """A statement: it has no id and is never answered, not even with an error."""
+    method: str
+    params: Params = None
+
+
+class Response(NamedTuple):
+    """An answer: when error is not None, result means nothing."""
+    id: Id
+    result: Any = None
+    error: Optional[RpcError] = None
+
+
+class Invalid(NamedTuple):
+    """What came instead of a message: the error to answer with, and to which id."""
+    id: Id
+    error: RpcError
+
+
+Single = Union[Request, Notification, Response, Invalid]
+
+
+class Batch(NamedTuple):
+    """Several messages in one line, at least one. [jsonrpc 6]"""
+    members: Tuple[Single, ...]
+
+
+Message = Union[Single, Batch]  # a closed set: there is no sixth kind
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+
+
+def invalid(rid: Id, why: str, code: int = INVALID_REQUEST) -> Invalid:
+    """Refuse what came, in one sentence; rid is None where no answer can name it."""
+    return Invalid(rid, RpcError(code, why))
+
+
+def _answer(obj: Json, rid: Id) -> Single:
+    """Read a response. Its id is one of ours: no refusal may carry it back."""
+    error = obj.get("error")
+    if obj.get("jsonrpc") != "2.0" or "method" in obj or "result" in obj and "error" in obj:
+        return invalid(None, "Invalid response: not 2.0, or more than a result or an error")
+    if "result" in obj and rid is not None:
+        return Response(rid, obj["result"])
+    if (type(error) is dict and type(error.get("code")) is int
+            and type(error.get("message")) is str):
+        data = error.get("data")
+        return Response(rid, None, RpcError(error["code"], error["message"], data))
+    return invalid(None, "Invalid response: no id, or no code and message")
+
+
+def _message(obj: Any) -> Single:
+    """Classify one decoded value by its members: "in" says what is there, not truth."""
+    if type(obj) is not dict:
+        return invalid(None, "Invalid request: not an object")
+    rid, method, params = obj.get("id"), obj.get("method"), obj.get("params")
+    if type(rid) is not int and type(rid) is not str:
+        rid = None
+    if "result" in obj or "error" in obj:
+        return _answer(obj, rid)
+    wrong = ('jsonrpc is not "2.0"' if obj.get("jsonrpc") != "2.0" else
+             "method is not a string" if type(method) is not str else
+             "params is neither object nor array"
+             if "params" in obj and type(params) is not dict and type(params) is not list
+             else "id is neither string nor integer" if rid is None and "id" in obj else "")
+    if wrong:
+        return invalid(rid, f"Invalid request: {wrong}")
+    name = cast(str, method)
+    return Notification(name, params) if rid is None else Request(rid, name, params)
+
+
+def decode(line: bytes) -> Message:
+    """Read one line, without its newline, as a message; never raises.
+
+    What is not UTF-8, not JSON, too long, or nested or numbered beyond the parser is
+    Invalid with -32700; JSON that is no message, Invalid with -32600. [jsonrpc 5.1]
+    """
+    try:
+        if len(line) > MAX_LINE:
+            raise ValueError(f"line over {MAX_LINE} bytes")
+        mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
+        obj = _DECODER.decode(str(line[3:] if mark else line, "utf-8"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        return invalid(None, f"Parse error: {error}", PARSE_ERROR)
+    if type(obj) is not list:
+        return _message(obj)
+    return Batch(tuple(map(_message, obj))) if obj else invalid(None, "Empty batch")
+
+
+def _members(message: Single, null_id: bool) -> Json:
+    """Spell a message: its fields have the names of the wire."""
+    obj: Json = {"jsonrpc": "2.0", **message._asdict()}
+    error = obj.pop("error", None)
+    if error is not None:
+        obj.pop("result", None)
+        obj["error"] = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            obj["error"]["data"] = error.data
+    absent = ("params",) if null_id else ("params", "id")
+    return {name: value for name, value in obj.items()
+            if value is not None or name not in absent}
+
+
+def encode(message: Message, null_id: bool = True) -> bytes:
+    """Write a message as one line of ASCII JSON, without its newline.
+
+    An id that could not be read is written as null [jsonrpc 5] or, with null_id=False,
+    left out [2025-11-25 schema]. TypeError, ValueError or RecursionError say that the
+    message holds what JSON cannot: a set, NaN, a list inside itself.
+    """
+    obj: Any = ({"jsonrpc": "2.0", "id": message.id, "result": message.result}
+                if isinstance(message, Response) and message.error is None else  # 1 us less
+                [_members(one, null_id) for one in message.members]
+                if isinstance(message, Batch) else _members(message, null_id))
+    return _ENCODER.encode(obj).encode("ascii")
+
+
+# --- 3. Peer: matching answers to questions, in both directions -----------------------
+# Rule 1: requests are concurrent; notifications and answers are in order.
+# Rule 2: a request is answered once or, when it was cancelled, never. Its id is
+#         forgotten before the answer is written: the other end may use it again.
+# Rule 3: whoever waits here is woken: by an answer, a timeout or the end.
+
+Send = Callable[[bytes], None]  # writes one line, whole, from any thread
+Job = Callable[[], None]
+Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer; None: there is none
+
+
+def spawn(job: Job) -> None:
+    """Start a job on a thread of its own, which does not keep the process alive."""
+    threading.Thread(target=job, daemon=True).start()
+
+
+class Call:
+    """A request of this end: wait for it with result(), or end it with cancel()."""
+
+    def __init__(self, peer: Peer, request: Request) -> None:
+        self._peer, self.request = peer, request
+        self._outcome: Union[Response, Exception] = RequestCancelled("not sent")
+        self._done = threading.Lock()  # a bare event: released when there is an outcome
+        self._done.acquire()
+
+    def settle(self, outcome: Union[Response, Exception]) -> None:
+        """Wake who waits; for the one who took the id off the peer's table."""
+        self._outcome = outcome
+        self._done.release()
+
+    def result(self, timeout: Optional[float] = None) -> Any:
+        """Return the result; wait up to timeout seconds (None: for ever), then cancel.
+
+        Raises RpcError as the peer sent it, RequestTimeout, RequestCancelled or
+        ConnectionClosed. May be called again, and from several threads.
+        """
+        wait = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
+        if not self._done.acquire(timeout=wait):
+            late = f"{self.request.method}: no answer in {timeout} s"
+            self._peer.abandon(self, RequestTimeout(late))
+            self._done.acquire()  # if that came too late, the outcome is there at once
+        self._done.release()
+        outcome = self._outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.result
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Stop waiting and tell the other end; no effect on what has its outcome."""
+        self._peer.abandon(self, RequestCancelled(reason))
+
+
+class Asked:
+    """A request of the other end, from its admission to its answer."""
+
+    def __init__(self, request: Request, reply: Reply) -> None:
+        self.request, self.reply, self.cancelled = request, reply, False
+        self.questions: List[Call] = []  # what we asked back on its behalf
+        self.gate = threading.Lock()  # held while a notification about it goes out
+
+
+def tray(reply: Reply, members: int) -> Reply:
+    """Collect the answers to a batch; the last one sends them together. [jsonrpc 6]"""
+    lines: List[Optional[bytes]] = []
+    lock = threading.Lock()  # guards lines
+
+    def put(line: Optional[bytes]) -> None:
+        with lock:
+            lines.append(line)
+            last = len(lines) == members
+        if last:  # only notifications: silence, not []
+            answers = [line for line in lines if line is not None]
+            reply(b"[" + b",".join(answers) + b"]" if answers else None)
+
+    return put
+
+
+class Peer:
+    """One end of a conversation: it answers what it is asked and matches what it asked.
+
+    It does no I/O and owns no thread. `send(line)` writes one line, whole, from any
+    thread. `start(job)` runs a job soon, here or elsewhere. `receive(line)` takes a
+    line in: answers and notifications are dealt with before it returns, in order; a
+    request is admitted in order and its job handed to `start`. `methods` maps names
+    to functions that get the positional or named params of plain JSON-RPC. A subclass
+    says more by replacing vet(), admit(), noted() and abandoned().
+    """
+
+    tap: Optional[Callable[[str, bytes], None]] = None  # sees (">" or "<", line) first
+
+    def __init__(self, send: Send, start: Callable[[Job], None] = spawn,
+                 methods: Optional[Dict[str, Callable[..., Any]]] = None,
+                 ids: Optional[Iterator[int]] = None) -> None:
+        self._send, self._start, self._methods = send, start, methods or {}
+        self._ids = ids or itertools.count(1)
+        self.null_id = True  # how an error names a question that could not be read
+        # Guards the three below; never held while sending or while running user code.
+        self._lock = threading.Lock()
+        self._asked: Dict[Id, Asked] = {}  # the other end's id -> what we must answer
+        self._open: Dict[Id, Call] = {}  # our id -> who waits for the answer
+        self._closed: Optional[Exception] = None  # why nothing can be asked any more
+
+    # Inbound: one method for each kind of message.
+
+    def receive(self, line: bytes) -> None:
+        """Take one line in, whatever it holds. One thread at a time."""
+        if self.tap:
+            self.tap("<", line)
+        self._handle(decode(line), self._write)
+
+    def _handle(self, message: Message, reply: Reply) -> None:
+        message = self.vet(message)
+        self._HANDLERS[type(message)](self, message, reply)
+
+    def _handle_request(self, request: Request, reply: Reply) -> None:
+        asked = Asked(request, reply)
+        with self._lock:
+            first = self._asked.setdefault(request.id, asked)
+        if first is not asked:
+            return self._handle_invalid(invalid(request.id, "The id is in use"), reply)
+        try:
+            job = self.admit(asked)
+            if job is not None:
+                self._start(partial(self._serve, asked, job))
+        except Exception as error:
+            self.answer(asked, error)
+
+    def _handle_notification(self, notification: Notification, reply: Reply) -> None:
+        try:
+            self.noted(notification)
+        except Exception as error:
+            log("%s: %r", notification.method, error, trace=True)
+        reply(None)
+
+    def _handle_response(self, response: Response, reply: Reply) -> None:
+        with self._lock:
+            call = self._open.pop(response.id, None)
+        if call is not None:
+            call.settle(response)
+        else:  # it came after a timeout or a cancellation, or nobody asked
+            log("ignored an answer to %r: %s", response.id, response.error or "a result")
+        reply(None)
+
+    def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
+        reply(encode(message, self.null_id))
+
+    def _handle_batch(self, batch: Batch, reply: Reply) -> None:
+        put = tray(reply, len(batch.members))
+        for message in batch.members:
+            self._handle(message, put)
+
+    _HANDLERS: Dict[type, Callable[[Any, Any, Reply], None]] = {
+        Request: _handle_request, Notification: _handle_notification,
+        Response: _handle_response, Invalid: _handle_invalid, Batch: _handle_batch}
+
+    # What a subclass replaces. These know plain JSON-RPC and nothing else.
+
+    def vet(self, message: Message) -> Message:
+        """Narrow what is acceptable: return the message, or an Invalid in its place."""
+        return message
+
+    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
+        """Return the job that computes the result, or raise RpcError to refuse.
+
+        Called in the order of arrival, before anything later is looked at. None says
+        that answer() was called already, or will be later.
+        """
+        if asked.request.method not in self._methods:
+            raise RpcError(METHOD_NOT_FOUND, f"No method {asked.request.method}")
+        return self._bind(asked.request)
+
+    def noted(self, notification: Notification) -> None:
+        """Act on a notification; what is raised here is logged, and never answered."""
+        if notification.method in self._methods:
+            self._bind(notification)()
+
+    def abandoned(self, request: Request, why: Exception) -> None:
+        """Tell the other end that nobody waits any more: plain JSON-RPC cannot."""
+
+    def _bind(self, message: Union[Request, Notification]) -> Callable[[], Any]:
+        """Match params and signature before the call: a TypeError inside is its own."""
+        import inspect  # here: it is 6 ms of a start, and MCP does not need it
+
+        function, params = self._methods[message.method], message.params
+        args, named = (params, {}) if isinstance(params, list) else ([], params or {})
+        try:
+            inspect.signature(function).bind(*args, **named)
+        except TypeError as error:
+            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+        return partial(function, *args, **named)
+
+    # Answering what was asked.
+
+    def _serve(self, asked: Asked, job: Callable[[], Any]) -> None:
+        if not asked.cancelled:
+            try:
+                outcome = job()
+            except Interrupted:
+                raise
+            except BaseException as error:  # SystemExit too: a job does not end us
+                outcome = error
+            self.answer(asked, outcome)
+
+    def answer(self, asked: Asked, outcome: Any) -> None:
+        """Answer with a result or an exception, unless that was done or cancelled."""
+        rid, failed = asked.request.id, isinstance(outcome, BaseException)
+        try:
+            line = encode(Invalid(rid, wire_error(outcome)) if failed
+                          else Response(rid, outcome))
+        except (TypeError, ValueError, RecursionError) as error:  # not JSON
+            line = encode(Invalid(rid, wire_error(error)))
+        with asked.gate:
+            mine = self._forget(asked)
+        if mine:
+            asked.reply(line)
+
+    def tell(self, asked: Asked, method: str, params: Params) -> None:
+        """Send a notification that belongs to a request: never after its answer."""
+        with asked.gate:
+            if self._asked.get(asked.request.id) is asked:
+                self.notify(method, params)
+
+    def cancel(self, rid: Any) -> None:
+        """End a request of the other end, if there is such; it will not be answered."""
+        asked = self._asked.get(rid) if type(rid) in (int, str) else None
+        if asked is not None and self._forget(asked):
+            asked.cancelled = True
+            asked.reply(None)
+            for call in asked.questions:
+                call.cancel("the request it was asked for is cancelled")
+
+    def _forget(self, asked: Asked) -> bool:
+        """Take a request off the table; True for the one caller that did."""
+        rid = asked.request.id
+        with self._lock:
+            return self._asked.get(rid) is asked and bool(self._asked.pop(rid))
+
+    # Outbound.
+
+    def ask(self, *questions: Tuple[str, Params]) -> List[Call]:
+        """Send (method, params) as a request; several, as one batch. [jsonrpc 6]
+
+        Returns a Call for each. Raises what close() was told, after it; TypeError or
+        ValueError when params are not JSON.
+        """
+        calls = [Call(self, Request(next(self._ids), *question)) for question in questions]
+        requests = tuple(call.request for call in calls)
+        line = encode(requests[0] if len(requests) == 1 else Batch(requests))
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            self._open.update((call.request.id, call) for call in calls)
+        self._write(line)
+        return calls
+
+    def notify(self, method: str, params: Params = None) -> None:
+        """Send a notification."""
+        self._write(encode(Notification(method, params)))
+
+    def _write(self, line: Optional[bytes]) -> None:
+        if line is not None:
+            if self.tap:
+                self.tap(">", line)
+            try:
+                self._send(line)
+            except OSError as error:  # a broken pipe: nobody will ever answer
+                self.close(ConnectionClosed(f"cannot send: {error}"))
+
+    def abandon(self, call: Call, why: Exception) -> None:
+        """Stop waiting for an answer; no effect on a call that has its outcome."""
+        with self._lock:
+            mine = self._open.pop(call.request.id, None) is not None
+        if mine:
+            call.settle(why)
+            self.abandoned(call.request, why)
+
+    def unanswered(self) -> List[Request]:
+        """Return what this end was asked and has not answered yet."""
+        return [asked.request for asked in list(self._asked.values())]
+
+    def close(self, why: Optional[Exception] = None) -> None:
+        """Say that no line will come any more: every call that waits fails with why.
+
+        What this end was asked is untouched: it can still be answered.
+        """
+        with self._lock:
+            self._closed = self._closed or why or ConnectionClosed("connection closed")
+            calls, self._open = list(self._open.values()), {}
+        for call in calls:
+            call.settle(self._closed)
+
+
+# Part II: MCP ==========================================================================
+# Rule 1: what the revisions disagree on is a column of a table, never an if on a date.
+# Rule 2: the legacy era is a machine with memory; the modern one is a function of one
+#         request. They share the handlers and nothing else.
+# Rule 3: no pipes, no threads. A carrier brings lines and takes lines away.
+
+# --- 4. Revisions: what each protocol version says ------------------------------------
+# Data only. Every date of the file stands here. Legacy: a handshake opens a session;
+# modern: each request says in its _meta what it speaks. [2026-07-28 basic/versioning]
+
+META = "io.modelcontextprotocol/"
+META_VERSION, META_CLIENT = META + "protocolVersion", META + "clientInfo"
+META_CAPABILITIES, META_LEVEL = META + "clientCapabilities", META + "logLevel"
+META_SERVER, META_SUBSCRIPTION = META + "serverInfo", META + "subscriptionId"
+
+RESOURCE_NOT_FOUND = -32002  # legacy only
+MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32021, -32022  # modern only
+
+
+class Revision(NamedTuple):
+    """One protocol version, in the points where the versions differ."""
+    version: str
+    modern: bool  # no session: each request stands alone
+    batches: bool  # a line may hold an array
+    null_id: bool  # an unreadable id is written as null; later it is left out
+    lenient: bool  # bad tool arguments are a result with isError; earlier -32602
+    unknown_resource: int  # error code
+    structured: Tuple[type, ...]  # what structuredContent may be
+    elicits: Tuple[str, ...]  # modes of elicitation
+    blocks: Tuple[str, ...]  # kinds of content
+    hidden: Tuple[str, ...]  # members that its definitions do not have
+
+    def shown(self, entry: Json) -> Json:
+        """Take out of a definition what this revision does not know."""
+        return {name: value for name, value in entry.items() if name not in self.hidden and (
+            name != "outputSchema" or value.get("type") == "object" or self.modern)}
+
+
+_BLOCKS = ("text", "image", "resource", "audio", "resource_link")
+_LATER = ("icons", "title", "outputSchema", "_meta", "annotations", "message")
+REVISIONS = {row.version: row for row in (
+    Revision("2024-11-05", False, False, True, False, RESOURCE_NOT_FOUND,
+             (), (), _BLOCKS[:3], _LATER),
+    Revision("2025-03-26", False, True, True, False, RESOURCE_NOT_FOUND,
+             (), (), _BLOCKS[:4], _LATER[:4]),
+    Revision("2025-06-18", False, False, True, False, RESOURCE_NOT_FOUND,
+             (dict,), ("form",), _BLOCKS, _LATER[:1]),
+    Revision("2025-11-25", False, False, False, True, RESOURCE_NOT_FOUND,
+             (dict,), ("form", "url"), _BLOCKS, ()),
+    Revision("2026-07-28", True, False, False, True, INVALID_PARAMS,
+             (object,), ("form", "url"), _BLOCKS, ()))}
+LEGACY = [row for row in REVISIONS.values() if not row.modern][-1]  # the newest of each
+MODERN = [row for row in REVISIONS.values() if row.modern][-1]
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert",
+              "emergency")
+
+
+def _shape(required: str = "", **properties: Any) -> Json:
+    """Write a schema shortly: the type of each property by name, or its schema."""
+    return {"type": "object", "required": required.split(), "properties": {
+        name: {"type": kind} if isinstance(kind, str) else kind
+        for name, kind in properties.items()}}
+
+
+class Method(NamedTuple):
+    """A request that clients send: where it exists, and how it is served."""
+    eras: Tuple[bool, bool]  # is it known to (legacy, modern)?
+    needs: str = ""  # the server's capability that it belongs to
+    params: Json = {}  # their schema
+    runs: bool = False  # it runs user code, so beside others and not in line
+    asks: bool = False  # its modern result may be a question: input_required
+    cached: bool = False  # its modern result says how long it stays fresh
+
+
+_LEGACY, _MODERN, _BOTH = (True, False), (False, True), (True, True)
+_STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
+_LIST, _URI = _shape(cursor="string"), _shape("uri", uri="string")
+_RETRY = {"requestState": "string", "inputResponses": {
+    "type": "object", "additionalProperties": {"type": "object"}}}
+METHODS = {
+    "initialize": Method(_LEGACY, "", _shape(
+        "protocolVersion capabilities clientInfo", protocolVersion="string",
+        capabilities="object", clientInfo=_shape(
+            "name version", name="string", version="string"))),
+    "ping": Method(_LEGACY),
+    "logging/setLevel": Method(_LEGACY, "logging", _shape(
+        "level", level={"enum": list(LOG_LEVELS)})),
+    "server/discover": Method(_MODERN, cached=True),
+    "subscriptions/listen": Method(_MODERN, "", _shape("notifications", notifications=_shape(
+        toolsListChanged="boolean", promptsListChanged="boolean",
+        resourcesListChanged="boolean",
+        resourceSubscriptions={"type": "array", "items": {"type": "string"}}))),
+    "tools/list": Method(_BOTH, "tools", _LIST, cached=True),
+    "tools/call": Method(_BOTH, "tools", _shape(
+        "name", name="string", arguments="object", **_RETRY), runs=True, asks=True),
+    "resources/list": Method(_BOTH, "resources", _LIST, cached=True),
+    "resources/templates/list": Method(_BOTH, "resources", _LIST, cached=True),
+    "resources/read": Method(_BOTH, "resources", _shape(
+        "uri", uri="string", **_RETRY), runs=True, asks=True, cached=True),
+    "resources/subscribe": Method(_LEGACY, "resources", _URI),
+    "resources/unsubscribe": Method(_LEGACY, "resources", _URI),
+    "prompts/list": Method(_BOTH, "prompts", _LIST, cached=True),
+    "prompts/get": Method(_BOTH, "prompts", _shape(
+        "name", name="string", arguments=_STRINGS, **_RETRY), runs=True, asks=True),
+    "completion/complete": Method(_BOTH, "completions", _shape(
+        "ref argument", ref={"anyOf": [
+            _shape("type name", type={"const": "ref/prompt"}, name="string"),
+            _shape("type uri", type={"const": "ref/resource"}, uri="string")]},
+        argument=_shape("name value", name="string", value="string"),
+        context=_shape(arguments=_STRINGS)), runs=True),
+}
+# What a server may ask a client: the capability it needs, and the shape of the answer.
+QUESTIONS = {
+    "roots/list": ("roots", _shape("roots", roots={"type": "array", "items": _shape(
+        "uri", uri={"type": "string", "pattern": "^file://"})})),
+    "sampling/createMessage": ("sampling", _shape(
+        "role content model", role={"enum": ["user", "assistant"]}, model="string",
+        content={"type": ["object", "array"]})),
+    "elicitation/create": ("elicitation", _shape(
+        "action", action={"enum": ["accept", "decline", "cancel"]}, content="object")),
+}
+LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+         "resources/templates/list": "resourceTemplates"}  # the member with the items
+NOTICES = {  # what a modern client has to ask for, by the name that it asks with
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
+          "resource_link": "uri"}  # kinds of content, with the member that marks each
+
+
+# --- 5. Lifecycle: who may say what, when ---------------------------------------------
+
+
+class State(enum.Enum):
+    """How far the handshake of a legacy session has come."""
+    NEW = "before initialize"
+    OFFERED = "before notifications/initialized"
+    READY = "after the handshake"
+
+
+# Until the handshake is complete, and it is when the client has said so, ping alone is
+# served. "*" is any method that is not named here. [2025-11-25 basic/lifecycle]
+TRANSITIONS = {
+    (State.NEW, "ping"): State.NEW,
+    (State.NEW, "initialize"): State.OFFERED,
+    (State.OFFERED, "ping"): State.OFFERED,
+    (State.OFFERED, "notifications/initialized"): State.READY,
+    (State.READY, "ping"): State.READY,
+    (State.READY, "*"): State.READY,
+}
+_EVENTS = {event for _, event in TRANSITIONS}
+
+
+def step(state: State, method: str) -> State:
+    """Return the state that a method leads to; RpcError where it must not come."""
+    after = TRANSITIONS.get((state, method if method in _EVENTS else "*"))
+    if after is None:
+        raise RpcError(INVALID_REQUEST, f"{method} must not come {state.value}")
+    return after
+
+
+def is_modern(state: State, method: str, meta: Json) -> bool:
+    """Tell the era of a request: it says so itself, or no session stands behind it."""
+    return META_VERSION in meta or state is State.NEW and (state, method) not in TRANSITIONS
+
+
+def modern_revision(meta: Json) -> Revision:
+    """Check what a modern request must say of itself. [2026-07-28 basic/versioning]"""
+    version = meta.get(META_VERSION)
+    if not isinstance(version, str) or not isinstance(meta.get(META_CAPABILITIES), dict):
+        raise RpcError(INVALID_PARAMS, "There is no session, and params._meta lacks "
+                       f"{META_VERSION} or {META_CAPABILITIES}")
+    revision = REVISIONS.get(version)
+    if revision is None or not revision.modern:
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
+            "supported": [row.version for row in REVISIONS.values() if row.modern],
+            "requested": version})
+    if meta.get(META_LEVEL, LOG_LEVELS[0]) not in LOG_LEVELS:
+        raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is no log level")
+    return revision
+
+
+# --- 6. Schema: what a function promises, and holding it to that ----------------------
+# Rule 1: a schema is looked through once, at registration: what is malformed or not
+#         supported is refused then, with its place; the rest is enforced in full.
+# Rule 2: a rule answers "" or the rest of a sentence (": expected string"); each level
+#         puts its own step in front, so that success builds no string.
+# Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
+#         makes Python values of them (None: they are what they should be).
+
+Fuel = List[Any]  # of one validation: [steps left, levels left, schema, its $ref targets]
+Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, its schema, fuel)
+_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+          float: "number", type(None): "null"}  # by type(): to isinstance True is an int
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_STEPS, _LEVELS = 100_000, 100  # no schema and no value can hang or overflow a check
+_KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Json, Any]] = {}  # filled when all is there
+
+
+def _same(value: Any) -> Any:
+    """Make a hashable that is equal for equal JSON: 1 is 1.0 and is not true, deeply."""
+    if type(value) is dict:
+        return dict, frozenset((name, _same(item)) for name, item in value.items())
+    if type(value) is list:
+        return list, tuple(map(_same, value))
+    return type(value) is bool, value
+
+
+@lru_cache(maxsize=256)
+def _regex(pattern: str) -> Any:
+    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
+    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", lambda found: (
+        r"\Z" if found[0] == "$" else found[0]), pattern, flags=re.DOTALL), re.ASCII)
+
+
+def _held(value: Any, schema: Any, fuel: Fuel) -> str:
+    if type(schema) is bool:
+        return "" if schema else ": not allowed"
+    fuel[0] -= 1
+    fuel[1] -= 1
+    if fuel[0] < 0 or fuel[1] < 0:
+        raise RecursionError
+    kind, fault = type(value), ""
+    for word, argument in schema.items():
+        row = _KEYWORDS.get(word)
+        if row is not None and kind in row[0]:
+            fault = row[2](value, argument, schema, fuel)
+            if fault:
+                break
+    fuel[1] += 1
+    return fault
+
+
+def hold(value: Any, schema: Json, name: str = "value") -> None:
+    """Hold a value to a schema that was checked before: ValueError as validate()."""
+    try:
+        fault = _held(value, schema, [_STEPS, _LEVELS, schema, None])
+    except RecursionError:
+        fault = ": nested too deeply, or too much to check"
+    if fault:
+        raise ValueError(name + fault)
+
+
+def _expect(holds: Callable[[Any, Any], Any], words: str) -> Rule:
+    """Make the rule of an assertion that is one comparison."""
+    return lambda value, argument, schema, fuel: (
+        "" if holds(value, argument) else ": expected " + words.format(argument))
+
+
+def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
+    """Make the rule of an applicator: every selected (step, value, schema) must hold."""
+    def rule(value: Any, argument: Any, schema: Json, fuel: Fuel) -> str:
+        for step, item, sub in select(value, argument, schema):
+            fault = _held(item, sub, fuel)
+            if fault:
+                return (f"[{step}]" if type(step) is int else step and f".{step}") + fault
+        return ""
+    return rule
+
+
+def _some(least: int, most: float, words: str) -> Rule:
+    """Make the rule of a choice: so many of the schemas must hold."""
+    def rule(value: Any, argument: Any, schema: Json, fuel: Fuel) -> str:
+        faults = [_held(value, sub, fuel) for sub in argument]
+        why = "; or ".join(fault[:99].lstrip(": ") for fault in faults if fault)
+        fine = least <= faults.count("") <= most
+        return "" if fine else ": " + (why if "" not in faults else words)
+    return rule
+
+
+def _type(value: Any, names: Any, schema: Json, fuel: Fuel) -> str:
+    kind, names = _KINDS[type(value)], [names] if type(names) is str else names
+    if kind in names or kind == "integer" and "number" in names or (
+            kind == "number" and "integer" in names and value.is_integer()):
+        return ""
+    return f": expected {' or '.join(names)}, got {kind}"
+
+
+def _required(value: Any, names: Any, schema: Json, fuel: Fuel) -> str:
+    missing = [name for name in names if name not in value]
+    return f": missing {', '.join(missing)}" if missing else ""
+
+
+def _contains(value: Any, sub: Any, schema: Json, fuel: Fuel) -> str:
+    n = [_held(item, sub, fuel) for item in value].count("")
+    fine = schema.get("minContains", 1) <= n <= schema.get("maxContains", n)
+    return "" if fine else f": {n} items match what it must contain"
+
+
+def _multiple(value: Any, of: Any) -> bool:
+    from fractions import Fraction  # here: 5 ms; 4.35 is 435 times 0.01, not to floats
+
+    return abs(value) < float("inf") and (
+        Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
+
+
+def _others(value: Json, schema: Json) -> List[str]:
+    """Name the members that properties and patternProperties say nothing about."""
+    named, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
+    return [name for name in value if name not in named
+            and not any(_regex(pattern).search(name) for pattern in patterns)]
+
+
+_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
+_SUB: Json = {"type": ["object", "boolean"]}  # arguments: a schema,
+_SUBS: Json = {"type": "array", "minItems": 1, "items": _SUB}  # a list of them,
+_NAMED: Json = {"type": "object", "additionalProperties": _SUB}  # or an object of them
+
+
+def _subschemas(schema: Any, place: str, level: int) -> Iterator[Tuple[str, Any]]:
+    """Yield a schema and all that are inside it, each with its place."""
+    if level > _LEVELS:
+        raise ValueError(f"{place[:99]}: nested too deeply")
+    yield place, schema
+    for word, argument in schema.items() if type(schema) is dict else ():
+        form = _KEYWORDS.get(word, ((), {}))[1]
+        subs = ({"": argument} if form is _SUB else argument if form is _NAMED else
+                dict(enumerate(argument)) if form is _SUBS else {})
+        for key, sub in subs.items():
+            key = "/" + str(key).replace("~", "~0").replace("/", "~1")
+            yield from _subschemas(sub, f"{place}/{word}" + key * (form is not _SUB), level + 1)
+
+
+def _targets(root: Any) -> Json:
+    """Map each $ref that leads somewhere to the schema that it leads to."""
+    found = {}
+    for place, sub in _subschemas(root, "#", 0):
+        found[place] = sub
+        if type(sub) is dict and "$anchor" in sub:
+            found[f"#{sub['$anchor']}"] = sub
+    return found
+
+
+def _unquoted(ref: str) -> str:
+    from urllib.parse import unquote  # here: 4 ms, and only for $ref and templates
+
+    return unquote(ref)
+
+
+def _follow(value: Any, ref: Any, schema: Json, fuel: Fuel) -> str:
+    fuel[3] = fuel[3] or _targets(fuel[2])  # looked for once in a validation
+    return _held(value, fuel[3][_unquoted(ref)], fuel)
+
+
+_STRING, _NUMBER = {"type": "string"}, {"type": "number"}
+_COUNT, _FLAG = {"type": "integer", "minimum": 0}, {"type": "boolean"}
+_NAMES: Json = {"type": "array", "items": _STRING}
+_KEYWORDS.update({
+    # keyword: the types it speaks of, the schema of its argument, its rule
+    "$ref": (_ANY, _STRING, _follow),
+    "$anchor": ((), _STRING, None),
+    "$defs": ((), _NAMED, None),
+    "definitions": ((), _NAMED, None),  # its name before 2019
+    "type": (_ANY, {"anyOf": [{"enum": list(_KINDS.values())}, {
+        "type": "array", "minItems": 1, "items": {"enum": list(_KINDS.values())}}]}, _type),
+    "enum": (_ANY, {"type": "array"}, _expect(
+        lambda v, a: _same(v) in map(_same, a), "one of {}")),
+    "const": (_ANY, {}, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
+    "multipleOf": (_NUM, {"type": "number", "exclusiveMinimum": 0}, _expect(
+        _multiple, "a multiple of {}")),
+    "maximum": (_NUM, _NUMBER, _expect(operator.le, "at most {}")),
+    "exclusiveMaximum": (_NUM, _NUMBER, _expect(operator.lt, "less than {}")),
+    "minimum": (_NUM, _NUMBER, _expect(operator.ge, "at least {}")),
+    "exclusiveMinimum": (_NUM, _NUMBER, _expect(operator.gt, "more than {}")),
+    "maxLength": (_STR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} characters")),
+    "minLength": (_STR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} characters")),
+    "pattern": (_STR, _STRING, _expect(lambda v, a: _regex(a).search(v), "a match of {}")),
+    "prefixItems": (_ARR, _SUBS, _each(lambda v, a, s: zip(range(len(v)), v, a))),
+    "items": (_ARR, _SUB, _each(lambda v, a, s: [
+        (i, v[i], a) for i in range(len(s.get("prefixItems", ())), len(v))])),
+    "contains": (_ARR, _SUB, _contains),
+    "minContains": ((), _COUNT, None),
+    "maxContains": ((), _COUNT, None),
+    "maxItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} items")),
+    "minItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} items")),
+    "uniqueItems": (_ARR, _FLAG, _expect(
+        lambda v, a: not a or len(set(map(_same, v))) == len(v), "different items")),
+    "properties": (_OBJ, _NAMED, _each(lambda v, a, s: [
+        (name, v[name], a[name]) for name in a if name in v])),
+    "patternProperties": (_OBJ, _NAMED, _each(lambda v, a, s: [
+        (name, v[name], a[key]) for key in a for name in v if _regex(key).search(name)])),
+    "additionalProperties": (_OBJ, _SUB, _each(lambda v, a, s: [
+        (name, v[name], a) for name in _others(v, s)])),
+    "propertyNames": (_OBJ, _SUB, _each(lambda v, a, s: [(name, name, a) for name in v])),
+    "maxProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} members")),
+    "minProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} members")),
+    "required": (_OBJ, _NAMES, _required),
+    "dependentRequired": (_OBJ, {"type": "object", "additionalProperties": _NAMES}, (
+        lambda v, a, s, fuel: _required(v, sum((a[n] for n in a if n in v), []), s, fuel))),
+    "dependentSchemas": (_OBJ, _NAMED, _each(lambda v, a, s: [
+        ("", v, a[name]) for name in a if name in v])),
+    "allOf": (_ANY, _SUBS, _each(lambda v, a, s: [("", v, sub) for sub in a])),
+    "anyOf": (_ANY, _SUBS, _some(1, float("inf"), "")),
+    "oneOf": (_ANY, _SUBS, _some(1, 1, "more than one of the alternatives holds")),
+    "not": (_ANY, _SUB, lambda v, a, s, fuel: "" if _held(v, a, fuel) else ": not allowed"),
+    "if": (_ANY, _SUB, lambda v, a, s, fuel: _held(
+        v, s.get("else" if _held(v, a, fuel) else "then", True), fuel)),
+    "then": ((), _SUB, None),
+    "else": ((), _SUB, None),
+})
+_REFUSED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor",
+            "$recursiveRef", "$recursiveAnchor")
+
+
+def check_schema(schema: Any) -> None:
+    """Refuse a schema that cannot be enforced, naming the place in it.
+
+    NotImplementedError for what this validator does not know, ValueError for what is
+    malformed. Keywords that JSON Schema does not know are annotations.
+    """
+    for place, sub in _subschemas(schema, "#", 0):
+        hold(sub, _SUB, place)
+        for word, argument in sub.items() if type(sub) is dict else ():
+            at = f"{place}/{word}"
+            if word in _REFUSED or word == "$id" and sub is not schema or (
+                    word == "$schema" and str(argument).rstrip("#") != _DIALECT) or (
+                    word == "$ref" and not str(argument).startswith("#")):
+                raise NotImplementedError(f"{at}: {argument!r} is not supported")
+            hold(argument, _KEYWORDS.get(word, ((), {}))[1], at)
+            for pattern in ([argument] if word == "pattern" else
+                            argument if word == "patternProperties" else ()):
+                try:
+                    _regex(pattern)
+                except (re.error, OverflowError) as error:
+                    raise ValueError(f"{at}: {pattern!r}: {error}") from None
+    targets = _targets(schema)
+    for place, sub in _subschemas(schema, "#", 0):
+        if type(sub) is dict and _unquoted(sub.get("$ref", "#")) not in targets:
+            raise ValueError(f"{place}/$ref: there is no {sub['$ref']}")
+
+
+def validate(instance: Any, schema: Any, name: str = "value") -> None:
+    """Hold JSON to a JSON Schema of dialect 2020-12; return None if it fits.
+
+    ValueError names the path and the rule: "arguments.a: expected integer, got string"
+    (name is the first word). Raises as check_schema() does if the schema is at fault.
+    """
+    check_schema(schema)
+    hold(instance, schema, name)
+
+
+# From Python: hints and values.
+
+Part = Tuple[Json, Optional[Callable[[Any], Any]]]  # a schema and a cast
+_HINTS: Dict[Any, Callable[[Any, Any, str], Part]] = {}  # by what a hint is, or has
+
+
+def plain(value: Any) -> Any:
+    """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if hasattr(type(value), "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def part_of(hint: Any, where: str) -> Part:
+    """Describe one hint; TypeError, one sentence, for what JSON cannot say."""
+    origin = typing.get_origin(hint) or hint
+    marks = [mark for mark in _HINTS if type(mark) is str and hasattr(hint, mark)]
+    make = _HINTS.get(marks[0] if marks else origin)
+    if make is None:
+        raise TypeError(f"{where}: JSON has no words for the hint {hint!r}")
+    try:
+        return make(hint, typing.get_args(hint), where)
+    except RecursionError:
+        raise TypeError(f"{where[:80]}...: {hint!r} contains itself") from None
+
+
+def _simple(kind: str, cast: Any = None) -> Callable[[Any, Any, str], Part]:
+    return lambda hint, args, where: ({"type": kind} if kind else {}, cast)
+
+
+def object_of(hints: Json, optional: Json, make: Any, where: str) -> Part:
+    """Describe an object of named members; optional ones with their default, or ...."""
+    parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
+    properties = {name: schema if optional.get(name, ...) is ... else
+                  {**schema, "default": plain(optional[name])}
+                  for name, (schema, _) in parts.items()}
+    casts = {name: cast for name, (_, cast) in parts.items() if cast}
+    return ({"type": "object", "properties": properties, "additionalProperties": False,
+             "required": [name for name in hints if name not in optional]},
+            None if make is dict and not casts else
+            lambda value: make(**{name: casts[name](item) if name in casts else item
+                                  for name, item in value.items()}))
+
+
+def _typed_dict(hint: Any, args: Any, where: str) -> Part:
+    optional = dict.fromkeys(hint.__optional_keys__, ...)
+    return object_of(typing.get_type_hints(hint), optional, dict, where)
+
+
+def _dataclass(hint: Any, args: Any, where: str) -> Part:
+    import dataclasses  # here: who has made one has imported it already
+
+    fields, missing = dataclasses.fields(hint), dataclasses.MISSING
+    return object_of(typing.get_type_hints(hint, include_extras=True), {
+        field.name: field.default if field.default is not missing else ...
+        for field in fields if (field.default, field.default_factory) != (missing, missing)
+    }, hint, where)
+
+
+def _union(hint: Any, args: Any, where: str) -> Part:
+    parts = [part_of(arg, where) for arg in args]
+
+    def cast(value: Any) -> Any:
+        first = next(one for schema, one in parts if not _held(
+            value, schema, [_STEPS, _LEVELS, schema, None]))
+        return first(value) if first else value
+    return ({"anyOf": [schema for schema, _ in parts]},
+            cast if any(one for _, one in parts) else None)
+
+
+def _list(hint: Any, args: Any, where: str) -> Part:
+    """Describe list[X] and tuple[X, ...]."""
+    schema, cast = part_of(args[0] if args else Any, where)
+    make = typing.get_origin(hint) or hint
+    return {"type": "array", **({"items": schema} if schema else {})}, (
+        None if make is list and not cast else
+        lambda value: make(cast(item) if cast else item for item in value))
+
+
+def _tuple(hint: Any, args: Any, where: str) -> Part:
+    if not args or args[-1] is ...:
+        return _list(hint, args, where)
+    parts = [part_of(arg, where) for arg in args]
+    return ({"type": "array", "prefixItems": [schema for schema, _ in parts],
+             "items": False, "minItems": len(parts)}, lambda value: tuple(
+                 cast(item) if cast else item for item, (_, cast) in zip(value, parts)))
+
+
+def _dict(hint: Any, args: Any, where: str) -> Part:
+    if args and args[0] is not str:
+        raise TypeError(f"{where}: the keys of JSON are strings, not as in {hint!r}")
+    schema, cast = part_of(args[1] if args else Any, where)
+    return {"type": "object", **({"additionalProperties": schema} if schema else {})}, (
+        cast and (lambda value: {name: cast(item) for name, item in value.items()}))
+
+
+def _choice(values: Any, where: str, cast: Any = None) -> Part:
+    kinds = sorted({_KINDS.get(type(value), "") for value in values})
+    if "" in kinds:
+        raise TypeError(f"{where}: JSON has no words for one of {values!r}")
+    return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(values)}, cast
+
+
+def _annotated(hint: Any, args: Any, where: str) -> Part:
+    schema, cast = part_of(args[0], where)
+    return {**schema, **{"description": note for note in args if type(note) is str}}, cast
+
+
+_HINTS.update({
+    str: _simple("string"), bool: _simple("boolean"), float: _simple("number"),
+    int: _simple("integer", int),  # 1.0 is an integer on the wire
+    None: _simple("null"), type(None): _simple("null"), Any: _simple(""),
+    list: _list, tuple: _tuple, dict: _dict, typing.Union: _union,
+    getattr(types, "UnionType", "X | Y, from 3.10 on"): _union,
+    typing.Literal: lambda hint, args, where: _choice(args, where),
+    typing.Annotated: _annotated,
+    "__members__": lambda hint, args, where: _choice([one.value for one in hint], where, hint),
+    "__required_keys__": _typed_dict,
+    "__dataclass_fields__": _dataclass,
+})
+
+
+def signature_of(fn: Any) -> Tuple[Json, Json, Any]:
+    """Return the hints of a function's parameters, the defaults, and its result's hint.
+
+    Read off the code object: inspect would cost every start 6 ms.
+    """
+    fn = fn if hasattr(fn, "__code__") or hasattr(fn, "__wrapped__") else fn.__call__
+    bound = 1 if hasattr(fn, "__self__") else 0
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    if not hasattr(fn, "__code__"):
+        raise TypeError(f"{fn!r} is no Python function: its parameters cannot be read")
+    code, hints = fn.__code__, typing.get_type_hints(fn, include_extras=True)
+    names = code.co_varnames[bound:code.co_argcount + code.co_kwonlyargcount]
+    if code.co_posonlyargcount > bound or code.co_flags & 0x0C:
+        raise TypeError(f"{fn.__name__}(): only parameters with a name can come as JSON")
+    last = fn.__defaults__ or ()
+    optional = dict(zip(code.co_varnames[code.co_argcount - len(last):], last))
+    optional.update(fn.__kwdefaults__ or {})
+    return {name: hints.get(name, Any) for name in names}, optional, hints.get("return")
+
+
+def schema_of(fn: Any) -> Json:
+    """Return the JSON Schema of what a function takes by name.
+
+    Hints: str int float bool None Any list dict tuple Optional Union Literal Enum
+    TypedDict dataclass, Annotated[T, "description"]; TypeError for any other.
+    """
+    hints, optional, _ = signature_of(fn)
+    return object_of(hints, optional, dict, f"{fn.__name__}()")[0]
+
+
+# --- 7. Server ------------------------------------------------------------------------
+# Tools, resources and prompts are treated alike: register, withdraw, list, use. The
+# registries hold finished listing entries, so that a list is a slice of one.
+
+PATIENCE = 600.0  # seconds that a question to the user may take, in either era
+
+
+class InputRequired(BaseException):
+    """Carries questions out of a function and into a modern result; the function is run
+    again from its top when the answers are there. Its `except Exception` lets this by."""
+
+
+def present(**members: Any) -> Json:
+    """Build an object of the members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+def text(value: Any) -> Json:
+    """Build a text block; what is not a string is written as JSON."""
+    return {"type": "text", "text": value if isinstance(value, str) else
+            json.dumps(value, ensure_ascii=False, allow_nan=False)}
+
+
+def image(data: bytes, mime_type: str) -> Json:
+    """Build an image block from raw bytes."""
+    return {"type": "image", "data": base64(data), "mimeType": mime_type}
+
+
+def audio(data: bytes, mime_type: str) -> Json:
+    """Build an audio block from raw bytes."""
+    return {"type": "audio", "data": base64(data), "mimeType": mime_type}
+
+
+def is_block(value: Any) -> bool:
+    return isinstance(value, dict) and BLOCKS.get(value.get("type", ""), "type?") in value
+
+
+def is_content(value: Any) -> bool:
+    """Tell what goes out as it is from data, which also goes out as structuredContent."""
+    return value is None or isinstance(value, str) or is_block(value) or (
+        isinstance(value, list) and value != [] and all(map(is_block, value)))
+
+
+def blocks(value: Any, rules: Revision) -> List[Json]:
+    """Turn what a function returned into content that the revision knows."""
+    if not isinstance(value, list) or not is_content(value):
+        value = [] if value is None else [value if is_block(value) else text(value)]
+    return [block if block["type"] in rules.blocks else
+            text(block.get("uri") or f"[{block['type']}: {block.get('mimeType')}]")
+            for block in value]
+
+
+def fits(method: str, params: Json, answer: Any) -> bool:
+    """Tell whether an answer has the shape that the question asks for."""
+    try:
+        hold(answer, QUESTIONS[method][1])
+        if "requestedSchema" in params and answer["action"] == "accept":
+            hold(answer.get("content"), params["requestedSchema"])
+    except ValueError:
+        return False
+    return True
+
+
+class Context:
+    """One request, as the functions that serve it see it: a parameter annotated Context.
+
+    request_id, meta (its _meta), revision (a version string), client_info and
+    client_capabilities (objects of the wire) say where it comes from.
+    """
+
+    answers: Json = {}  # key -> what a modern retry brought
+    _asks = _reports = 0
+    _progress, _last = float("-inf"), 0.0
+
+    def __init__(self, session: Any, asked: Asked, rules: Revision, meta: Json) -> None:
+        self.session, self.asked, self.rules, self.meta = session, asked, rules, meta
+        self.request_id, self.revision = asked.request.id, rules.version
+        # Modern: what this request says, and nothing that was said before.
+        self.said = meta if rules.modern else session.said
+        self.client_info = self.said.get(META_CLIENT, {})
+        self.client_capabilities = self.said.get(META_CAPABILITIES, {})
+
+    @property
+    def cancelled(self) -> bool:
+        """True when nobody waits for the result any more: stop working on it."""
+        return self.asked.cancelled
+
+    def tell(self, method: str, **params: Any) -> None:
+        """Send a notification that belongs to this request, while it is not answered."""
+        hidden = self.rules.hidden
+        self.session.tell(self.asked, method, {
+            name: value for name, value in params.items() if name not in hidden})
+
+    def progress(self, progress: float, total: Optional[float] = None,
+                 message: Text = None) -> None:
+        """Report progress to a client that asked for it; what does not grow is dropped.
+
+        After 50 reports at most 50 a second go out, and the one that reaches the total.
+        [2025-11-25 basic/utilities/progress]
+        """
+        token, now = self.meta.get("progressToken"), time.monotonic()
+        crowded = self._reports >= 50 and now - self._last < 0.02 and progress != total
+        if type(token) in (str, int) and progress > self._progress and not crowded:
+            self._progress, self._reports, self._last = progress, self._reports + 1, now
+            self.tell("notifications/progress", progressToken=token, progress=progress,
+                      **present(total=total, message=message))
+
+    def log(self, level: str, data: Any, logger: Text = None) -> None:
+        """Send data (any JSON) to the client's log, if it wants this one of LOG_LEVELS."""
+        rank, wanted = LOG_LEVELS.index(level), self.said.get(META_LEVEL)
+        if wanted is not None and rank >= LOG_LEVELS.index(wanted):
+            self.tell("notifications/message", level=level, data=data,
+                      **present(logger=logger))
+
+    # Asking back: written once by the author of a tool, for both eras. A key names the
+    # question in modern results; without one, its number and its words do.
+
+    def elicit(self, message: str, schema: Optional[Json] = None, *, url: Text = None,
+               key: Text = None) -> Json:
+        """Have the user fill in a form (schema: a flat object) or visit a url.
+
+        Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits the
+        schema when a form was accepted. [2025-11-25 client/elicitation]
+        """
+        params = present(message=message, requestedSchema=schema)
+        if url is not None:
+            params = present(message=message, mode="url", url=url, elicitationId=None
+                             if self.rules.modern else os.urandom(16).hex())
+        return self._ask_one(key, "elicitation/create", params)
+
+    def sample(self, messages: List[Json], max_tokens: int, *, key: Text = None,
+               **params: Any) -> Json:
+        """Have the client's model go on: {"role", "content", "model", ...} comes back.
+
+        params go out as they are, spelled as on the wire. [2025-11-25 client/sampling]
+        """
+        params.update(messages=messages, maxTokens=max_tokens)
+        return self._ask_one(key, "sampling/createMessage", params)
+
+    def list_roots(self, *, key: Text = None) -> List[Json]:
+        """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
+        roots: List[Json] = self._ask_one(key, "roots/list", {})["roots"]
+        return roots
+
+    def _ask_one(self, key: Text, method: str, params: Json) -> Json:
+        self._asks += 1
+        words = binascii.crc32(_ENCODER.encode([method, params]).encode())
+        key = key or f"{self._asks}-{words:08x}"
+        return self.ask({key: (method, params)})[key]
+
+    def ask(self, questions: Dict[str, Tuple[str, Json]]) -> Dict[str, Json]:
+        """Ask {key: (method, params)} in one round; return {key: answer}.
+
+        RpcError -32021 when the client did not offer what a question needs; ValueError
+        when none of three answers has the shape asked for.
+        """
+        for method, params in questions.values():
+            self._require(method, params)
+        if not self.rules.modern:
+            return {key: self._ask_legacy(*ask) for key, ask in questions.items()}
+        missing = {key: {"method": method, "params": params}
+                   for key, (method, params) in questions.items()
+                   if not fits(method, params, self.answers.get(key))}
+        if missing:
+            self.answers = {k: v for k, v in self.answers.items() if k not in missing}
+            raise InputRequired(missing)
+        return {key: self.answers[key] for key in questions}
+
+    def _ask_legacy(self, method: str, params: Json) -> Json:
+        for _ in range(3):
+            call, = self.session.ask((method, params))
+            self.asked.questions.append(call)
+            if self.cancelled:  # while the question was on its way
+                call.cancel()
+            answer: Json = call.result(PATIENCE)
+            if fits(method, params, answer):
+                return answer
+        raise ValueError(f"{method}: none of three answers has the shape asked for")
+
+    def _require(self, method: str, params: Json) -> None:
+        """Refuse to ask what the client has not offered, {} of elicitation being a form."""
+        name = QUESTIONS[method][0]
+        offer, need = self.client_capabilities.get(name), cast(Json, {name: {}})
+        if name == "elicitation" and offer is not None:
+            mode = params.get("mode", "form")
+            need = {name: {mode: {}}}
+            offer = (offer or {"form": {}}).get(mode) if mode in self.rules.elicits else None
+        if offer is None and not self.rules.modern:
+            raise RuntimeError(f"The client offers no {name}")  # legacy has no code for it
+        if offer is None:
+            raise RpcError(MISSING_CAPABILITY, f"The client offers no {name}",
+                           {"requiredCapabilities": need})
+
+
+class Session(Peer):
+    """One connection of a server, over any carrier: hand its lines to receive().
+
+    Both eras are served side by side: what the legacy one remembers is here, a modern
+    request brings everything along. Call close() when the carrier's input has ended.
+    """
+
+    def __init__(self, server: Any, send: Send, start: Callable[[Job], None]) -> None:
+        super().__init__(send, start)
+        self.server, self.state, self.null_id = server, State.NEW, False
+        self.revision: Optional[Revision] = None  # of the handshake, once there was one
+        self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
+        self.watched: Set[str] = set()  # uris of resources/subscribe
+        self.listens: Dict[Id, Tuple[Asked, Json]] = {}  # subscriptions/listen: wishes
+
+    def vet(self, message: Message) -> Message:
+        """Apply the rules of MCP that are narrower than those of JSON-RPC."""
+        if isinstance(message, Batch) and not (self.revision and self.revision.batches):
+            return invalid(None, "There are no batches in this revision")
+        if isinstance(message, Request) and type(message.params) is list:
+            return invalid(message.id, "params is not an object", INVALID_PARAMS)
+        return message
+
+    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
+        """Check revision, method, lifecycle and params, in this order; then serve."""
+        name, params = asked.request.method, cast(Json, asked.request.params or {})
+        meta = params.get("_meta", {})
+        if type(meta) is not dict:
+            raise RpcError(INVALID_PARAMS, "params._meta is not an object")
+        modern = is_modern(self.state, name, meta)
+        rules = modern_revision(meta) if modern else self.revision or LEGACY
+        method, handler = self.server.find(name, rules)
+        after = self.state if modern else step(self.state, name)
+        try:
+            hold(params, method.params, "params")
+        except ValueError as error:
+            raise RpcError(INVALID_PARAMS, str(error)) from None
+        context = Context(self, asked, rules, meta)
+        job = partial(self.server.serve, method, handler, context, params)
+        if method.runs:
+            return job
+        result, self.state = job(), after
+        if result is not None:
+            self.answer(asked, result)
+        return None
+
+    def noted(self, notification: Notification) -> None:
+        if notification.method == "notifications/initialized":
+            self.state = step(self.state, notification.method)
+        elif notification.method == "notifications/cancelled":
+            self.cancel(cast(Json, notification.params)["requestId"])
+
+    def cancel(self, rid: Any) -> None:
+        super().cancel(rid)
+        self.listens = {key: one for key, one in self.listens.items() if not one[0].cancelled}
+
+    def abandoned(self, request: Request, why: Exception) -> None:
+        self.notify("notifications/cancelled", {"requestId": request.id, "reason": str(why)})
+
+    def publish(self, notice: str, **about: Any) -> None:
+        """Tell of a change those who asked to be told, each era in its own way."""
+        uri = about.get("uri")
+        if self.state is State.READY and (uri is None or uri in self.watched):
+            self.notify(notice, about or None)
+        for rid, (asked, wishes) in list(self.listens.items()):
+            wish = wishes.get(NOTICES[notice])
+            if wish is True or wish and uri in wish:
+                self.tell(asked, notice, {"_meta": {META_SUBSCRIPTION: rid}, **about})
+
+    def close(self, why: Optional[Exception] = None) -> None:
+        super().close(why)
+        self.server.sessions.discard(self)
+        for rid, (asked, _) in list(self.listens.items()):
+            self.tell(asked, "notifications/cancelled", {"requestId": rid})
+            self.answer(asked, {"resultType": "complete", "_meta": {
+                META_SUBSCRIPTION: rid, META_SERVER: self.server.info}})
+
+
+class Offer(NamedTuple):
+    """A registered tool, resource, template or prompt."""
+    entry: Json  # as it is listed
+    call: Callable[[Context, Json], Any]
+    takes: Json  # the schema of its arguments
+    pattern: Any = None  # of a template: what its uris match
+
+
+def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
+    """Fit a function to JSON: call(context, arguments), its schema, its result's schema."""
+    hints, optional, gives = signature_of(fn)
+    wants = [name for name, hint in hints.items() if hint is Context]
+    takes, convert = object_of({name: hint for name, hint in hints.items()
+                                if name not in wants}, optional, dict, fn.__name__)
+
+    def call(context: Context, arguments: Json) -> Any:
+        value = fn(**(convert(arguments) if convert else arguments),
+                   **dict.fromkeys(wants, context))
+        if type(value) is types.CoroutineType:
+            import asyncio  # here: it is 20 ms of a start, and few tools are async
+
+            value = asyncio.run(value)
+        return plain(value)
+
+    is_object = hasattr(gives, "__required_keys__") or hasattr(gives, "__dataclass_fields__")
+    return call, takes, part_of(gives, fn.__name__)[0] if is_object else None
+
+
+def decorator(register: Callable[..., None]) -> Callable[..., Any]:
+    """Make register(self, ..., fn) a decorator, with or without parentheses."""
+    @wraps(register)
+    def outer(*args: Any, **options: Any) -> Any:
+        if not callable(args[-1]):
+            return lambda fn: outer(*args, fn, **options)
+        register(*args, **options)
+        return args[-1]
+    return outer
+
+
+def entry(fn: Any, name: Text, description: Text, **more: Any) -> Json:
+    """Build a listing entry; name and description come from the function by default."""
+    lines = (description or fn.__doc__ or "").strip().splitlines()
+    return present(name=name or fn.__name__, **more, description="\n".join(
+        line.strip() for line in lines) or None)
+
+
+def template(uri: str) -> Any:
+    """Compile a URI template into a pattern; None for a plain uri. [RFC 6570 level 1]"""
+    fixed, names = re.split(r"\{\w+\}", uri), re.findall(r"\{(\w+)\}", uri)
+    if re.search("[{}]", "".join(fixed)):
+        raise ValueError(f"{uri}: nothing but {{name}} is supported in a URI template")
+    parts = [re.escape(part) + f"(?P<{name}>[^/?#]+)" for part, name in zip(fixed, names)]
+    return re.compile("".join(parts) + re.escape(fixed[-1])) if names else None
+
+
+class Server:
+    """A set of tools, resources and prompts, served over any number of connections.
+
+    name, version, title and instructions introduce it. Over stdio at most `workers`
+    functions run at once; 0: one by one, on the thread that called run(). page_size
+    splits lists into pages. state_key (bytes) signs what a modern client keeps between
+    two rounds of questions: give it when another process may have to take up a retry.
+    """
+
+    def __init__(self, name: str, version: str, title: Text = None,
+                 instructions: Text = None, workers: int = 64,
+                 page_size: Optional[int] = None, state_key: Optional[bytes] = None) -> None:
+        self.info = present(name=name, version=version, title=title)
+        self.instructions, self.workers, self.page_size = instructions, workers, page_size
+        self._state_key = state_key or os.urandom(32)
+        # What is offered: by the name that its list has on the wire, then by its own.
+        self._offers: Dict[str, Dict[str, Offer]] = {kind: {} for kind in LISTS.values()}
+        self._completions: Dict[Tuple[str, str], Callable[[str, Json], List[str]]] = {}
+        self._methods: Dict[str, Tuple[Method, Callable[..., Any]]] = {}
+        self.capabilities: Dict[str, Json] = {"logging": {}}  # grows with what is offered
+        self.sessions: Set[Session] = set()
+
+    def _register(self, kind: str, key: str, offer: Offer) -> None:
+        name = offer.entry[key]
+        if name in self._offers[kind]:
+            raise ValueError(f"{kind}: {name} is there already")
+        _ENCODER.encode(offer.entry)  # what is not JSON fails here, not in the list
+        self._offers[kind][name] = offer
+        self._changed(kind)
+
+    def _remove(self, kind: str, name: str) -> None:
+        del self._offers[kind][name]
+        self._changed(kind)
+
+    def _changed(self, kind: str) -> None:
+        kind = "resources" if kind == "resourceTemplates" else kind
+        self.capabilities[kind] = {"listChanged": True, **(
+            {"subscribe": True} if kind == "resources" else {})}
+        for session in tuple(self.sessions):
+            session.publish(f"notifications/{kind}/list_changed")
+
+    def _list(self, context: Context, params: Json) -> Json:
+        """Cut one page of a list; the cursor is the last name of the page before, in hex."""
+        member, rules, start = LISTS[context.asked.request.method], context.rules, 0
+        offers = dict(self._offers[member])
+        names = list(offers)
+        if "cursor" in params:
+            try:
+                start = names.index(bytes.fromhex(params["cursor"]).decode()) + 1
+            except ValueError:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor") from None
+        end = start + (self.page_size or len(names))
+        result: Json = {member: [rules.shown(offers[name].entry) for name in names[start:end]]}
+        if end < len(names):
+            result["nextCursor"] = names[end - 1].encode().hex()
+        return result
+
+    # Tools.
+
+    @decorator
+    def tool(self, fn: Any, *, name: Text = None, title: Text = None,
+             description: Text = None, input_schema: Optional[Json] = None,
+             output_schema: Optional[Json] = None, annotations: Optional[Json] = None,
+             icons: Optional[List[Json]] = None, meta: Optional[Json] = None) -> None:
+        """Make a function a tool. Its hints become the schemas, where none are given.
+
+        TypeError for a hint that no schema expresses; ValueError or NotImplementedError
+        for a schema that cannot be held to. [2025-11-25 server/tools]
+        """
+        call, takes, gives = adapt(fn)
+        takes, gives = input_schema or takes, output_schema or gives
+        check_schema(takes)
+        check_schema(gives or {})
+        self._register("tools", "name", Offer(entry(
+            fn, name, description, title=title, inputSchema=takes, outputSchema=gives,
+            annotations=annotations, icons=icons, _meta=meta), call, takes))
+
+    def remove_tool(self, name: str) -> None:
+        """Withdraw a tool; KeyError when there is none of that name."""
+        self._remove("tools", name)
+
+    def _call_tool(self, context: Context, params: Json) -> Json:
+        """What goes wrong inside a tool is a result, for the model to read and mend."""
+        offer, arguments, rules = self._find("tools", params), params.get("arguments", {}), context.rules
+        try:
+            hold(arguments, offer.takes, "arguments")
+        except ValueError as error:
+            if not rules.lenient:
+                raise RpcError(INVALID_PARAMS, str(error)) from None
+            return {"content": [text(str(error))], "isError": True}
+        try:
+            value = offer.call(context, arguments)
+            result: Json = {"content": blocks(value, rules)}
+            if "outputSchema" in offer.entry:
+                hold(value, offer.entry["outputSchema"], "result")
+            elif is_content(value):
+                return result
+            return {**result, "structuredContent": value} if isinstance(
+                value, rules.structured) else result
+        except (RpcError, InputRequired, Interrupted):
+            raise
+        except BaseException as error:  # SystemExit too; the traceback stays on this side
+            log("tool %s failed", params["name"], trace=True)
+            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            return {"content": [text(words)], "isError": True}
+
+    def _find(self, kind: str, params: Json) -> Offer:
+        offer = self._offers[kind].get(params["name"])
+        if offer is None:
+            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {params['name']}")
+        return offer
+
+    # Resources.
+
+    @decorator
+    def resource(self, uri: str, fn: Any, *, name: Text = None, title: Text = None,
+                 description: Text = None, mime_type: str = "text/plain",
+                 annotations: Optional[Json] = None, icons: Optional[List[Json]] = None,
+                 meta: Optional[Json] = None) -> None:
+        """Make a function readable at a uri, or at all that fit a template with {names}.
+
+        The names are its parameters. str is served as text, bytes as a blob, any other
+        value as JSON. [2025-11-25 server/resources]
+        """
+        call, takes, _ = adapt(fn)
+        pattern = template(uri)
+        if set(takes["properties"]) != set(pattern.groupindex if pattern else ()):
+            raise TypeError(f"{uri}: its names are not the parameters of {fn.__name__}")
+        key = "uriTemplate" if pattern else "uri"
+        self._register("resourceTemplates" if pattern else "resources", key, Offer(entry(
+            fn, name, description, title=title, mimeType=mime_type, icons=icons,
+            annotations=annotations, _meta=meta, **{key: uri}), call, takes, pattern))
+
+    def remove_resource(self, uri: str) -> None:
+        """Withdraw a resource or a template; KeyError when there is none such."""
+        self._remove("resourceTemplates" if "{" in uri else "resources", uri)
+
+    def _find_resource(self, uri: str) -> Tuple[Optional[Offer], Json]:
+        """A name in a template is one segment: no %2F or .. leads out of its place."""
+        if uri in self._offers["resources"]:
+            return self._offers["resources"][uri], {}
+        for offer in tuple(self._offers["resourceTemplates"].values()):
+            from urllib.parse import unquote  # here: 4 ms, and only for templates
+
+            match = offer.pattern.fullmatch(uri)
+            values = {k: unquote(v) for k, v in match.groupdict().items()} if match else {}
+            if match and not any(re.search(r"[/\\\0]|^\.\.?$", v) for v in values.values()):
+                return offer, values
+        return None, {}
+
+    def _read_resource(self, context: Context, params: Json) -> Json:
+        offer, arguments = self._find_resource(params["uri"])
+        if offer is None:
+            raise RpcError(context.rules.unknown_resource, "Unknown resource",
+                           {"uri": params["uri"]})
+        value = offer.call(context, arguments)
+        data = {"blob": base64(value)} if isinstance(value, bytes) else {
+            "text": text(value)["text"]}
+        return {"contents": [{"uri": params["uri"], "mimeType": offer.entry["mimeType"], **data}]}
+
+    def resource_updated(self, uri: str) -> None:
+        """Say that a resource has changed, to those who subscribed to it."""
+        for session in tuple(self.sessions):
+            session.publish("notifications/resources/updated", uri=uri)
+
+    # Prompts.
+
+    @decorator
+    def prompt(self, fn: Any, *, name: Text = None, title: Text = None,
+               description: Text = None, icons: Optional[List[Json]] = None,
+               meta: Optional[Json] = None) -> None:
+        """Make a function a prompt. Its parameters are strings, optional with a default.
+
+        It returns a str, a content block, a message {"role", "content"}, or a list of
+        these. [2025-11-25 server/prompts]
+        """
+        call, takes, _ = adapt(fn)
+        self._register("prompts", "name", Offer(entry(
+            fn, name, description, title=title, icons=icons, _meta=meta, arguments=[
+                present(name=key, description=schema.get("description"),
+                        required=key in takes["required"])
+                for key, schema in takes["properties"].items()]), call, takes))
+
+    def remove_prompt(self, name: str) -> None:
+        """Withdraw a prompt; KeyError when there is none of that name."""
+        self._remove("prompts", name)
+
+    def _get_prompt(self, context: Context, params: Json) -> Json:
+        offer, arguments = self._find("prompts", params), params.get("arguments", {})
+        try:
+            hold(arguments, offer.takes, "arguments")
+        except ValueError as error:
+            raise RpcError(INVALID_PARAMS, str(error)) from None
+        value = offer.call(context, arguments)
+        messages = [item if isinstance(item, dict) and "role" in item else
+                    {"role": "user", "content": item}
+                    for item in (value if isinstance(value, list) else [value])]
+        return present(description=offer.entry.get("description"), messages=[
+            {**message, "content": blocks(message["content"], context.rules)[0]}
+            for message in messages])
+
+    # What goes with them.
+
+    @decorator
+    def completion(self, ref: str, argument: str, fn: Any) -> None:
+        """Suggest values for an argument of a prompt (its name) or of a uri template.
+
+        fn(value, context) gets what was typed so far and the other arguments, a dict of
+        strings; it returns strings, the best first. [2025-11-25 server/utilities/completion]
+        """
+        self._completions[ref, argument] = fn
+        self.capabilities["completions"] = {}
+
+    def _complete(self, context: Context, params: Json) -> Json:
+        ref, argument = params["ref"].get("name", params["ref"].get("uri")), params["argument"]
+        if not any(ref in self._offers[kind] for kind in self._offers if kind != "tools"):
+            raise RpcError(INVALID_PARAMS, f"Nothing to complete for: {ref}")
+        fn, chosen = self._completions.get((ref, argument["name"])), params.get("context", {})
+        values = list(fn(argument["value"], chosen.get("arguments", {}))) if fn else []
+        return {"completion": {"values": values[:100], "total": len(values),
+                               "hasMore": len(values) > 100}}
+
+    @decorator
+    def method(self, name: str, fn: Any) -> None:
+        """Serve a further JSON-RPC method: fn gets the params by name, returns a dict."""
+        if name in METHODS or name.startswith("rpc."):
+            raise ValueError(f"{name} is not free")
+        call, takes, _ = adapt(fn)
+        takes["properties"]["_meta"] = {}
+        self._methods[name] = Method((True, True), "", takes, runs=True), (
+            lambda server, context, params: call(context, {
+                key: value for key, value in params.items() if key != "_meta"}))
+
+    # The two eras.
+
+    def _introduce(self, **members: Any) -> Json:
+        return present(capabilities=self.capabilities, instructions=self.instructions, **members)
+
+    def _initialize(self, context: Context, params: Json) -> Json:
+        session, revision = context.session, REVISIONS.get(params["protocolVersion"], LEGACY)
+        session.revision = revision = LEGACY if revision.modern else revision
+        session.null_id = revision.null_id
+        session.said.update({META_CLIENT: params["clientInfo"],
+                             META_CAPABILITIES: params["capabilities"]})
+        return self._introduce(protocolVersion=revision.version, serverInfo=self.info)
+
+    def _discover(self, context: Context, params: Json) -> Json:
+        return self._introduce(supportedVersions=[
+            row.version for row in REVISIONS.values() if row.modern])
+
+    def _listen(self, context: Context, params: Json) -> None:
+        """Acknowledge what will be told; the answer comes when the stream ends."""
+        wishes, rid = params["notifications"], context.request_id
+        granted = {name: wishes[name] for notice, name in NOTICES.items()
+                   if wishes.get(name) and notice.split("/")[1] in self.capabilities}
+        context.session.tell(context.asked, "notifications/subscriptions/acknowledged", {
+            "_meta": {META_SUBSCRIPTION: rid}, "notifications": granted})
+        context.session.listens[rid] = context.asked, granted
+
+    _SERVED: Dict[str, Callable[..., Any]] = {
+        **dict.fromkeys(LISTS, _list),
+        "initialize": _initialize,
+        "server/discover": _discover,
+        "subscriptions/listen": _listen,
+        "tools/call": _call_tool,
+        "resources/read": _read_resource,
+        "prompts/get": _get_prompt,
+        "completion/complete": _complete,
+        "ping": lambda server, context, params: {},
+        "logging/setLevel": lambda server, context, params:
+            context.said.update({META_LEVEL: params["level"]}) or {},
+        "resources/subscribe": lambda server, context, params:
+            context.session.watched.add(params["uri"]) or {},
+        "resources/unsubscribe": lambda server, context, params:
+            context.session.watched.discard(params["uri"]) or {},
+    }
+
+    def find(self, name: str, rules: Revision) -> Tuple[Method, Callable[..., Any]]:
+        """Look a method up; not there in this revision, or not offered: -32601."""
+        if name in self._methods:
+            return self._methods[name]
+        method = METHODS.get(name)
+        if method is None or not method.eras[rules.modern] or (
+                method.needs and method.needs not in self.capabilities):
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name}")
+        return method, self._SERVED[name]
+
+    def serve(self, method: Method, handler: Callable[..., Any], context: Context,
+              params: Json) -> Optional[Json]:
+        """Run a handler and dress its result for the era that asks."""
+        if not context.rules.modern:
+            result: Optional[Json] = handler(self, context, params)
+            return result
+        try:
+            if method.asks:
+                context.answers = self._unseal(context, params)
+            result = handler(self, context, params)
+            kind: Json = {"resultType": "complete"}
+            if method.cached:  # not for long, and for nobody else
+                kind.update(ttlMs=0, cacheScope="private")
+        except InputRequired as asking:
+            kind, result = {"resultType": "input_required"}, {
+                "inputRequests": asking.args[0], "requestState": self._seal(context, params)}
+        return result and {**kind, **result, "_meta": {
+            META_SERVER: self.info, **result.get("_meta", {})}}
+
+    # What a modern client keeps for us between two rounds: answers, signed and dated.
+
+    def _sign(self, context: Context, params: Json, state: str) -> str:
+        import hmac  # here: 8 ms, and few tools ask back
+
+        bound = {key: value for key, value in params.items() if key not in (
+            "_meta", "requestState", "inputResponses")}
+        call = json.dumps([context.asked.request.method, bound, state], sort_keys=True)
+        return hmac.new(self._state_key, call.encode(), "sha256").hexdigest()
+
+    def _seal(self, context: Context, params: Json) -> str:
+        state = json.dumps([time.time() + PATIENCE, context.answers])
+        return f"{self._sign(context, params, state)}.{state}"
+
+    def _unseal(self, context: Context, params: Json) -> Json:
+        answers: Json = dict(params.get("inputResponses", {}))
+        if "requestState" in params:
+            import hmac
+
+            mac, _, state = params["requestState"].partition(".")
+            if not hmac.compare_digest(self._sign(context, params, state), ascii(mac)[1:-1]):
+                raise RpcError(INVALID_PARAMS, "requestState does not belong to this call")
+            expires, earlier = json.loads(state)
+            if expires < time.time():
+                raise RpcError(INVALID_PARAMS, "requestState has expired")
+            answers.update(earlier)
+        return answers
+
+    # Carriers.
+
+    def connect(self, send: Send, start: Callable[[Job], None] = spawn) -> Session:
+        """Open a session over any carrier; see Peer for send and start."""
+        session = Session(self, send, start)
+        self.sessions.add(session)
+        return session
+
+    run: Callable[..., None]  # over stdin and stdout: serve() of section 8
+
+
+# Part III: the outside world ===========================================================
+# Rule 1: descriptors, threads, processes and signals live here and nowhere else.
+# Rule 2: a carrier moves lines and knows no method; another one can take its place.
+
+# --- 8. Stdio -------------------------------------------------------------------------
+
+TICK = 0.005  # seconds between two looks at the work in progress
+
+
+def read_lines(fd: int) -> Iterator[bytes]:
+    """Yield lines as they come, without newline and not the blank ones; then the rest.
+
+    Of a line over MAX_LINE so much is kept that decode() refuses it, and no more.
+    """
+    parts: List[bytes] = []
+    size, chunk = 0, b"?"
+    while chunk:
+        try:
+            chunk = os.read(fd, 1 << 16)
+        except OSError:  # a terminal that hung up, a socket that was reset: the end
+            chunk = b""
+        *lines, rest = (chunk or b"\n").split(b"\n")
+        for line in lines:
+            line, parts, size = b"".join([*parts, line]), [], 0
+            if line and not line.isspace():
+                yield line
+        if size <= MAX_LINE:
+            parts.append(rest)
+        size += len(rest)
+
+
+def write_line(fd: int, line: bytes) -> None:
+    """Write a line and its newline, in however many pieces the descriptor takes it."""
+    data = memoryview(line + b"\n")
+    while data:
+        data = data[os.write(fd, data):]
+
+
+class Crew:
+    """The threads behind one input: one while jobs are quick, more while jobs wait.
+
+    Who has the turn reads a line and then runs himself what it brought, so that a quick
+    job costs no change of threads. The thread that called run() looks on: while jobs are
+    stuck and nobody reads, it sends in as many threads as there are stuck jobs. A thread
+    that finds nothing to do and the turn taken goes home. Without traffic all sleep.
+    """
+
+    def __init__(self, lines: Iterator[bytes], receive: Callable[[bytes], None],
+                 limit: int) -> None:
+        self._lines, self._receive, self._limit = lines, receive, limit
+        self._turn = threading.Lock()  # held by the one who reads
+        self._lock = threading.Lock()  # guards the three below
+        self._jobs: Deque[Job] = deque()  # those that nobody has begun
+        self._busy: Dict[int, int] = {}  # thread: number of the job that it runs
+        self._begun = 0  # how many jobs were ever begun
+        self._ended = self._hurry = self._asleep = False
+        self._bell = threading.Event()  # wakes the one who looks on
+
+    def start(self, job: Job) -> None:
+        """Put a job in line. It must not raise."""
+        self._jobs.append(job)
+        if self._asleep:
+            self._bell.set()
+
+    def end(self, hurry: bool = False) -> None:
+        """Say that nothing more will come; in a hurry, that nothing can be sent either."""
+        self._ended, self._hurry = True, hurry
+        self._bell.set()
+
+    def run(self, drain: float) -> bool:
+        """Work until the end of the input, then for drain seconds at most; True if all
+        is done then. With a limit of 0 the jobs are run here, one by one."""
+        spawn(self._work)
+        before: Dict[int, int] = {}
+        begun, tick, spent, deadline = 0, TICK, 0.0, float("inf")
+        while not self._ended or self._busy or self._jobs:
+            while self._jobs and not self._limit:
+                self._jobs.popleft()()
+            if self._ended:
+                deadline = min(deadline, time.monotonic() + drain)
+                if self._hurry or time.monotonic() > deadline:
+                    return False
+            now, new = dict(self._busy), self._begun != begun
+            idle = time.process_time() - spent < tick / 2
+            stuck = [one for one in now if idle or before.get(one) == now[one]]
+            if not self._turn.locked():
+                for _ in stuck[:self._limit + 1 - len(now)]:
+                    spawn(self._work)
+            before, begun, spent = now, self._begun, time.process_time()
+            # A look costs a quick job more than its own work: look less often then.
+            tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
+            self._asleep = True  # say so first, then see whether it can be
+            self._asleep = not new and self._turn.locked() and not self._jobs
+            self._bell.wait(None if self._asleep else tick)
+            self._bell.clear()
+        return True
+
+    def _take(self) -> Optional[Job]:
+        with self._lock:
+            if not self._jobs or len(self._busy) >= self._limit:
+                return None
+            self._begun += 1
+            self._busy[threading.get_ident()] = self._begun
+            return self._jobs.popleft()
+
+    def _work(self) -> None:
+        patience = TICK  # who was sent in waits for the turn; who has worked does not
+        while True:
+            job = self._take()
+            if job is not None:
+                job()
+                patience = 0
+                del self._busy[threading.get_ident()]
+                if self._ended:
+                    self._bell.set()
+            elif not self._ended and self._turn.acquire(timeout=patience):
+                line = next(self._lines, None)
+                if line is None:
+                    self.end()
+                else:
+                    self._receive(line)
+                self._turn.release()
+            else:
+                return
+
+
+class Stdio:
+    """Descriptors 0 and 1, taken away from everybody else while the server runs.
+
+    Until give_back(), 1 is stderr and 0 is empty, for print(), input(), C libraries and
+    children alike. `source` is what 0 was; send(line) writes to what 1 was.
+    """
+
+    def __init__(self) -> None:
+        self.source, self._sink, null = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
+        self._lock = threading.Lock()  # one line at a time
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.setmode(self.source, os.O_BINARY)
+            msvcrt.setmode(self._sink, os.O_BINARY)
+        os.dup2(null, 0)
+        os.dup2(2, 1)
+        os.close(null)
+
+    def send(self, line: bytes) -> None:
+        with self._lock:
+            write_line(self._sink, line)
+
+    def give_back(self) -> None:
+        sys.stdout.flush()  # while it still goes to stderr
+        for mine, number in ((self.source, 0), (self._sink, 1)):
+            os.dup2(mine, number)
+            os.close(mine)
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise Interrupted(number)
+
+
+def serve(server: Server, drain: float = 5.0) -> None:
+    """Serve stdin and stdout until the input ends; all that was received is answered.
+
+    A tool that is not done drain seconds after that is abandoned, and named on stderr.
+    SIGTERM and SIGINT end it at once, with SystemExit(128 + number).
+    """
+    import signal  # here: who connects over another carrier does without it
+
+    def send(line: bytes) -> None:
+        try:
+            stdio.send(line)
+        except OSError:  # nobody reads any more
+            crew.end(hurry=True)
+            raise
+
+    def lines() -> Iterator[bytes]:
+        yield from read_lines(stdio.source)
+        session.close(ConnectionClosed("the client has closed its end"))
+
+    stdio = Stdio()
+    crew = Crew(lines(), lambda line: session.receive(line), server.workers)
+    session = server.connect(send, crew.start)
+    old = [(number, signal.signal(number, _interrupt))
+           for number in (signal.SIGINT, signal.SIGTERM)  # for the main thread alone
+           if threading.current_thread() is threading.main_thread()]
+    done = False
+    try:
+        done = crew.run(drain)
+    except Interrupted as interrupted:
+        raise SystemExit(128 + interrupted.args[0]) from None
+    finally:
+        for number, handler in old:
+            signal.signal(number, handler)
+        for request in session.unanswered():
+            log("abandoned: %s %s", request.method, request.params)
+        session.close()
+        if done:  # else somebody may still write to 1
+            stdio.give_back()
+
+
+setattr(Server, "run", serve)
+
+
+# --- 9. Client ------------------------------------------------------------------------
+
+PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
+ROUNDS = 10  # of questions to the user that one modern request may need
+GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
+CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
+
+
+class Child:
+    """A carrier: a server as a child process, with our stderr, over its stdin and stdout."""
+
+    def __init__(self, command: List[str], env: Optional[Dict[str, str]] = None,
+                 cwd: Text = None) -> None:
+        self._command, self._env, self._cwd = command, env, cwd
+        self._lock = threading.Lock()  # one line at a time
+
+    def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
+        """Start the process; both callbacks come from one thread, on_close last."""
+        import subprocess  # here: 7 ms, and a server does without
+
+        self._child: Any = subprocess.Popen(
+            self._command, env=self._env, cwd=self._cwd, bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        spawn(partial(self._read, self._child, on_line, on_close))
+
+    def _read(self, child: Any, on_line: Send, on_close: Callable[[Exception], None]) -> None:
+        with child.stdout:
+            for line in read_lines(child.stdout.fileno()):
+                on_line(line)
+        how = f"ended with status {child.returncode}" if self._ends(child) else "closed stdout"
+        on_close(ConnectionClosed(f"{self._command[0]} {how}"))
+
+    def _ends(self, child: Any) -> bool:
+        try:
+            return child.wait(GRACE) is not None
+        except Exception:  # subprocess.TimeoutExpired
+            return False
+
+    def send(self, line: bytes) -> None:
+        with self._lock:
+            write_line(self._child.stdin.fileno(), line)
+
+    def close(self) -> None:
+        """End it: EOF on its stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
+        for end in (self._child.stdin.close, self._child.terminate, self._child.kill):
+            end()
+            if self._ends(self._child):
+                return
+
+
+class Host(Peer):
+    """The client's end of the wire: it answers what a server may ask, and skips junk."""
+
+    def __init__(self, client: Any, send: Send, ids: Iterator[int]) -> None:
+        super().__init__(send, ids=ids)
+        self._client = client
+
+    def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
+        log("skipped what is no message: %s", message.error)  # a stray print, say
+        reply(None)
+
+    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
+        method, params = asked.request.method, asked.request.params
+        if method == "ping":
+            self.answer(asked, {})
+            return None
+        return partial(self._client.answer, method, params)
+
+    def noted(self, notification: Notification) -> None:
+        params = notification.params if isinstance(notification.params, dict) else {}
+        if notification.method == "notifications/cancelled":
+            self.cancel(params.get("requestId"))
+        self._client.noted(notification.method, params)
+
+    def abandoned(self, request: Request, why: Exception) -> None:
+        if request.method != "initialize":  # which must not be cancelled [lifecycle]
+            self.notify("notifications/cancelled", {
+                "requestId": request.id, "reason": str(why)})
+
+
+class Subscription:
+    """What a client wants to be told of: cancel() ends it, a reconnection renews it."""
+
+    def __init__(self, client: Any, wishes: Json) -> None:
+        self._client, self._wishes = client, wishes
+        self._uris = [] if client.rules.modern else wishes.get("resourceSubscriptions", [])
+        self.start()
+
+    def start(self) -> None:
+        """Ask; of a legacy server only uris have to be asked for."""
+        if self._client.rules.modern:
+            self._call = self._client.start("subscriptions/listen", {
+                "notifications": self._wishes})
+        for uri in self._uris:
+            self._client.request("resources/subscribe", {"uri": uri})
+
+    def cancel(self) -> None:
+        """Have no more of it."""
+        self._client.subscriptions.remove(self)
+        if self._client.rules.modern:
+            self._call.cancel()
+        for uri in self._uris:
+            self._client.request("resources/unsubscribe", {"uri": uri})
+
+
+def speaks_modern(error: RpcError) -> bool:
+    """Tell whether an error -32022 names the modern revision that we speak."""
+    data = error.data if isinstance(error.data, dict) else {}
+    return error.code == UNSUPPORTED_VERSION and MODERN.version in data.get("supported", ())
+
+
+class Client:
+    """A host's side of one server; results are the objects that came over the wire.
+
+    server: a command (list of str) to run over stdio, or a carrier: an object with
+    open(on_line, on_close), send(line) and close(). env and cwd are the command's.
+    timeout: seconds for each answer, unless a call says otherwise. protocol_version:
+    None finds out what the server speaks. on_notification(method, params) hears all
+    notifications. on_elicit(params) and on_sample(params) answer questions of the server
+    with the results of elicitation/create and sampling/createMessage; roots is a list of
+    file URIs or of {"uri", "name"}. What is not given is not offered.
+    """
+
+    def __init__(self, server: Any, env: Optional[Dict[str, str]] = None, cwd: Text = None,
+                 timeout: float = 30.0, protocol_version: Text = None,
+                 on_notification: Optional[Callable[[str, Json], Any]] = None,
+                 on_elicit: Optional[Callable[[Json], Json]] = None,
+                 on_sample: Optional[Callable[[Json], Json]] = None,
+                 roots: Optional[Sequence[Any]] = None) -> None:
+        self._carrier = Child(server, env, cwd) if isinstance(server, list) else server
+        self._timeout, self._on_notification = timeout, on_notification
+        self._wanted = REVISIONS[protocol_version] if protocol_version else None
+        self._on_elicit, self._on_sample = on_elicit, on_sample
+        self._roots = roots and [
+            {"uri": one} if isinstance(one, str) else one for one in roots]
+        self._capabilities = present(
+            roots=None if roots is None else {}, sampling={} if on_sample else None,
+            elicitation={"form": {}, "url": {}} if on_elicit else None)
+        self._peer: Optional[Host] = None
+        self._ids, self._tokens = itertools.count(1), itertools.count(1)
+        self._progress: Dict[Any, Callable[..., Any]] = {}  # token: on_progress
+        self._outputs: Json = {}  # tool: the schema of its structured results
+        self.subscriptions: List[Subscription] = []
+        self.rules, self.server_info = LEGACY, cast(Json, {})
+        self.server_capabilities: Json = {}
+        self.instructions: Text = None
+
+    # Connection.
+
+    def connect(self) -> Client:
+        """Start the server and agree on a revision. Again after close() or a crash: ids
+        go on counting, so that no stale answer matches; subscriptions are renewed."""
+        self.close()
+        self._open()
+        try:
+            self._agree()
+        except BaseException:
+            self.close()
+            raise
+        for subscription in self.subscriptions:
+            subscription.start()
+        return self
+
+    def _open(self) -> None:
+        self._peer = Host(self, self._carrier.send, self._ids)
+        self._carrier.open(self._peer.receive, self._peer.close)
+
+    def _agree(self) -> None:
+        """Probe; silence, death and any answer but a modern one mean a legacy server."""
+        if self._wanted and not self._wanted.modern:
+            return self._initialize(self._wanted)
+        try:
+            self._discover(min(PROBE, self._timeout))
+        except (RpcError, RequestTimeout, ConnectionClosed) as why:
+            if self._wanted or isinstance(why, RpcError) and why.code == UNSUPPORTED_VERSION:
+                raise
+            if isinstance(why, ConnectionClosed):
+                self._carrier.close()
+                self._open()
+            self._initialize(LEGACY)
+
+    def _discover(self, timeout: float, again: bool = True) -> None:
+        self.rules = MODERN
+        try:
+            result = self.start("server/discover").result(timeout)
+        except RpcError as error:  # it may name the version that we speak all the same
+            if not (again and speaks_modern(error)):
+                raise
+            return self._discover(timeout, again=False)
+        versions = result.get("supportedVersions") if isinstance(result, dict) else None
+        if not isinstance(versions, list):
+            raise RpcError(INVALID_REQUEST, "server/discover: no supportedVersions")
+        if MODERN.version not in versions:
+            raise ConnectionError(f"no common protocol version: it speaks {versions}")
+        self._introduced(result, result.get("_meta", {}).get(META_SERVER, {}))
+
+    def _initialize(self, rules: Revision) -> None:
+        self.rules = rules
+        try:
+            result = self.start("initialize", {
+                "protocolVersion": rules.version, "capabilities": self._capabilities,
+                "clientInfo": CLIENT_INFO}).result(self._timeout)
+        except RpcError as error:  # it has taken the probe, and will be modern for good
+            if not speaks_modern(error):
+                raise
+            return self._discover(self._timeout)
+        revision = REVISIONS.get(result.get("protocolVersion"))
+        if revision is None or revision.modern:
+            raise ConnectionError(f"no common protocol version: {result}")
+        self.rules = revision
+        self._introduced(result, result["serverInfo"])
+        self.notify("notifications/initialized")
+
+    def _introduced(self, result: Json, info: Json) -> None:
+        self.server_info, self.instructions = info, result.get("instructions")
+        self.server_capabilities = result.get("capabilities", {})
+
+    @property
+    def protocol_version(self) -> str:
+        """The revision that is spoken."""
+        return self.rules.version
+
+    def close(self) -> None:
+        """End the server: EOF, then SIGTERM, then SIGKILL, each with a bounded wait."""
+        if self._peer is not None:
+            self._peer.close(ConnectionClosed("closed by this end"))
+            self._carrier.close()
+            self._peer = None
+
+    def __enter__(self) -> Client:
+        return self if self._peer else self.connect()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # Requests.
+
+    def _wire(self) -> Host:
+        if self._peer is None:
+            raise ConnectionClosed("not connected")
+        return self._peer
+
+    def _stamped(self, params: Optional[Json]) -> Optional[Json]:
+        """Say in each modern request who asks, and what can be asked of us."""
+        if not self.rules.modern:
+            return params
+        meta = {META_VERSION: self.rules.version, META_CLIENT: CLIENT_INFO,
+                META_CAPABILITIES: self._capabilities}
+        return {**(params or {}), "_meta": {**meta, **(params or {}).get("_meta", {})}}
+
+    def start(self, method: str, params: Optional[Json] = None) -> Call:
+        """Send a request and return at once; call.result() gives what came back."""
+        return self._wire().ask((method, self._stamped(params)))[0]
+
+    def request(self, method: str, params: Optional[Json] = None,
+                timeout: Optional[float] = None) -> Any:
+        """Send a request and wait for its result; questions on the way are answered.
+
+        RpcError as it came; RequestTimeout after timeout seconds without an answer;
+        ConnectionClosed. [2026-07-28 basic/patterns/mrtr]
+        """
+        retry = params
+        for _ in range(ROUNDS):
+            result = self.start(method, retry).result(timeout or self._timeout)
+            kind = result.get("resultType", "complete") if self.rules.modern else "complete"
+            if kind == "complete":
+                return result
+            if kind != "input_required":
+                raise ValueError(f"{method}: a result of unknown type {kind!r}")
+            answers = {key: self.answer(one["method"], one.get("params"))
+                       for key, one in result.get("inputRequests", {}).items()}
+            retry = {**(params or {}), "inputResponses": answers,
+                     **present(requestState=result.get("requestState"))}
+        raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
+
+    def batch(self, questions: Sequence[Tuple[str, Optional[Json]]]) -> List[Any]:
+        """Send requests in one line; return results or RpcErrors, in the same order.
+
+        Where the revision has no batches they go out as so many lines.
+        """
+        calls = self._wire().ask(*questions) if self.rules.batches and questions else [
+            self.start(*question) for question in questions]
+        results: List[Any] = []
+        for call in calls:
+            try:
+                results.append(call.result(self._timeout))
+            except RpcError as error:
+                results.append(error)
+        return results
+
+    def notify(self, method: str, params: Optional[Json] = None) -> None:
+        """Send a notification."""
+        self._wire().notify(method, params)
+
+    # What the server asks and tells.
+
+    def answer(self, method: str, params: Optional[Json]) -> Json:
+        """Answer a question, that came in a legacy request or in a modern result."""
+        ask: Any = {"elicitation/create": self._on_elicit and self._elicited,
+               "sampling/createMessage": self._on_sample,
+               "roots/list": None if self._roots is None else
+               lambda params: cast(Json, {"roots": self._roots})}.get(method)
+        if ask is None:
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        return cast(Json, ask(params or {}))
+
+    def _elicited(self, params: Json) -> Json:
+        """Fill in the defaults, and never accept with what the form does not allow."""
+        result, schema = cast(Any, self._on_elicit)(params), params.get("requestedSchema", {})
+        if result["action"] == "accept" and params.get("mode", "form") == "form":
+            defaults = {name: one["default"] for name, one in schema["properties"].items()
+                        if "default" in one}
+            result = {**result, "content": {**defaults, **result.get("content", {})}}
+            validate(result["content"], schema, "content")
+        return cast(Json, result)
+
+    def noted(self, method: str, params: Json) -> None:
+        """Pass a notification on; progress goes to who asked for it as well."""
+        told = self._progress.get(params.get("progressToken"))
+        if method == "notifications/progress" and told:
+            told(params["progress"], params.get("total"), params.get("message"))
+        if self._on_notification:
+            self._on_notification(method, params)
+
+    # Tools, resources, prompts: what there is, and its use.
+
+    def _pages(self, method: str, member: str) -> List[Json]:
+        items: List[Json] = []
+        params: Json = {}
+        while True:
+            result = self.request(method, params)
+            items += result[member]
+            if "nextCursor" not in result:  # an empty one is a cursor as well
+                return items
+            params = {"cursor": result["nextCursor"]}
+
+    def list_tools(self) -> List[Json]:
+        """Return all tools, of all pages."""
+        tools = self._pages("tools/list", "tools")
+        self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
+        return tools
+
+    def call_tool(self, name: str, arguments: Optional[Json] = None,
+                  timeout: Optional[float] = None,
+                  on_progress: Optional[Callable[..., Any]] = None) -> Json:
+        """Call a tool; on_progress(progress, total, message) hears how far it has come.
+
+        ValueError when the structured result is not what list_tools() promised.
+        """
+        token = next(self._tokens)
+        params = present(name=name, arguments=arguments,
+                         _meta={"progressToken": token} if on_progress else None)
+        if on_progress:
+            self._progress[token] = on_progress
+        try:
+            result: Json = self.request("tools/call", params, timeout)
+        finally:
+            self._progress.pop(token, None)
+        if self._outputs.get(name) is not None and not result.get("isError"):
+            try:
+                validate(result.get("structuredContent"), self._outputs[name], "result")
+            except NotImplementedError as error:  # a dialect that we do not know
+                log("%s: outputSchema: %s", name, error)
+        return result
+
+    def list_resources(self) -> List[Json]:
+        """Return all resources, of all pages."""
+        return self._pages("resources/list", "resources")
+
+    def list_resource_templates(self) -> List[Json]:
+        """Return all resource templates, of all pages."""
+        return self._pages("resources/templates/list", "resourceTemplates")
+
+    def read_resource(self, uri: str) -> Json:
+        """Read a resource: {"contents": [...]}."""
+        return cast(Json, self.request("resources/read", {"uri": uri}))
+
+    def subscribe(self, uris: Sequence[str] = (), tools: bool = False, prompts: bool = False,
+                  resources: bool = False) -> Subscription:
+        """Ask to be told of changes, through on_notification, until its cancel()."""
+        wishes = {"toolsListChanged": tools, "promptsListChanged": prompts,
+                  "resourcesListChanged": resources, "resourceSubscriptions": list(uris)}
+        self.subscriptions.append(Subscription(self, {
+            name: wish for name, wish in wishes.items() if wish}))
+        return self.subscriptions[-1]
+
+    def list_prompts(self) -> List[Json]:
+        """Return all prompts, of all pages."""
+        return self._pages("prompts/list", "prompts")
+
+    def get_prompt(self, name: str, arguments: Optional[Json] = None) -> Json:
+        """Get a prompt: {"messages": [...]}; arguments that are no strings become JSON."""
+        return cast(Json, self.request("prompts/get", present(
+            name=name, arguments=arguments and {
+                key: text(value)["text"] for key, value in arguments.items()})))
+
+    def complete(self, ref: Json, argument: Json, context: Optional[Json] = None) -> Json:
+        """Complete an argument {"name", "value"} of a prompt or a resource template.
+
+        ref: {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}. Returns
+        {"values": [...], "total", "hasMore"}.
+        """
+        return cast(Json, self.request("completion/complete", present(
+            ref=ref, argument=argument, context=context))["completion"])
+
+    def ping(self) -> None:
+        """Make sure that the server is there; the modern era has no ping and discovers."""
+        self.request("server/discover" if self.rules.modern else "ping")
+
+
+# --- 10. Command line and demo server -------------------------------------------------
+
+USAGE = """usage: mcp_ref.py [--trace]                     serve the demo server on stdio
+       mcp_ref.py demo                          a conversation, every message explained
+       mcp_ref.py [--trace] inspect -- COMMAND...                what a server offers
+       mcp_ref.py [--trace] call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
+       mcp_ref.py --version"""
+
+
+def demo_server() -> Server:
+    """Build the server that this file runs when it is started without a command."""
+    server = Server("mcp_ref demo", __version__, instructions="Add, count, or greet.")
+
+    @server.tool
+    def add(a: int, b: int) -> int:
+        """Add two integers."""
+        return a + b
+
+    @server.tool
+    def count(to: int, context: Context, pause: float = 0.05) -> str:
+        """Count up to a number, with a pause in seconds before each step."""
+        for number in range(1, to + 1):
+            time.sleep(pause)
+            context.progress(number, to)
+            if context.cancelled:
+                break
+        return f"counted to {to}"
+
+    @server.tool
+    def greet(context: Context) -> str:
+        """Ask the user for a name, and greet."""
+        answer = context.elicit("What is your name?", {
+            "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+        return f"Hello, {answer.get('content', {}).get('name', 'stranger')}!"
+
+    return server
+
+
+class Trace:
+    """Shows every line on stderr: seconds, direction, latency of an answer, the line."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._asked: Dict[Tuple[str, Id], float] = {}  # (direction, id): when
+
+    def __call__(self, arrow: str, line: bytes) -> None:
+        now, took, message = time.monotonic() - self._began, "", decode(line)
+        if isinstance(message, Request):
+            self._asked[arrow, message.id] = now
+        elif isinstance(message, Response):
+            asked = self._asked.pop(("<" if arrow == ">" else ">", message.id), now)
+            took = f"{1000 * (now - asked):.1f} ms"
+        shown = line.decode("utf-8", "backslashreplace")
+        print(f"{now:8.3f} {arrow} {took:>10} {shown}", file=sys.stderr)
+
+
+EXPLAINED = {  # what a message says, by its method, and where that is specified
+    "server/discover": "What do you speak, what do you offer? [server/discover]",
+    "initialize": "Let us open a session: my newest revision is ... [basic/lifecycle]",
+    "notifications/initialized": "The session is open. No id, no answer. [basic/lifecycle]",
+    "ping": "Are you there? [basic/utilities/ping]",
+    "tools/list": "Which tools are there? [server/tools]",
+    "tools/call": "Call a tool. The answer will carry the same id. [server/tools]",
+    "no/such": "A method that nobody knows. [basic]",
+    "notifications/progress": "The call has come so far. [basic/utilities/progress]",
+    "notifications/cancelled": "I wait no more: no answer. [basic/utilities/cancellation]",
+    "elicitation/create": "I have to ask your user first. [client/elicitation]",
+}
+
+
+class Explainer:
+    """Prints a conversation: who speaks, what is said, and the line as it is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # one message at a time
+        self._asked: Dict[Id, str] = {}  # id: method
+        self._dim, self._end = ("\033[2m", "\033[0m") if (
+            sys.stdout.isatty() and "NO_COLOR" not in os.environ) else ("", "")
+
+    def __call__(self, arrow: str, line: bytes) -> None:
+        message, shown = decode(line), line.decode("utf-8", "backslashreplace")
+        members = message.members if isinstance(message, Batch) else (message,)
+        with self._lock:
+            for one in members:
+                print(f"\n{'client' if arrow == '>' else 'server'}: {self._meaning(one)}")
+            for start in range(0, len(shown), 76):
+                print(f"    {self._dim}{shown[start:start + 76]}{self._end}")
+
+    def _meaning(self, message: Single) -> str:
+        if isinstance(message, (Request, Notification)):
+            if isinstance(message, Request):
+                self._asked[message.id] = message.method
+            return EXPLAINED.get(message.method, message.method)
+        method, result = self._asked.get(message.id, "?"), getattr(message, "result", None) or {}
+        if message.error:
+            return f"The answer to {method}: an error, and so no result. [basic]"
+        if "inputRequests" in result:
+            return f"{method} needs answers: ask the user and call again. [basic/patterns/mrtr]"
+        failed = ": it failed, and the model may read why" if result.get("isError") else ""
+        return f"The answer to {method}{failed}."
+
+
+def demo() -> None:
+    """Let a client and the demo server talk in three revisions, and print it all."""
+    batched = next(row for row in REVISIONS.values() if row.batches)
+    for title, row in (("Legacy: a handshake opens a session", LEGACY),
+                       ("Modern: each request stands alone", MODERN),
+                       ("A batch: only one revision has it", batched)):
+        print(f"\n=== {title} ({row.version}) ===")
+        Peer.tap = Explainer()
+        with Client([sys.executable, os.path.abspath(__file__)], on_elicit=lambda params: {
+                "action": "accept", "content": {"name": "Ada"}},
+                protocol_version=row.version) as client:
+            two = {"name": "add", "arguments": {"a": 1, "b": 2}}
+            if row.batches:
+                client.batch([("tools/call", two), ("no/such", None)])
+                continue
+            client.list_tools()
+            client.call_tool("add", {"a": 1, "b": 2})
+            client.call_tool("add", {"a": 1, "b": "two"})
+            client.batch([("no/such", {})])
+            client.call_tool("count", {"to": 2}, on_progress=lambda *progress: None)
+            client.start("tools/call", {"name": "count", "arguments": {"to": 9}}).cancel()
+            client.call_tool("greet")
+    print("\nThe client closes the server's stdin, and the server ends with status 0.")
+
+
+def show(client: Client) -> None:
+    """Print what a server says of itself and what it offers."""
+    offers, info = client.server_capabilities, client.server_info
+    print(info.get("name"), info.get("version"), "speaks", client.protocol_version)
+    for title, capability, items in (
+            ("tool", "tools", client.list_tools),
+            ("resource", "resources", client.list_resources),
+            ("template", "resources", client.list_resource_templates),
+            ("prompt", "prompts", client.list_prompts)):
+        for item in items() if capability in offers else ():
+            name = item.get("uri") or item.get("uriTemplate") or item["name"]
+            print(f"  {title} {name}: {item.get('description', '').partition(chr(10))[0]}")
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run the command line, see USAGE; return the exit status."""
+    args = sys.argv[1:] if argv is None else argv
+    if args[:1] == ["--trace"]:
+        args, Peer.tap = args[1:], Trace()
+    words, command = args, []
+    if "--" in args:
+        words, command = args[:args.index("--")], args[args.index("--") + 1:]
+    if not args:
+        if sys.stdin and sys.stdin.isatty():
+            log("This is an MCP server, and waits for JSON-RPC on stdin. Try: demo, --help")
+        serve(demo_server())
+    elif args == ["demo"]:
+        demo()
+    elif args in (["--version"], ["--help"]):
+        print(USAGE if args == ["--help"] else f"mcp_ref {__version__}")
+    elif command and (words == ["inspect"] or words[:1] == ["call"] and len(words) in (2, 3)):
+        try:
+            with Client(command) as client:
+                if words == ["inspect"]:
+                    show(client)
+                else:
+                    result = client.call_tool(words[1], json.loads("".join(words[2:]) or "{}"))
+                    print(json.dumps(result, indent=2))
+        except (RpcError, OSError, ValueError) as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            return 1
+    else:
+        print(USAGE, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
