@@ -1,10 +1,53 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT-0
-"""@TITLE@"""
+"""mcp_ref: the Model Context Protocol in one file, server and client, over stdio.
+
+Python 3.9 or newer and its standard library; nothing to install. Copy this file into
+your product under any name. License MIT-0: no conditions, no attribution.
+Upstream: the repository that holds README.md, the tests and the examples beside it.
+
+    from mcp_ref import Server
+
+    server = Server("demo", "1.0")
+
+    @server.tool
+    def add(a: int, b: int) -> int:
+        "Add two integers."
+        return a + b
+
+    if __name__ == "__main__":
+        server.run()
+
+Five revisions are spoken side by side. Four are legacy: a client opens a session with
+`initialize` and both ends remember it. One is modern: there is no session, each request
+says in its `_meta` what its client speaks and offers.
+
+Legend, with no synonyms: `line` the bytes of one message, without its newline; `obj`
+decoded JSON of any shape; `message` one of the five kinds that decode() gives; `rid` a
+request id; `asked` a request of the other end that is not answered yet; `call` a request
+of this end; `fn` a function of the user; `rules` the row of a revision; `carrier` what
+moves lines.
+
+The life of one tools/call, through the sections of this file:
+    8 Stdio      a thread that has the turn reads a line and gives it to the session
+    2 Envelope   decode() makes it a Request, or an Invalid that is answered as such
+    3 Peer       notes its id among those that must be answered
+    5 Lifecycle  is it modern? may it come now?
+    4 Revisions  is the method known in this revision? are its params well-formed?
+    7 Server     finds the tool; 6 Schema holds the arguments to what its hints promised;
+                 the function runs; what it returns becomes content
+    3 Peer       forgets the id and writes the answer, unless it was cancelled meanwhile
+
+Left out, and why: HTTP (another carrier, shown in examples/), OAuth (stdio has no use for
+it), the experimental tasks of 2025-11-25 (withdrawn into an extension), extensions,
+caching of results in the client, and JSON Schema's unevaluated*, $dynamicRef and remote
+references (refused at registration, never ignored).
+"""
 from __future__ import annotations
 
 import binascii
 import enum
+import io
 import itertools
 import json
 import operator
@@ -333,11 +376,15 @@ class Peer:
 
     # Inbound: one method for each kind of message.
 
-    def receive(self, line: bytes) -> None:
-        """Take one line in, whatever it holds. One thread at a time."""
+    def receive(self, line: bytes, reply: Optional[Reply] = None) -> None:
+        """Take one line in, whatever it holds. One thread at a time.
+
+        A carrier with a place of its own for each answer gives `reply`: it is called once
+        for the line, with the answer or, when there is none to come, with None.
+        """
         if self.tap:
             self.tap("<", line)
-        self._handle(decode(line), self._write)
+        self._handle(decode(line), reply or self._write)
 
     def _handle(self, message: Message, reply: Reply) -> None:
         message = self.vet(message)
@@ -509,6 +556,13 @@ class Peer:
         """Return what this end was asked and has not answered yet."""
         return [asked.request for asked in list(self._asked.values())]
 
+    def lose(self, rid: Id, why: Exception) -> None:
+        """Say that the answer to one question cannot come any more."""
+        with self._lock:
+            call = self._open.pop(rid, None)
+        if call is not None:
+            call.settle(why)
+
     def close(self, why: Optional[Exception] = None) -> None:
         """Say that no line will come any more: every call that waits fails with why.
 
@@ -516,9 +570,8 @@ class Peer:
         """
         with self._lock:
             self._closed = self._closed or why or ConnectionClosed("connection closed")
-            calls, self._open = list(self._open.values()), {}
-        for call in calls:
-            call.settle(self._closed)
+        for rid in list(self._open):
+            self.lose(rid, self._closed)
 
 
 # Part II: MCP ==========================================================================
@@ -537,7 +590,8 @@ META_CAPABILITIES, META_LEVEL = META + "clientCapabilities", META + "logLevel"
 META_SERVER, META_SUBSCRIPTION = META + "serverInfo", META + "subscriptionId"
 
 RESOURCE_NOT_FOUND = -32002  # legacy only
-MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32021, -32022  # modern only
+HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
+MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)  # modern only
 
 
 class Revision(NamedTuple):
@@ -1494,18 +1548,22 @@ class Server:
         for session in tuple(self.sessions):
             session.publish(f"notifications/{kind}/list_changed")
 
+    def entries(self, kind: str) -> Dict[str, Json]:
+        """Return what is offered as it is listed, by name: kind is one of LISTS' values."""
+        return {name: offer.entry for name, offer in dict(self._offers[kind]).items()}
+
     def _list(self, context: Context, params: Json) -> Json:
         """Cut one page of a list; the cursor is the last name of the page before, in hex."""
         member, rules, start = LISTS[context.asked.request.method], context.rules, 0
-        offers = dict(self._offers[member])
-        names = list(offers)
+        entries = self.entries(member)
+        names = list(entries)
         if "cursor" in params:
             try:
                 start = names.index(bytes.fromhex(params["cursor"]).decode()) + 1
             except ValueError:
                 raise RpcError(INVALID_PARAMS, "Invalid cursor") from None
         end = start + (self.page_size or len(names))
-        result: Json = {member: [rules.shown(offers[name].entry) for name in names[start:end]]}
+        result: Json = {member: [rules.shown(entries[name]) for name in names[start:end]]}
         if end < len(names):
             result["nextCursor"] = names[end - 1].encode().hex()
         return result
@@ -1994,8 +2052,12 @@ def serve(server: Server, drain: float = 5.0) -> None:
         for request in session.unanswered():
             log("abandoned: %s %s", request.method, request.params)
         session.close()
-        if done:  # else somebody may still write to 1
+        if done:
             stdio.give_back()
+        else:  # somebody may still print, and must not hold a lock that exit needs
+            sys.stdout = sys.stderr = io.TextIOWrapper(
+                io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace",
+                write_through=True)
 
 
 setattr(Server, "run", serve)
@@ -2175,7 +2237,7 @@ class Client:
         try:
             self._discover(min(PROBE, self._timeout))
         except (RpcError, RequestTimeout, ConnectionClosed) as why:
-            if self._wanted or isinstance(why, RpcError) and why.code == UNSUPPORTED_VERSION:
+            if self._wanted or isinstance(why, RpcError) and why.code in MODERN_ERRORS:
                 raise
             if isinstance(why, ConnectionClosed):
                 self._carrier.close()
@@ -2538,7 +2600,7 @@ def demo() -> None:
     print("\nThe client closes the server's stdin, and the server ends with status 0.")
 
 
-def show(client: Client) -> None:
+def inspect_server(client: Client) -> None:
     """Print what a server says of itself and what it offers."""
     offers, info = client.server_capabilities, client.server_info
     print(info.get("name"), info.get("version"), "speaks", client.protocol_version)
@@ -2572,7 +2634,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         try:
             with Client(command) as client:
                 if words == ["inspect"]:
-                    show(client)
+                    inspect_server(client)
                 else:
                     result = client.call_tool(words[1], json.loads("".join(words[2:]) or "{}"))
                     print(json.dumps(result, indent=2))

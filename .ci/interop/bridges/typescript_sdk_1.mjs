@@ -1,0 +1,34 @@
+// Bridge: the official TypeScript SDK, v1.    typescript_sdk_1.mjs legacy COMMAND...
+
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { actionsOf, ask, event, options, serve } from "./remote.mjs";
+
+const [, , , command, ...args] = process.argv;
+const capabilities = { elicitation: {}, roots: {}, sampling: {} };
+const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities });
+for (const schema of [CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema]) {
+  client.setRequestHandler(schema, ({ method, params }) => ask(method, params));
+}
+client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
+
+let revision;
+const transport = new StdioClientTransport({ command, args });
+transport.setProtocolVersion = (negotiated) => (revision = negotiated);
+await client.connect(transport);
+await serve({
+  ...actionsOf(client),
+  about: async () => ({
+    revision,
+    server: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+  }),
+  "tools/call": (params) => client.callTool(params, undefined, options),
+  subscribe: ({ uris }) => Promise.all(uris.map((uri) => client.subscribeResource({ uri }))),
+});
+await client.close();

@@ -1,0 +1,45 @@
+// Bridge: the official TypeScript SDK, v2.    typescript_sdk_2.mjs auto|legacy COMMAND...
+
+import { Client } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { actionsOf, ask, event, options, serve } from "./remote.mjs";
+
+const [, , mode, command, ...args] = process.argv;
+const client = new Client(
+  { name: "typescript-sdk-2", version: "1" },
+  {
+    capabilities: { elicitation: {}, roots: {}, sampling: {} },
+    versionNegotiation: { mode },
+  },
+);
+for (const method of ["sampling/createMessage", "elicitation/create", "roots/list"]) {
+  client.setRequestHandler(method, ({ params }) => ask(method, params));
+}
+client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
+
+await client.connect(new StdioClientTransport({ command, args }));
+const modern = client.getProtocolEra() === "modern";
+const wantsLog = modern ? { _meta: { "io.modelcontextprotocol/logLevel": "debug" } } : {};
+await serve({
+  ...actionsOf(client),
+  about: async () => ({
+    revision: client.getNegotiatedProtocolVersion(),
+    server: client.getServerVersion(),
+    capabilities: client.getServerCapabilities(),
+  }),
+  "tools/call": (params) => client.callTool({ ...params, ...wantsLog }, options),
+  "logging/setLevel": async ({ level }) => modern || client.setLoggingLevel(level),
+  subscribe: async ({ uris, tools, prompts, resources }) => {
+    if (!modern) {
+      await Promise.all(uris.map((uri) => client.subscribeResource({ uri })));
+      return;
+    }
+    await client.listen({
+      toolsListChanged: tools,
+      promptsListChanged: prompts,
+      resourcesListChanged: resources,
+      resourceSubscriptions: uris,
+    });
+  },
+});
+await client.close();
