@@ -59,7 +59,7 @@ import time
 import types
 import typing
 from collections import deque
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import (Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional,
                     Sequence, Set, Tuple, Union, cast)
 
@@ -183,6 +183,7 @@ def _refuse_constant(name: str) -> Any:
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_AS_TEXT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)  # inside a text block
 
 
 def invalid(rid: Id, why: str, code: int = INVALID_REQUEST) -> Invalid:
@@ -556,22 +557,20 @@ class Peer:
         """Return what this end was asked and has not answered yet."""
         return [asked.request for asked in list(self._asked.values())]
 
-    def lose(self, rid: Id, why: Exception) -> None:
-        """Say that the answer to one question cannot come any more."""
-        with self._lock:
-            call = self._open.pop(rid, None)
-        if call is not None:
-            call.settle(why)
-
-    def close(self, why: Optional[Exception] = None) -> None:
+    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
         """Say that no line will come any more: every call that waits fails with why.
 
-        What this end was asked is untouched: it can still be answered.
+        With a rid, only the answer to this one cannot come. What this end was asked is
+        untouched: it can still be answered.
         """
+        why = why or ConnectionClosed("connection closed")
         with self._lock:
-            self._closed = self._closed or why or ConnectionClosed("connection closed")
-        for rid in list(self._open):
-            self.lose(rid, self._closed)
+            if rid is None:
+                self._closed = self._closed or why
+            lost = [one for one in self._open if rid in (None, one)]
+            calls = [self._open.pop(one) for one in lost]
+        for call in calls:
+            call.settle(why)
 
 
 # Part II: MCP ==========================================================================
@@ -761,20 +760,151 @@ def modern_revision(meta: Json) -> Revision:
 
 
 # --- 6. Schema: what a function promises, and holding it to that ----------------------
-# Rule 1: a schema is looked through once, at registration: what is malformed or not
-#         supported is refused then, with its place; the rest is enforced in full.
+# Rule 1: a schema is compiled once: what is malformed or not supported is refused then,
+#         with its place; the rest is enforced in full.
 # Rule 2: a rule answers "" or the rest of a sentence (": expected string"); each level
 #         puts its own step in front, so that success builds no string.
 # Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
 #         makes Python values of them (None: they are what they should be).
 
-Fuel = List[Any]  # of one validation: [steps left, levels left, schema, its $ref targets]
-Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, its schema, fuel)
+Fuel = List[int]  # of one validation: [steps left, levels left]
+Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, compiled siblings, fuel)
+Node = Dict[type, List[Tuple[Rule, Any, Json]]]  # a schema: its rules, by type of value
+Form = Callable[[Any, str, Any], Any]  # (argument, its place, document): compiles it
+
+
+class Document(NamedTuple):
+    """A schema while it is compiled."""
+    nodes: Dict[str, Node]  # place, or anchor, in it: what stands there
+    refs: List[Tuple[str, str]]  # (place, where it points to)
+
+
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
           float: "number", type(None): "null"}  # by type(): to isinstance True is an int
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _STEPS, _LEVELS = 100_000, 100  # no schema and no value can hang or overflow a check
-_KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Json, Any]] = {}  # filled when all is there
+_KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Form, Any]] = {}  # filled when all is there
+
+
+def _held(value: Any, node: Node, fuel: Fuel) -> str:
+    fuel[0] -= 1
+    fuel[1] -= 1
+    if fuel[0] < 0 or fuel[1] < 0:
+        raise RecursionError
+    fault = ""
+    for rule, argument, ready in node.get(type(value), ()):
+        fault = rule(value, argument, ready, fuel)
+        if fault:
+            break
+    fuel[1] += 1
+    return fault
+
+
+def hold(value: Any, node: Node, name: str = "value") -> None:
+    """Hold a value to a compiled schema: ValueError as from validate()."""
+    try:
+        fault = _held(value, node, [_STEPS, _LEVELS])
+    except RecursionError:
+        fault = ": nested too deeply, or too much to check"
+    if fault:
+        raise ValueError(name + fault)
+
+
+def _never(value: Any, argument: Any, ready: Json, fuel: Fuel) -> str:
+    return ": not allowed"
+
+
+def _anything(argument: Any, place: str, doc: Document) -> Any:
+    return argument
+
+
+def _compile(schema: Any, place: str, doc: Document) -> Node:
+    node: Node = {}
+    ready: Json = {}
+    doc.nodes[place] = node  # before it is full: it may refer to itself
+    if place.count("/") > 2 * _LEVELS:
+        raise ValueError(f"{place[:80]}...: nested too deeply")
+    if type(schema) is not dict and type(schema) is not bool:
+        raise ValueError(f"{place}: expected an object or a boolean")
+    if schema is False:
+        node.update({kind: [(_never, None, {})] for kind in _KINDS})
+    for word, argument in schema.items() if schema and schema is not True else ():
+        kinds, form, rule = _KEYWORDS.get(word, ((), _anything, None))
+        ready[word] = form(argument, f"{place}/{word}", doc)
+        for kind in kinds:
+            node.setdefault(kind, []).append((rule, ready[word], ready))
+    if "$anchor" in ready:
+        doc.nodes[f"#{ready['$anchor']}"] = node
+    return node
+
+
+def compile_schema(schema: Any) -> Node:
+    """Make a schema of dialect 2020-12 ready for hold().
+
+    NotImplementedError for what is not supported here, ValueError for what is malformed,
+    each with the place. Keywords that JSON Schema does not know are annotations.
+    """
+    doc = Document({}, [])
+    try:
+        root = _compile(schema, "#", doc)
+    except RecursionError:
+        raise ValueError("#: nested too deeply") from None
+    for place, ref in doc.refs:
+        if ref not in doc.nodes:
+            raise ValueError(f"{place}: there is no {ref}")
+    return root
+
+
+def validate(instance: Any, schema: Any, name: str = "value") -> None:
+    """Hold JSON to a JSON Schema of dialect 2020-12; return None if it fits.
+
+    ValueError names the path and the rule: "arguments.a: expected integer, got string"
+    (name is its first word). A schema at fault raises as from compile_schema().
+    """
+    hold(instance, compile_schema(schema), name)
+
+
+# Forms: what a keyword's argument must look like, and what is made of it.
+
+
+def _form(words: str, fits: Callable[[Any], Any], make: Any = lambda argument: argument) -> Form:
+    def form(argument: Any, place: str, doc: Document) -> Any:
+        try:
+            if fits(argument):
+                return make(argument)
+        except (TypeError, ValueError, re.error, OverflowError):
+            pass
+        raise ValueError(f"{place}: expected {words}")
+    return form
+
+
+def _refused(argument: Any, place: str, doc: Document) -> Any:
+    raise NotImplementedError(f"{place}: {argument!r} is not supported")
+
+
+def _dialect(argument: Any, place: str, doc: Document) -> Any:
+    return argument if str(argument).rstrip("#") == _DIALECT else _refused(argument, place, doc)
+
+
+def _identity(argument: Any, place: str, doc: Document) -> Any:
+    return argument if place == "#/$id" else _refused(argument, place, doc)
+
+
+def _subs(kind: Any) -> Form:
+    """Make the form of a list or an object of schemas: {index or name: node}."""
+    def form(argument: Any, place: str, doc: Document) -> Dict[Any, Node]:
+        if argument == [] or not isinstance(argument, kind):
+            raise ValueError(f"{place}: expected an {_KINDS[kind]} of schemas")
+        items: Any = argument.items() if isinstance(argument, dict) else enumerate(argument)
+        return {key: _compile(sub, f"{place}/" + str(key).replace("~", "~0").replace("/", "~1"),
+                              doc) for key, sub in items}
+    return form
+
+
+def _regex(pattern: str) -> Any:
+    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
+    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", lambda found: (
+        r"\Z" if found[0] == "$" else found[0]), pattern, flags=re.DOTALL), re.ASCII)
 
 
 def _same(value: Any) -> Any:
@@ -786,85 +916,90 @@ def _same(value: Any) -> Any:
     return type(value) is bool, value
 
 
-@lru_cache(maxsize=256)
-def _regex(pattern: str) -> Any:
-    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
-    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", lambda found: (
-        r"\Z" if found[0] == "$" else found[0]), pattern, flags=re.DOTALL), re.ASCII)
+def _is_names(argument: Any) -> bool:
+    return type(argument) is list and all(type(name) is str for name in argument)
 
 
-def _held(value: Any, schema: Any, fuel: Fuel) -> str:
-    if type(schema) is bool:
-        return "" if schema else ": not allowed"
-    fuel[0] -= 1
-    fuel[1] -= 1
-    if fuel[0] < 0 or fuel[1] < 0:
-        raise RecursionError
-    kind, fault = type(value), ""
-    for word, argument in schema.items():
-        row = _KEYWORDS.get(word)
-        if row is not None and kind in row[0]:
-            fault = row[2](value, argument, schema, fuel)
-            if fault:
-                break
-    fuel[1] += 1
-    return fault
+def _names(argument: Any) -> Any:
+    return [argument] if type(argument) is str else argument
 
 
-def hold(value: Any, schema: Json, name: str = "value") -> None:
-    """Hold a value to a schema that was checked before: ValueError as validate()."""
-    try:
-        fault = _held(value, schema, [_STEPS, _LEVELS, schema, None])
-    except RecursionError:
-        fault = ": nested too deeply, or too much to check"
-    if fault:
-        raise ValueError(name + fault)
+_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
+_NAMED, _LISTED = _subs(dict), _subs(list)
+_STRING = _form("a string", lambda a: type(a) is str)
+_PATTERN = _form("a pattern that Python shares", lambda a: type(a) is str, _regex)
+_NUMBER = _form("a number", lambda a: type(a) in _NUM)
+_COUNT = _form("a count", lambda a: type(a) in _NUM and a >= 0 and a % 1 == 0)
+_NAMES = _form("a list of strings", _is_names)
+_TYPES = _form("names of types", lambda a: a and set(_names(a)) <= set(_KINDS.values()),
+               _names)
+
+def _reference(argument: Any, place: str, doc: Document) -> Any:
+    from urllib.parse import unquote  # here: 4 ms, and few schemas refer
+
+    if not _STRING(argument, place, doc).startswith("#"):
+        _refused(argument, place, doc)
+    doc.refs.append((place, unquote(argument)))
+    return doc.nodes, unquote(argument)
+
+
+def _patterns(argument: Any, place: str, doc: Document) -> List[Tuple[Any, Node]]:
+    return [(_PATTERN(pattern, place, doc), node)
+            for pattern, node in _NAMED(argument, place, doc).items()]
+
+
+# Rules: what a keyword asks of a value.
 
 
 def _expect(holds: Callable[[Any, Any], Any], words: str) -> Rule:
     """Make the rule of an assertion that is one comparison."""
-    return lambda value, argument, schema, fuel: (
+    return lambda value, argument, ready, fuel: (
         "" if holds(value, argument) else ": expected " + words.format(argument))
 
 
 def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
-    """Make the rule of an applicator: every selected (step, value, schema) must hold."""
-    def rule(value: Any, argument: Any, schema: Json, fuel: Fuel) -> str:
-        for step, item, sub in select(value, argument, schema):
-            fault = _held(item, sub, fuel)
+    """Make the rule of an applicator: every selected (step, value, node) must hold."""
+    def rule(value: Any, argument: Any, ready: Json, fuel: Fuel) -> str:
+        for step, item, node in select(value, argument, ready):
+            fault = _held(item, node, fuel)
             if fault:
                 return (f"[{step}]" if type(step) is int else step and f".{step}") + fault
         return ""
     return rule
 
 
-def _some(least: int, most: float, words: str) -> Rule:
-    """Make the rule of a choice: so many of the schemas must hold."""
-    def rule(value: Any, argument: Any, schema: Json, fuel: Fuel) -> str:
-        faults = [_held(value, sub, fuel) for sub in argument]
-        why = "; or ".join(fault[:99].lstrip(": ") for fault in faults if fault)
-        fine = least <= faults.count("") <= most
-        return "" if fine else ": " + (why if "" not in faults else words)
+def _some(most: float, words: str) -> Rule:
+    """Make the rule of a choice: at least one must hold, and so many at most."""
+    def rule(value: Any, nodes: Any, ready: Json, fuel: Fuel) -> str:
+        faults = [_held(value, node, fuel) for node in nodes.values()]
+        if "" in faults:
+            return "" if faults.count("") <= most else words
+        return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
     return rule
 
 
-def _type(value: Any, names: Any, schema: Json, fuel: Fuel) -> str:
-    kind, names = _KINDS[type(value)], [names] if type(names) is str else names
+def _type(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
+    kind = _KINDS[type(value)]
     if kind in names or kind == "integer" and "number" in names or (
             kind == "number" and "integer" in names and value.is_integer()):
         return ""
     return f": expected {' or '.join(names)}, got {kind}"
 
 
-def _required(value: Any, names: Any, schema: Json, fuel: Fuel) -> str:
+def _required(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
     missing = [name for name in names if name not in value]
     return f": missing {', '.join(missing)}" if missing else ""
 
 
-def _contains(value: Any, sub: Any, schema: Json, fuel: Fuel) -> str:
-    n = [_held(item, sub, fuel) for item in value].count("")
-    fine = schema.get("minContains", 1) <= n <= schema.get("maxContains", n)
+def _contains(value: Any, node: Node, ready: Json, fuel: Fuel) -> str:
+    n = [_held(item, node, fuel) for item in value].count("")
+    fine = ready.get("minContains", 1) <= n <= ready.get("maxContains", n)
     return "" if fine else f": {n} items match what it must contain"
+
+
+def _follow(value: Any, target: Any, ready: Json, fuel: Fuel) -> str:
+    nodes, ref = target
+    return _held(value, nodes[ref], fuel)
 
 
 def _multiple(value: Any, of: Any) -> bool:
@@ -874,149 +1009,70 @@ def _multiple(value: Any, of: Any) -> bool:
         Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
 
 
-def _others(value: Json, schema: Json) -> List[str]:
-    """Name the members that properties and patternProperties say nothing about."""
-    named, patterns = schema.get("properties", ()), schema.get("patternProperties", ())
-    return [name for name in value if name not in named
-            and not any(_regex(pattern).search(name) for pattern in patterns)]
+def _others(value: Json, node: Any, ready: Json) -> Any:
+    """Select the members that properties and patternProperties say nothing about."""
+    named, patterns = ready.get("properties", ()), ready.get("patternProperties", ())
+    return [(name, value[name], node) for name in value if name not in named
+            and not any(pattern.search(name) for pattern, _ in patterns)]
 
 
-_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
-_SUB: Json = {"type": ["object", "boolean"]}  # arguments: a schema,
-_SUBS: Json = {"type": "array", "minItems": 1, "items": _SUB}  # a list of them,
-_NAMED: Json = {"type": "object", "additionalProperties": _SUB}  # or an object of them
-
-
-def _subschemas(schema: Any, place: str, level: int) -> Iterator[Tuple[str, Any]]:
-    """Yield a schema and all that are inside it, each with its place."""
-    if level > _LEVELS:
-        raise ValueError(f"{place[:99]}: nested too deeply")
-    yield place, schema
-    for word, argument in schema.items() if type(schema) is dict else ():
-        form = _KEYWORDS.get(word, ((), {}))[1]
-        subs = ({"": argument} if form is _SUB else argument if form is _NAMED else
-                dict(enumerate(argument)) if form is _SUBS else {})
-        for key, sub in subs.items():
-            key = "/" + str(key).replace("~", "~0").replace("/", "~1")
-            yield from _subschemas(sub, f"{place}/{word}" + key * (form is not _SUB), level + 1)
-
-
-def _targets(root: Any) -> Json:
-    """Map each $ref that leads somewhere to the schema that it leads to."""
-    found = {}
-    for place, sub in _subschemas(root, "#", 0):
-        found[place] = sub
-        if type(sub) is dict and "$anchor" in sub:
-            found[f"#{sub['$anchor']}"] = sub
-    return found
-
-
-def _unquoted(ref: str) -> str:
-    from urllib.parse import unquote  # here: 4 ms, and only for $ref and templates
-
-    return unquote(ref)
-
-
-def _follow(value: Any, ref: Any, schema: Json, fuel: Fuel) -> str:
-    fuel[3] = fuel[3] or _targets(fuel[2])  # looked for once in a validation
-    return _held(value, fuel[3][_unquoted(ref)], fuel)
-
-
-_STRING, _NUMBER = {"type": "string"}, {"type": "number"}
-_COUNT, _FLAG = {"type": "integer", "minimum": 0}, {"type": "boolean"}
-_NAMES: Json = {"type": "array", "items": _STRING}
-_KEYWORDS.update({
-    # keyword: the types it speaks of, the schema of its argument, its rule
-    "$ref": (_ANY, _STRING, _follow),
+_KEYWORDS.update({  # keyword: the types it speaks of, the form of its argument, its rule
+    "$schema": ((), _dialect, None),
+    "$id": ((), _identity, None),
     "$anchor": ((), _STRING, None),
     "$defs": ((), _NAMED, None),
     "definitions": ((), _NAMED, None),  # its name before 2019
-    "type": (_ANY, {"anyOf": [{"enum": list(_KINDS.values())}, {
-        "type": "array", "minItems": 1, "items": {"enum": list(_KINDS.values())}}]}, _type),
-    "enum": (_ANY, {"type": "array"}, _expect(
+    "$ref": (_ANY, _reference, _follow),
+    **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
+                     "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"),
+                    ((), _refused, None)),
+    "type": (_ANY, _TYPES, _type),
+    "enum": (_ANY, _form("a list", lambda a: type(a) is list), _expect(
         lambda v, a: _same(v) in map(_same, a), "one of {}")),
-    "const": (_ANY, {}, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
-    "multipleOf": (_NUM, {"type": "number", "exclusiveMinimum": 0}, _expect(
-        _multiple, "a multiple of {}")),
+    "const": (_ANY, _anything, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
+    "multipleOf": (_NUM, _form("a number above 0", lambda a: type(a) in _NUM and a > 0),
+                   _expect(_multiple, "a multiple of {}")),
     "maximum": (_NUM, _NUMBER, _expect(operator.le, "at most {}")),
     "exclusiveMaximum": (_NUM, _NUMBER, _expect(operator.lt, "less than {}")),
     "minimum": (_NUM, _NUMBER, _expect(operator.ge, "at least {}")),
     "exclusiveMinimum": (_NUM, _NUMBER, _expect(operator.gt, "more than {}")),
     "maxLength": (_STR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} characters")),
     "minLength": (_STR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} characters")),
-    "pattern": (_STR, _STRING, _expect(lambda v, a: _regex(a).search(v), "a match of {}")),
-    "prefixItems": (_ARR, _SUBS, _each(lambda v, a, s: zip(range(len(v)), v, a))),
-    "items": (_ARR, _SUB, _each(lambda v, a, s: [
-        (i, v[i], a) for i in range(len(s.get("prefixItems", ())), len(v))])),
-    "contains": (_ARR, _SUB, _contains),
+    "pattern": (_STR, _PATTERN, _expect(lambda v, a: a.search(v), "a match of {0.pattern}")),
+    "prefixItems": (_ARR, _LISTED, _each(lambda v, a, ready: zip(a, v, a.values()))),
+    "items": (_ARR, _compile, _each(lambda v, a, ready: [
+        (i, v[i], a) for i in range(len(ready.get("prefixItems", ())), len(v))])),
+    "contains": (_ARR, _compile, _contains),
     "minContains": ((), _COUNT, None),
     "maxContains": ((), _COUNT, None),
     "maxItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} items")),
     "minItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} items")),
-    "uniqueItems": (_ARR, _FLAG, _expect(
+    "uniqueItems": (_ARR, _form("true or false", lambda a: type(a) is bool), _expect(
         lambda v, a: not a or len(set(map(_same, v))) == len(v), "different items")),
-    "properties": (_OBJ, _NAMED, _each(lambda v, a, s: [
-        (name, v[name], a[name]) for name in a if name in v])),
-    "patternProperties": (_OBJ, _NAMED, _each(lambda v, a, s: [
-        (name, v[name], a[key]) for key in a for name in v if _regex(key).search(name)])),
-    "additionalProperties": (_OBJ, _SUB, _each(lambda v, a, s: [
-        (name, v[name], a) for name in _others(v, s)])),
-    "propertyNames": (_OBJ, _SUB, _each(lambda v, a, s: [(name, name, a) for name in v])),
+    "properties": (_OBJ, _NAMED, _each(lambda v, a, ready: [
+        (name, v[name], a[name]) for name in v if name in a])),
+    "patternProperties": (_OBJ, _patterns, _each(lambda v, a, ready: [
+        (name, v[name], node) for pattern, node in a for name in v if pattern.search(name)])),
+    "additionalProperties": (_OBJ, _compile, _each(_others)),
+    "propertyNames": (_OBJ, _compile, _each(lambda v, a, ready: [(n, n, a) for n in v])),
     "maxProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} members")),
     "minProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} members")),
     "required": (_OBJ, _NAMES, _required),
-    "dependentRequired": (_OBJ, {"type": "object", "additionalProperties": _NAMES}, (
-        lambda v, a, s, fuel: _required(v, sum((a[n] for n in a if n in v), []), s, fuel))),
-    "dependentSchemas": (_OBJ, _NAMED, _each(lambda v, a, s: [
+    "dependentRequired": (_OBJ, _form("an object of lists of strings", lambda a: (
+        type(a) is dict and all(map(_is_names, a.values())))), lambda v, a, ready, fuel: (
+            _required(v, [one for name in a if name in v for one in a[name]], ready, fuel))),
+    "dependentSchemas": (_OBJ, _NAMED, _each(lambda v, a, ready: [
         ("", v, a[name]) for name in a if name in v])),
-    "allOf": (_ANY, _SUBS, _each(lambda v, a, s: [("", v, sub) for sub in a])),
-    "anyOf": (_ANY, _SUBS, _some(1, float("inf"), "")),
-    "oneOf": (_ANY, _SUBS, _some(1, 1, "more than one of the alternatives holds")),
-    "not": (_ANY, _SUB, lambda v, a, s, fuel: "" if _held(v, a, fuel) else ": not allowed"),
-    "if": (_ANY, _SUB, lambda v, a, s, fuel: _held(
-        v, s.get("else" if _held(v, a, fuel) else "then", True), fuel)),
-    "then": ((), _SUB, None),
-    "else": ((), _SUB, None),
+    "allOf": (_ANY, _LISTED, _each(lambda v, a, ready: [("", v, a[i]) for i in a])),
+    "anyOf": (_ANY, _LISTED, _some(float("inf"), "")),
+    "oneOf": (_ANY, _LISTED, _some(1, ": more than one of the alternatives holds")),
+    "not": (_ANY, _compile, lambda v, a, ready, fuel: (
+        "" if _held(v, a, fuel) else ": not allowed")),
+    "if": (_ANY, _compile, lambda v, a, ready, fuel: _held(
+        v, ready.get("else" if _held(v, a, fuel) else "then", {}), fuel)),
+    "then": ((), _compile, None),
+    "else": ((), _compile, None),
 })
-_REFUSED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor",
-            "$recursiveRef", "$recursiveAnchor")
-
-
-def check_schema(schema: Any) -> None:
-    """Refuse a schema that cannot be enforced, naming the place in it.
-
-    NotImplementedError for what this validator does not know, ValueError for what is
-    malformed. Keywords that JSON Schema does not know are annotations.
-    """
-    for place, sub in _subschemas(schema, "#", 0):
-        hold(sub, _SUB, place)
-        for word, argument in sub.items() if type(sub) is dict else ():
-            at = f"{place}/{word}"
-            if word in _REFUSED or word == "$id" and sub is not schema or (
-                    word == "$schema" and str(argument).rstrip("#") != _DIALECT) or (
-                    word == "$ref" and not str(argument).startswith("#")):
-                raise NotImplementedError(f"{at}: {argument!r} is not supported")
-            hold(argument, _KEYWORDS.get(word, ((), {}))[1], at)
-            for pattern in ([argument] if word == "pattern" else
-                            argument if word == "patternProperties" else ()):
-                try:
-                    _regex(pattern)
-                except (re.error, OverflowError) as error:
-                    raise ValueError(f"{at}: {pattern!r}: {error}") from None
-    targets = _targets(schema)
-    for place, sub in _subschemas(schema, "#", 0):
-        if type(sub) is dict and _unquoted(sub.get("$ref", "#")) not in targets:
-            raise ValueError(f"{place}/$ref: there is no {sub['$ref']}")
-
-
-def validate(instance: Any, schema: Any, name: str = "value") -> None:
-    """Hold JSON to a JSON Schema of dialect 2020-12; return None if it fits.
-
-    ValueError names the path and the rule: "arguments.a: expected integer, got string"
-    (name is the first word). Raises as check_schema() does if the schema is at fault.
-    """
-    check_schema(schema)
-    hold(instance, schema, name)
 
 
 # From Python: hints and values.
@@ -1084,13 +1140,13 @@ def _dataclass(hint: Any, args: Any, where: str) -> Part:
 
 def _union(hint: Any, args: Any, where: str) -> Part:
     parts = [part_of(arg, where) for arg in args]
+    nodes = [(compile_schema(schema), one) for schema, one in parts]
 
-    def cast(value: Any) -> Any:
-        first = next(one for schema, one in parts if not _held(
-            value, schema, [_STEPS, _LEVELS, schema, None]))
-        return first(value) if first else value
+    def first(value: Any) -> Any:
+        one = next(one for node, one in nodes if not _held(value, node, [_STEPS, _LEVELS]))
+        return one(value) if one else value
     return ({"anyOf": [schema for schema, _ in parts]},
-            cast if any(one for _, one in parts) else None)
+            first if any(one for _, one in parts) else None)
 
 
 def _list(hint: Any, args: Any, where: str) -> Part:
@@ -1200,7 +1256,7 @@ def base64(data: bytes) -> str:
 def text(value: Any) -> Json:
     """Build a text block; what is not a string is written as JSON."""
     return {"type": "text", "text": value if isinstance(value, str) else
-            json.dumps(value, ensure_ascii=False, allow_nan=False)}
+            _AS_TEXT.encode(value)}
 
 
 def image(data: bytes, mime_type: str) -> Json:
@@ -1235,9 +1291,9 @@ def blocks(value: Any, rules: Revision) -> List[Json]:
 def fits(method: str, params: Json, answer: Any) -> bool:
     """Tell whether an answer has the shape that the question asks for."""
     try:
-        hold(answer, QUESTIONS[method][1])
+        validate(answer, QUESTIONS[method][1])
         if "requestedSchema" in params and answer["action"] == "accept":
-            hold(answer.get("content"), params["requestedSchema"])
+            validate(answer.get("content"), params["requestedSchema"])
     except ValueError:
         return False
     return True
@@ -1405,10 +1461,10 @@ class Session(Peer):
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         modern = is_modern(self.state, name, meta)
         rules = modern_revision(meta) if modern else self.revision or LEGACY
-        method, handler = self.server.find(name, rules)
+        method, handler, takes = self.server.find(name, modern)
         after = self.state if modern else step(self.state, name)
         try:
-            hold(params, method.params, "params")
+            hold(params, takes, "params")
         except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         context = Context(self, asked, rules, meta)
@@ -1443,8 +1499,8 @@ class Session(Peer):
             if wish is True or wish and uri in wish:
                 self.tell(asked, notice, {"_meta": {META_SUBSCRIPTION: rid}, **about})
 
-    def close(self, why: Optional[Exception] = None) -> None:
-        super().close(why)
+    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
+        super().close(why, rid)
         self.server.sessions.discard(self)
         for rid, (asked, _) in list(self.listens.items()):
             self.tell(asked, "notifications/cancelled", {"requestId": rid})
@@ -1456,7 +1512,8 @@ class Offer(NamedTuple):
     """A registered tool, resource, template or prompt."""
     entry: Json  # as it is listed
     call: Callable[[Context, Json], Any]
-    takes: Json  # the schema of its arguments
+    takes: Node  # what its arguments are held to
+    gives: Optional[Node] = None  # and a tool's structured result
     pattern: Any = None  # of a template: what its uris match
 
 
@@ -1525,7 +1582,7 @@ class Server:
         # What is offered: by the name that its list has on the wire, then by its own.
         self._offers: Dict[str, Dict[str, Offer]] = {kind: {} for kind in LISTS.values()}
         self._completions: Dict[Tuple[str, str], Callable[[str, Json], List[str]]] = {}
-        self._methods: Dict[str, Tuple[Method, Callable[..., Any]]] = {}
+        self._methods: Dict[str, Tuple[Method, Callable[..., Any], Node]] = {}
         self.capabilities: Dict[str, Json] = {"logging": {}}  # grows with what is offered
         self.sessions: Set[Session] = set()
 
@@ -1582,11 +1639,10 @@ class Server:
         """
         call, takes, gives = adapt(fn)
         takes, gives = input_schema or takes, output_schema or gives
-        check_schema(takes)
-        check_schema(gives or {})
         self._register("tools", "name", Offer(entry(
             fn, name, description, title=title, inputSchema=takes, outputSchema=gives,
-            annotations=annotations, icons=icons, _meta=meta), call, takes))
+            annotations=annotations, icons=icons, _meta=meta), call,
+            compile_schema(takes), compile_schema(gives) if gives else None))
 
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool; KeyError when there is none of that name."""
@@ -1604,8 +1660,8 @@ class Server:
         try:
             value = offer.call(context, arguments)
             result: Json = {"content": blocks(value, rules)}
-            if "outputSchema" in offer.entry:
-                hold(value, offer.entry["outputSchema"], "result")
+            if offer.gives:
+                hold(value, offer.gives, "result")
             elif is_content(value):
                 return result
             return {**result, "structuredContent": value} if isinstance(
@@ -1642,7 +1698,8 @@ class Server:
         key = "uriTemplate" if pattern else "uri"
         self._register("resourceTemplates" if pattern else "resources", key, Offer(entry(
             fn, name, description, title=title, mimeType=mime_type, icons=icons,
-            annotations=annotations, _meta=meta, **{key: uri}), call, takes, pattern))
+            annotations=annotations, _meta=meta, **{key: uri}), call,
+            compile_schema(takes), pattern=pattern))
 
     def remove_resource(self, uri: str) -> None:
         """Withdraw a resource or a template; KeyError when there is none such."""
@@ -1692,7 +1749,8 @@ class Server:
             fn, name, description, title=title, icons=icons, _meta=meta, arguments=[
                 present(name=key, description=schema.get("description"),
                         required=key in takes["required"])
-                for key, schema in takes["properties"].items()]), call, takes))
+                for key, schema in takes["properties"].items()]), call,
+            compile_schema(takes)))
 
     def remove_prompt(self, name: str) -> None:
         """Withdraw a prompt; KeyError when there is none of that name."""
@@ -1740,9 +1798,10 @@ class Server:
             raise ValueError(f"{name} is not free")
         call, takes, _ = adapt(fn)
         takes["properties"]["_meta"] = {}
-        self._methods[name] = Method((True, True), "", takes, runs=True), (
+        self._methods[name] = Method((True, True), runs=True), (
             lambda server, context, params: call(context, {
-                key: value for key, value in params.items() if key != "_meta"}))
+                key: value for key, value in params.items() if key != "_meta"})
+        ), compile_schema(takes)
 
     # The two eras.
 
@@ -1788,15 +1847,16 @@ class Server:
             context.session.watched.discard(params["uri"]) or {},
     }
 
-    def find(self, name: str, rules: Revision) -> Tuple[Method, Callable[..., Any]]:
-        """Look a method up; not there in this revision, or not offered: -32601."""
-        if name in self._methods:
-            return self._methods[name]
-        method = METHODS.get(name)
-        if method is None or not method.eras[rules.modern] or (
-                method.needs and method.needs not in self.capabilities):
+    def find(self, name: str, modern: bool) -> Tuple[Method, Callable[..., Any], Node]:
+        """Look a method up; not there in this era, or not offered: -32601."""
+        if name in METHODS and name not in self._methods:
+            node = compile_schema(METHODS[name].params)
+            self._methods[name] = METHODS[name], self._SERVED[name], node
+        found = self._methods.get(name)
+        if found is None or not found[0].eras[modern] or (
+                found[0].needs and found[0].needs not in self.capabilities):
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name}")
-        return method, self._SERVED[name]
+        return found
 
     def serve(self, method: Method, handler: Callable[..., Any], context: Context,
               params: Json) -> Optional[Json]:
@@ -2050,7 +2110,8 @@ def serve(server: Server, drain: float = 5.0) -> None:
         for number, handler in old:
             signal.signal(number, handler)
         for request in session.unanswered():
-            log("abandoned: %s %s", request.method, request.params)
+            params = cast(Json, request.params or {})
+            log("abandoned: %s %r", request.method, params.get("name", params.get("uri")))
         session.close()
         if done:
             stdio.give_back()

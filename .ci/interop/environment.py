@@ -58,16 +58,8 @@ def _install_venv(requirements: Path) -> None:
     print(f"installing {requirements.read_text().strip()}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    command = [
-        python(requirements.stem),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "-r",
-        str(requirements),
-    ]
-    subprocess.run([*command, "--disable-pip-version-check"], check=True)
+    pip = [python(requirements.stem), "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "-qq", "-r", str(requirements)], check=True)
     shutil.copy(requirements, stamp)
 
 
@@ -79,10 +71,11 @@ def _install_packages() -> None:
         NODE_FOLDER.mkdir(exist_ok=True)
         shutil.copy(wanted, NODE_FOLDER / "package.json")
         (npm,) = Path(node()).parent.parent.glob("lib/node_modules/npm/bin/npm-cli.js")
-        quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"]
+        quiet = ["--loglevel=error", "--no-audit", "--no-fund"]
+        plain = ["--no-package-lock", "--ignore-scripts"]
         path = os.pathsep.join((str(Path(node()).parent), os.environ.get("PATH", "")))
         subprocess.run(
-            [node(), str(npm), "install", *quiet],
+            [node(), str(npm), "install", *quiet, *plain],
             cwd=NODE_FOLDER,
             env={**os.environ, "PATH": path},
             check=True,

@@ -100,8 +100,17 @@ async def main(mode: str, command: str, *args: str) -> None:
     async def roots(_context: Any) -> types.ListRootsResult:
         return types.ListRootsResult.model_validate(await remote.ask("roots/list"))
 
+    def modern() -> bool:
+        try:
+            return client.protocol_version == MODERN
+        except RuntimeError:  # not connected yet
+            return False
+
     async def notified(message: Any) -> None:
-        if not isinstance(message, Exception):
+        if isinstance(message, Exception):
+            return
+        # In the modern era these count only if they came through a subscription.
+        if not (message.method.endswith(("/list_changed", "/updated")) and modern()):
             remote.event(message.method, message.params)
 
     client = Client(
