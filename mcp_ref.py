@@ -53,6 +53,7 @@ import json
 import operator
 import os
 import re
+import select
 import sys
 import threading
 import time
@@ -109,11 +110,11 @@ class Interrupted(BaseException):
     """A signal came: the one exception that no handler may turn into an answer."""
 
 
-def log(message: str, *args: object, trace: bool = False) -> None:
-    """Warn on the logger that is named like this module."""
+def log(message: str, *args: object, error: Optional[BaseException] = None) -> None:
+    """Warn on the logger that is named like this module, with an error's traceback."""
     import logging  # here: it is 5 ms of a start in which nothing goes wrong
 
-    logging.getLogger(__name__).warning(message, *args, exc_info=trace)
+    logging.getLogger(__name__).warning(message, *args, exc_info=error)
 
 
 def wire_error(error: BaseException) -> RpcError:
@@ -124,7 +125,7 @@ def wire_error(error: BaseException) -> RpcError:
     """
     if isinstance(error, RpcError):
         return error
-    log("%s while serving a request", type(error).__name__, trace=True)
+    log("%s while serving a request", type(error).__name__, error=error)
     return RpcError(INTERNAL_ERROR, "Internal error")
 
 
@@ -237,7 +238,7 @@ def decode(line: bytes) -> Message:
         mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
         obj = _DECODER.decode(str(line[3:] if mark else line, "utf-8"))
     except (ValueError, RecursionError, MemoryError) as error:
-        return invalid(None, f"Parse error: {error}", PARSE_ERROR)
+        return invalid(None, f"Parse error: {error}"[:100], PARSE_ERROR)
     if type(obj) is not list:
         return _message(obj)
     return Batch(tuple(map(_message, obj))) if obj else invalid(None, "Empty batch")
@@ -331,7 +332,7 @@ class Asked:
     def __init__(self, request: Request, reply: Reply) -> None:
         self.request, self.reply, self.cancelled = request, reply, False
         self.questions: List[Call] = []  # what we asked back on its behalf
-        self.gate = threading.Lock()  # held while a notification about it goes out
+        self.gate = threading.RLock()  # held while a notification about it goes out
 
 
 def tray(reply: Reply, members: int) -> Reply:
@@ -388,8 +389,10 @@ class Peer:
         self._handle(decode(line), reply or self._write)
 
     def _handle(self, message: Message, reply: Reply) -> None:
-        message = self.vet(message)
-        self._HANDLERS[type(message)](self, message, reply)
+        vetted = self.vet(message)
+        if vetted is None:
+            return reply(None)
+        self._HANDLERS[type(vetted)](self, vetted, reply)
 
     def _handle_request(self, request: Request, reply: Reply) -> None:
         asked = Asked(request, reply)
@@ -407,8 +410,10 @@ class Peer:
     def _handle_notification(self, notification: Notification, reply: Reply) -> None:
         try:
             self.noted(notification)
-        except Exception as error:
-            log("%s: %r", notification.method, error, trace=True)
+        except Interrupted:
+            raise
+        except BaseException as error:
+            log("%.80r could not be heard", notification.method, error=error)
         reply(None)
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
@@ -434,8 +439,8 @@ class Peer:
 
     # What a subclass replaces. These know plain JSON-RPC and nothing else.
 
-    def vet(self, message: Message) -> Message:
-        """Narrow what is acceptable: return the message, or an Invalid in its place."""
+    def vet(self, message: Message) -> Optional[Message]:
+        """Narrow what is acceptable: return it, an Invalid in its place, or None to skip."""
         return message
 
     def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
@@ -445,7 +450,7 @@ class Peer:
         that answer() was called already, or will be later.
         """
         if asked.request.method not in self._methods:
-            raise RpcError(METHOD_NOT_FOUND, f"No method {asked.request.method}")
+            raise RpcError(METHOD_NOT_FOUND, f"No method {asked.request.method[:80]!r}")
         return self._bind(asked.request)
 
     def noted(self, notification: Notification) -> None:
@@ -603,32 +608,16 @@ class Revision(NamedTuple):
     unknown_resource: int  # error code
     structured: Tuple[type, ...]  # what structuredContent may be
     elicits: Tuple[str, ...]  # modes of elicitation
+    form: Json  # what it can ask for: the schema of schemas
+    sample: Json  # the schema of a message to the client's model
     blocks: Tuple[str, ...]  # kinds of content
     hidden: Tuple[str, ...]  # members that its definitions do not have
 
-    def shown(self, entry: Json) -> Json:
+    def shown(self, kind: str, entry: Json) -> Json:
         """Take out of a definition what this revision does not know."""
-        return {name: value for name, value in entry.items() if name not in self.hidden and (
-            name != "outputSchema" or value.get("type") == "object" or self.modern)}
-
-
-_BLOCKS = ("text", "image", "resource", "audio", "resource_link")
-_LATER = ("icons", "title", "outputSchema", "_meta", "annotations", "message")
-REVISIONS = {row.version: row for row in (
-    Revision("2024-11-05", False, False, True, False, RESOURCE_NOT_FOUND,
-             (), (), _BLOCKS[:3], _LATER),
-    Revision("2025-03-26", False, True, True, False, RESOURCE_NOT_FOUND,
-             (), (), _BLOCKS[:4], _LATER[:4]),
-    Revision("2025-06-18", False, False, True, False, RESOURCE_NOT_FOUND,
-             (dict,), ("form",), _BLOCKS, _LATER[:1]),
-    Revision("2025-11-25", False, False, False, True, RESOURCE_NOT_FOUND,
-             (dict,), ("form", "url"), _BLOCKS, ()),
-    Revision("2026-07-28", True, False, False, True, INVALID_PARAMS,
-             (object,), ("form", "url"), _BLOCKS, ()))}
-LEGACY = [row for row in REVISIONS.values() if not row.modern][-1]  # the newest of each
-MODERN = [row for row in REVISIONS.values() if row.modern][-1]
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert",
-              "emergency")
+        return {name: value for name, value in entry.items()
+                if not {name, f"{kind}.{name}"} & set(self.hidden) and (
+                    name != "outputSchema" or value.get("type") == "object" or self.modern)}
 
 
 def _shape(required: str = "", **properties: Any) -> Json:
@@ -636,6 +625,47 @@ def _shape(required: str = "", **properties: Any) -> Json:
     return {"type": "object", "required": required.split(), "properties": {
         name: {"type": kind} if isinstance(kind, str) else kind
         for name, kind in properties.items()}}
+
+
+def _form_of(*fields: Json) -> Json:
+    return _shape("type properties", type={"const": "object"}, properties={
+        "type": "object", "additionalProperties": {"anyOf": list(fields)}})
+
+
+def _sample(blocks: Tuple[str, ...], several: bool = False) -> Json:
+    block = _shape("type", type={"enum": list(blocks)})
+    content = {"anyOf": [block, {"type": "array", "items": block}]} if several else block
+    return _shape("role content", role={"enum": ["user", "assistant"]}, content=content)
+
+
+_FIELD = _shape("type", type={"enum": ["string", "number", "integer", "boolean"]},
+                oneOf=False, properties=False)
+_TITLED = {"type": "array", "items": _shape("const title", const="string", title="string")}
+_CHOICE = _shape("type oneOf", type={"const": "string"}, oneOf=_TITLED)
+_CHOICES = _shape("type items", type={"const": "array"}, items={"anyOf": [
+    _shape("type enum", type={"const": "string"}, enum="array"),
+    _shape("anyOf", anyOf=_TITLED)]})
+_NO_FORM: Json = {"not": {}}
+_OLD_FORM, _NEW_FORM = _form_of(_FIELD), _form_of(_FIELD, _CHOICE, _CHOICES)
+_SAMPLE = _sample(("text", "image", "audio"))
+_TOOL_SAMPLE = _sample(("text", "image", "audio", "tool_use", "tool_result"), several=True)
+_BLOCKS = ("text", "image", "resource", "audio", "resource_link")
+_LATER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
+REVISIONS = {row.version: row for row in (
+    Revision("2024-11-05", False, False, True, False, RESOURCE_NOT_FOUND, (), (), _NO_FORM,
+             _sample(("text", "image")), _BLOCKS[:3], _LATER),
+    Revision("2025-03-26", False, True, True, False, RESOURCE_NOT_FOUND, (), (), _NO_FORM,
+             _SAMPLE, _BLOCKS[:4], _LATER[:4]),
+    Revision("2025-06-18", False, False, True, False, RESOURCE_NOT_FOUND, (dict,),
+             ("form",), _OLD_FORM, _SAMPLE, _BLOCKS, _LATER[:1]),
+    Revision("2025-11-25", False, False, False, True, RESOURCE_NOT_FOUND, (dict,),
+             ("form", "url"), _NEW_FORM, _TOOL_SAMPLE, _BLOCKS, ()),
+    Revision("2026-07-28", True, False, False, True, INVALID_PARAMS, (object,),
+             ("form", "url"), _NEW_FORM, _TOOL_SAMPLE, _BLOCKS, ()))}
+LEGACY = [row for row in REVISIONS.values() if not row.modern][-1]  # the newest of each
+MODERN = [row for row in REVISIONS.values() if row.modern][-1]
+LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert",
+              "emergency")
 
 
 class Method(NamedTuple):
@@ -649,8 +679,9 @@ class Method(NamedTuple):
 
 
 _LEGACY, _MODERN, _BOTH = (True, False), (False, True), (True, True)
-_STRINGS = {"type": "object", "additionalProperties": {"type": "string"}}
-_LIST, _URI = _shape(cursor="string"), _shape("uri", uri="string")
+_STRINGS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
+_LIST, _BY_URI = _shape(cursor="string"), _shape("uri", uri="string")
+_URI = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:."}  # [RFC 3986 3.1]
 _RETRY = {"requestState": "string", "inputResponses": {
     "type": "object", "additionalProperties": {"type": "object"}}}
 METHODS = {
@@ -673,8 +704,8 @@ METHODS = {
     "resources/templates/list": Method(_BOTH, "resources", _LIST, cached=True),
     "resources/read": Method(_BOTH, "resources", _shape(
         "uri", uri="string", **_RETRY), runs=True, asks=True, cached=True),
-    "resources/subscribe": Method(_LEGACY, "resources", _URI),
-    "resources/unsubscribe": Method(_LEGACY, "resources", _URI),
+    "resources/subscribe": Method(_LEGACY, "resources", _BY_URI),
+    "resources/unsubscribe": Method(_LEGACY, "resources", _BY_URI),
     "prompts/list": Method(_BOTH, "prompts", _LIST, cached=True),
     "prompts/get": Method(_BOTH, "prompts", _shape(
         "name", name="string", arguments=_STRINGS, **_RETRY), runs=True, asks=True),
@@ -685,14 +716,24 @@ METHODS = {
         argument=_shape("name value", name="string", value="string"),
         context=_shape(arguments=_STRINGS)), runs=True),
 }
-# What a server may ask a client: the capability it needs, and the shape of the answer.
+class Question(NamedTuple):
+    """A request that servers send to clients, in either era."""
+    needs: str  # the client's capability
+    params: Json  # their schema
+    answer: Json  # the schema of the result
+
+
+_MESSAGES: Json = {"type": "array", "items": _shape(
+    "role content", role={"enum": ["user", "assistant"]},
+    content={"type": ["object", "array"]})}
 QUESTIONS = {
-    "roots/list": ("roots", _shape("roots", roots={"type": "array", "items": _shape(
-        "uri", uri={"type": "string", "pattern": "^file://"})})),
-    "sampling/createMessage": ("sampling", _shape(
-        "role content model", role={"enum": ["user", "assistant"]}, model="string",
-        content={"type": ["object", "array"]})),
-    "elicitation/create": ("elicitation", _shape(
+    "roots/list": Question("roots", {}, _shape("roots", roots={
+        "type": "array", "items": _shape("uri", uri={"type": "string", "pattern": "^file://"})})),
+    "sampling/createMessage": Question("sampling", _shape(
+        "messages maxTokens", messages=_MESSAGES, maxTokens="integer"), _shape(
+        "role content model", model="string", **_MESSAGES["items"]["properties"])),
+    "elicitation/create": Question("elicitation", _shape(
+        "message", message="string", mode={"enum": ["form", "url"]}), _shape(
         "action", action={"enum": ["accept", "decline", "cancel"]}, content="object")),
 }
 LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
@@ -734,7 +775,7 @@ def step(state: State, method: str) -> State:
     """Return the state that a method leads to; RpcError where it must not come."""
     after = TRANSITIONS.get((state, method if method in _EVENTS else "*"))
     if after is None:
-        raise RpcError(INVALID_REQUEST, f"{method} must not come {state.value}")
+        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} must not come {state.value}")
     return after
 
 
@@ -782,7 +823,7 @@ class Document(NamedTuple):
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
           float: "number", type(None): "null"}  # by type(): to isinstance True is an int
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_STEPS, _LEVELS = 100_000, 100  # no schema and no value can hang or overflow a check
+_STEPS, _LEVELS = 1_000_000, 100  # no schema and no value can hang or overflow a check
 _KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Form, Any]] = {}  # filled when all is there
 
 
@@ -791,7 +832,7 @@ def _held(value: Any, node: Node, fuel: Fuel) -> str:
     fuel[1] -= 1
     if fuel[0] < 0 or fuel[1] < 0:
         raise RecursionError
-    fault = ""
+    fault = "" if type(value) in _KINDS else f": {type(value).__name__} is not JSON"
     for rule, argument, ready in node.get(type(value), ()):
         fault = rule(value, argument, ready, fuel)
         if fault:
@@ -879,7 +920,8 @@ def _form(words: str, fits: Callable[[Any], Any], make: Any = lambda argument: a
 
 
 def _refused(argument: Any, place: str, doc: Document) -> Any:
-    raise NotImplementedError(f"{place}: {argument!r} is not supported")
+    word = argument if type(argument) is str else "it"
+    raise NotImplementedError(f"{place}: {word[:80]} is not supported")
 
 
 def _dialect(argument: Any, place: str, doc: Document) -> Any:
@@ -1124,8 +1166,11 @@ def object_of(hints: Json, optional: Json, make: Any, where: str) -> Part:
 
 
 def _typed_dict(hint: Any, args: Any, where: str) -> Part:
-    optional = dict.fromkeys(hint.__optional_keys__, ...)
-    return object_of(typing.get_type_hints(hint), optional, dict, where)
+    hints = typing.get_type_hints(hint, include_extras=True)
+    marks = {name: getattr(typing.get_origin(one), "_name", "") for name, one in hints.items()}
+    optional = [name for name, mark in marks.items() if mark == "NotRequired"
+                or name not in hint.__required_keys__ and mark != "Required"]
+    return object_of(hints, dict.fromkeys(optional, ...), dict, where)
 
 
 def _dataclass(hint: Any, args: Any, where: str) -> Part:
@@ -1195,6 +1240,8 @@ _HINTS.update({
     getattr(types, "UnionType", "X | Y, from 3.10 on"): _union,
     typing.Literal: lambda hint, args, where: _choice(args, where),
     typing.Annotated: _annotated,
+    **{getattr(typing, mark, mark): lambda hint, args, where: part_of(args[0], where)
+       for mark in ("Required", "NotRequired")},  # from 3.11 on
     "__members__": lambda hint, args, where: _choice([one.value for one in hint], where, hint),
     "__required_keys__": _typed_dict,
     "__dataclass_fields__": _dataclass,
@@ -1291,12 +1338,24 @@ def blocks(value: Any, rules: Revision) -> List[Json]:
 def fits(method: str, params: Json, answer: Any) -> bool:
     """Tell whether an answer has the shape that the question asks for."""
     try:
-        validate(answer, QUESTIONS[method][1])
+        validate(answer, QUESTIONS[method].answer)
         if "requestedSchema" in params and answer["action"] == "accept":
             validate(answer.get("content"), params["requestedSchema"])
     except ValueError:
         return False
     return True
+
+
+def check_tool_use(messages: List[Json]) -> None:
+    """Have each use of a tool answered by the next message, which says nothing else."""
+    used: Set[str] = set()
+    for message in [*messages, {"content": []}]:
+        content = message["content"]
+        items = content if isinstance(content, list) else [content]
+        results = [item.get("toolUseId") for item in items if item["type"] == "tool_result"]
+        if set(results) != used or results and len(results) < len(items):
+            raise ValueError("messages: tool uses and tool results do not match")
+        used = {item.get("id", "") for item in items if item["type"] == "tool_use"}
 
 
 class Context:
@@ -1360,8 +1419,11 @@ class Context:
         Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits the
         schema when a form was accepted. [2025-11-25 client/elicitation]
         """
-        params = present(message=message, requestedSchema=schema)
-        if url is not None:
+        params: Json = {"message": message, "requestedSchema": schema}
+        if url is None:
+            validate(schema, self.rules.form, "schema")
+        else:
+            validate(url, _URI, "url")
             params = present(message=message, mode="url", url=url, elicitationId=None
                              if self.rules.modern else os.urandom(16).hex())
         return self._ask_one(key, "elicitation/create", params)
@@ -1373,6 +1435,8 @@ class Context:
         params go out as they are, spelled as on the wire. [2025-11-25 client/sampling]
         """
         params.update(messages=messages, maxTokens=max_tokens)
+        validate(messages, {"type": "array", "items": self.rules.sample}, "messages")
+        check_tool_use(messages)
         return self._ask_one(key, "sampling/createMessage", params)
 
     def list_roots(self, *, key: Text = None) -> List[Json]:
@@ -1417,17 +1481,23 @@ class Context:
 
     def _require(self, method: str, params: Json) -> None:
         """Refuse to ask what the client has not offered, {} of elicitation being a form."""
-        name = QUESTIONS[method][0]
-        offer, need = self.client_capabilities.get(name), cast(Json, {name: {}})
-        if name == "elicitation" and offer is not None:
-            mode = params.get("mode", "form")
-            need = {name: {mode: {}}}
-            offer = (offer or {"form": {}}).get(mode) if mode in self.rules.elicits else None
+        name, rules = QUESTIONS[method].needs, self.rules
+        offer, need = self.client_capabilities.get(name), cast(Json, {})
+        if name == "elicitation":
+            need = {params.get("mode", "form"): {}}
+            offer = offer if offer is None else offer or {"form": {}}
+            offer = None if need.keys() - set(rules.elicits) else offer
+        elif "tools" in params or "toolChoice" in params:
+            need = {"tools": {}}
+        elif params.get("includeContext", "none") != "none":
+            need = {"context": {}}
+        if offer is not None and need.keys() - offer.keys():
+            offer = None
         if offer is None and not self.rules.modern:
             raise RuntimeError(f"The client offers no {name}")  # legacy has no code for it
         if offer is None:
             raise RpcError(MISSING_CAPABILITY, f"The client offers no {name}",
-                           {"requiredCapabilities": need})
+                           {"requiredCapabilities": {name: need}})
 
 
 class Session(Peer):
@@ -1442,6 +1512,7 @@ class Session(Peer):
         self.server, self.state, self.null_id = server, State.NEW, False
         self.revision: Optional[Revision] = None  # of the handshake, once there was one
         self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
+        self.offered: Set[str] = set()  # capabilities that the handshake told of
         self.watched: Set[str] = set()  # uris of resources/subscribe
         self.listens: Dict[Id, Tuple[Asked, Json]] = {}  # subscriptions/listen: wishes
 
@@ -1492,7 +1563,8 @@ class Session(Peer):
     def publish(self, notice: str, **about: Any) -> None:
         """Tell of a change those who asked to be told, each era in its own way."""
         uri = about.get("uri")
-        if self.state is State.READY and (uri is None or uri in self.watched):
+        if self.state is State.READY and notice.split("/")[1] in self.offered and (
+                uri is None or uri in self.watched):
             self.notify(notice, about or None)
         for rid, (asked, wishes) in list(self.listens.items()):
             wish = wishes.get(NOTICES[notice])
@@ -1502,7 +1574,8 @@ class Session(Peer):
     def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
         super().close(why, rid)
         self.server.sessions.discard(self)
-        for rid, (asked, _) in list(self.listens.items()):
+        listens, self.listens = self.listens, {}
+        for rid, (asked, _) in listens.items():
             self.tell(asked, "notifications/cancelled", {"requestId": rid})
             self.answer(asked, {"resultType": "complete", "_meta": {
                 META_SUBSCRIPTION: rid, META_SERVER: self.server.info}})
@@ -1558,8 +1631,9 @@ def entry(fn: Any, name: Text, description: Text, **more: Any) -> Json:
 def template(uri: str) -> Any:
     """Compile a URI template into a pattern; None for a plain uri. [RFC 6570 level 1]"""
     fixed, names = re.split(r"\{\w+\}", uri), re.findall(r"\{(\w+)\}", uri)
-    if re.search("[{}]", "".join(fixed)):
-        raise ValueError(f"{uri}: nothing but {{name}} is supported in a URI template")
+    validate(uri, _URI, uri)
+    if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(names):
+        raise ValueError(f"{uri}: a URI template can hold {{name}}, each once, no more")
     parts = [re.escape(part) + f"(?P<{name}>[^/?#]+)" for part, name in zip(fixed, names)]
     return re.compile("".join(parts) + re.escape(fixed[-1])) if names else None
 
@@ -1620,7 +1694,7 @@ class Server:
             except ValueError:
                 raise RpcError(INVALID_PARAMS, "Invalid cursor") from None
         end = start + (self.page_size or len(names))
-        result: Json = {member: [rules.shown(entries[name]) for name in names[start:end]]}
+        result: Json = {member: [rules.shown(member, entries[name]) for name in names[start:end]]}
         if end < len(names):
             result["nextCursor"] = names[end - 1].encode().hex()
         return result
@@ -1639,10 +1713,12 @@ class Server:
         """
         call, takes, gives = adapt(fn)
         takes, gives = input_schema or takes, output_schema or gives
+        checks = compile_schema(takes), compile_schema(gives) if gives else None
+        if takes.get("type") != "object" or not isinstance(gives, (dict, type(None))):
+            raise ValueError("inputSchema: the type at the root is object")
         self._register("tools", "name", Offer(entry(
             fn, name, description, title=title, inputSchema=takes, outputSchema=gives,
-            annotations=annotations, icons=icons, _meta=meta), call,
-            compile_schema(takes), compile_schema(gives) if gives else None))
+            annotations=annotations, icons=icons, _meta=meta), call, *checks))
 
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool; KeyError when there is none of that name."""
@@ -1669,14 +1745,14 @@ class Server:
         except (RpcError, InputRequired, Interrupted):
             raise
         except BaseException as error:  # SystemExit too; the traceback stays on this side
-            log("tool %s failed", params["name"], trace=True)
+            log("tool %s failed", params["name"], error=error)
             words = getattr(error, "strerror", None) or str(error) or type(error).__name__
             return {"content": [text(words)], "isError": True}
 
     def _find(self, kind: str, params: Json) -> Offer:
         offer = self._offers[kind].get(params["name"])
         if offer is None:
-            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {params['name']}")
+            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {params['name'][:80]!r}")
         return offer
 
     # Resources.
@@ -1763,12 +1839,15 @@ class Server:
         except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         value = offer.call(context, arguments)
-        messages = [item if isinstance(item, dict) and "role" in item else
-                    {"role": "user", "content": item}
-                    for item in (value if isinstance(value, list) else [value])]
-        return present(description=offer.entry.get("description"), messages=[
-            {**message, "content": blocks(message["content"], context.rules)[0]}
-            for message in messages])
+        messages = []
+        for item in value if isinstance(value, list) else [value]:
+            message = item if isinstance(item, dict) and "role" in item else {
+                "role": "user", "content": item}
+            if message["role"] not in ("user", "assistant"):
+                raise ValueError(f"a prompt's message cannot come from {message['role']!r}")
+            messages += [{"role": message["role"], "content": block}
+                         for block in blocks(message["content"], context.rules)]
+        return present(description=offer.entry.get("description"), messages=messages)
 
     # What goes with them.
 
@@ -1783,9 +1862,10 @@ class Server:
         self.capabilities["completions"] = {}
 
     def _complete(self, context: Context, params: Json) -> Json:
-        ref, argument = params["ref"].get("name", params["ref"].get("uri")), params["argument"]
-        if not any(ref in self._offers[kind] for kind in self._offers if kind != "tools"):
-            raise RpcError(INVALID_PARAMS, f"Nothing to complete for: {ref}")
+        argument, ref = params["argument"], params["ref"].get("name", params["ref"].get("uri"))
+        kinds = ["prompts"] if "name" in params["ref"] else ["resources", "resourceTemplates"]
+        if not any(ref in self._offers[kind] for kind in kinds):
+            raise RpcError(INVALID_PARAMS, f"Nothing to complete for {ref[:80]!r}")
         fn, chosen = self._completions.get((ref, argument["name"])), params.get("context", {})
         values = list(fn(argument["value"], chosen.get("arguments", {}))) if fn else []
         return {"completion": {"values": values[:100], "total": len(values),
@@ -1798,10 +1878,13 @@ class Server:
             raise ValueError(f"{name} is not free")
         call, takes, _ = adapt(fn)
         takes["properties"]["_meta"] = {}
-        self._methods[name] = Method((True, True), runs=True), (
-            lambda server, context, params: call(context, {
-                key: value for key, value in params.items() if key != "_meta"})
-        ), compile_schema(takes)
+
+        def handler(server: Server, context: Context, params: Json) -> Json:
+            result = call(context, {k: v for k, v in params.items() if k != "_meta"})
+            if not isinstance(result, dict):
+                raise TypeError(f"{name}: a result is an object")
+            return result
+        self._methods[name] = Method((True, True), runs=True), handler, compile_schema(takes)
 
     # The two eras.
 
@@ -1811,7 +1894,7 @@ class Server:
     def _initialize(self, context: Context, params: Json) -> Json:
         session, revision = context.session, REVISIONS.get(params["protocolVersion"], LEGACY)
         session.revision = revision = LEGACY if revision.modern else revision
-        session.null_id = revision.null_id
+        session.null_id, session.offered = revision.null_id, set(self.capabilities)
         session.said.update({META_CLIENT: params["clientInfo"],
                              META_CAPABILITIES: params["capabilities"]})
         return self._introduce(protocolVersion=revision.version, serverInfo=self.info)
@@ -1855,7 +1938,7 @@ class Server:
         found = self._methods.get(name)
         if found is None or not found[0].eras[modern] or (
                 found[0].needs and found[0].needs not in self.capabilities):
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name}")
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name[:80]!r}")
         return found
 
     def serve(self, method: Method, handler: Callable[..., Any], context: Context,
@@ -1872,9 +1955,11 @@ class Server:
             if method.cached:  # not for long, and for nobody else
                 kind.update(ttlMs=0, cacheScope="private")
         except InputRequired as asking:
+            if not method.asks:
+                raise RuntimeError("only tools, resources and prompts can ask") from None
             kind, result = {"resultType": "input_required"}, {
                 "inputRequests": asking.args[0], "requestState": self._seal(context, params)}
-        return result and {**kind, **result, "_meta": {
+        return None if result is None else {**kind, **result, "_meta": {
             META_SERVER: self.info, **result.get("_meta", {})}}
 
     # What a modern client keeps for us between two rounds: answers, signed and dated.
@@ -1935,6 +2020,9 @@ def read_lines(fd: int) -> Iterator[bytes]:
     while chunk:
         try:
             chunk = os.read(fd, 1 << 16)
+        except BlockingIOError:  # our parent has made it so
+            select.select([fd], [], [])
+            continue
         except OSError:  # a terminal that hung up, a socket that was reset: the end
             chunk = b""
         *lines, rest = (chunk or b"\n").split(b"\n")
@@ -1947,11 +2035,18 @@ def read_lines(fd: int) -> Iterator[bytes]:
         size += len(rest)
 
 
-def write_line(fd: int, line: bytes) -> None:
-    """Write a line and its newline, in however many pieces the descriptor takes it."""
+def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
+    """Write a line and its newline, in however many pieces the descriptor takes it.
+
+    TimeoutError when a non-blocking one takes nothing for so many seconds.
+    """
     data = memoryview(line + b"\n")
     while data:
-        data = data[os.write(fd, data):]
+        try:
+            data = data[os.write(fd, data):]
+        except BlockingIOError:
+            if not select.select([], [fd], [], patience)[1]:
+                raise TimeoutError("the other end does not read") from None
 
 
 class Crew:
@@ -2002,8 +2097,11 @@ class Crew:
             idle = time.process_time() - spent < tick / 2
             stuck = [one for one in now if idle or before.get(one) == now[one]]
             if not self._turn.locked():
-                for _ in stuck[:self._limit + 1 - len(now)]:
-                    spawn(self._work)
+                try:
+                    for _ in stuck[:self._limit + 1 - len(now)]:
+                        spawn(self._work)
+                except RuntimeError:  # no more threads to be had: go on with these
+                    pass
             before, begun, spent = now, self._begun, time.process_time()
             # A look costs a quick job more than its own work: look less often then.
             tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
@@ -2050,26 +2148,48 @@ class Stdio:
     """
 
     def __init__(self) -> None:
-        self.source, self._sink, null = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            try:
+                os.fstat(number)
+            except OSError:  # started without it; the lowest free number is this one
+                os.open(os.devnull, os.O_RDWR)
+        self.source, self._sink, self._null = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
         self._lock = threading.Lock()  # one line at a time
         if sys.platform == "win32":
             import msvcrt
 
             msvcrt.setmode(self.source, os.O_BINARY)
             msvcrt.setmode(self._sink, os.O_BINARY)
-        os.dup2(null, 0)
+        os.dup2(self._null, 0)
         os.dup2(2, 1)
-        os.close(null)
 
     def send(self, line: bytes) -> None:
         with self._lock:
             write_line(self._sink, line)
 
     def give_back(self) -> None:
-        sys.stdout.flush()  # while it still goes to stderr
+        try:
+            sys.stdout.flush()  # while it still goes to stderr
+        except (OSError, ValueError, AttributeError):  # full, closed, replaced
+            self.let_go()
         for mine, number in ((self.source, 0), (self._sink, 1)):
             os.dup2(mine, number)
             os.close(mine)
+        os.close(self._null)
+
+    def let_go(self, words: str = "") -> None:
+        """Leave the descriptors to what is still running; say so, if stderr takes it.
+
+        From now on nobody prints through a lock or a buffer that the end of the
+        interpreter would wait for.
+        """
+        sys.stdout = sys.stderr = io.TextIOWrapper(
+            io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
+        said = threading.Thread(target=os.write, args=(2, words.encode()), daemon=True)
+        said.start()
+        said.join(1.0)
+        if said.is_alive():
+            os.dup2(self._null, 2)
 
 
 def _interrupt(number: int, frame: Any) -> None:
@@ -2109,16 +2229,13 @@ def serve(server: Server, drain: float = 5.0) -> None:
     finally:
         for number, handler in old:
             signal.signal(number, handler)
-        for request in session.unanswered():
-            params = cast(Json, request.params or {})
-            log("abandoned: %s %r", request.method, params.get("name", params.get("uri")))
+        names = [f"{request.method} {cast(Json, request.params or {}).get('name', '')!r}"
+                 for request in session.unanswered()]
         session.close()
         if done:
             stdio.give_back()
-        else:  # somebody may still print, and must not hold a lock that exit needs
-            sys.stdout = sys.stderr = io.TextIOWrapper(
-                io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace",
-                write_through=True)
+        else:
+            stdio.let_go(f"{__name__}: abandoned: {', '.join(names)}\n")
 
 
 setattr(Server, "run", serve)
@@ -2128,6 +2245,7 @@ setattr(Server, "run", serve)
 
 PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
 ROUNDS = 10  # of questions to the user that one modern request may need
+STALL = 10.0  # seconds that a server may leave its stdin unread
 GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 
@@ -2144,17 +2262,27 @@ class Child:
         """Start the process; both callbacks come from one thread, on_close last."""
         import subprocess  # here: 7 ms, and a server does without
 
-        self._child: Any = subprocess.Popen(
+        self._child = cast(Any, subprocess.Popen(
             self._command, env=self._env, cwd=self._cwd, bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        if os.name == "posix":
+            os.set_blocking(self._child.stdin.fileno(), False)
         spawn(partial(self._read, self._child, on_line, on_close))
 
     def _read(self, child: Any, on_line: Send, on_close: Callable[[Exception], None]) -> None:
+        reader = threading.current_thread()
+
+        def watch() -> None:
+            child.wait()
+            reader.join(GRACE)  # a child of its own may hold the pipe for longer
+            on_close(ConnectionClosed(f"{self._command[0]} ended with status {child.returncode}"))
+
+        spawn(watch)
         with child.stdout:
             for line in read_lines(child.stdout.fileno()):
                 on_line(line)
-        how = f"ended with status {child.returncode}" if self._ends(child) else "closed stdout"
-        on_close(ConnectionClosed(f"{self._command[0]} {how}"))
+        if not self._ends(child):
+            on_close(ConnectionClosed(f"{self._command[0]} closed its stdout"))
 
     def _ends(self, child: Any) -> bool:
         try:
@@ -2163,8 +2291,11 @@ class Child:
             return False
 
     def send(self, line: bytes) -> None:
-        with self._lock:
-            write_line(self._child.stdin.fileno(), line)
+        try:
+            with self._lock:
+                write_line(self._child.stdin.fileno(), line, STALL)
+        except ValueError:  # closed by this end
+            raise BrokenPipeError("its stdin is closed") from None
 
     def close(self) -> None:
         """End it: EOF on its stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
@@ -2181,9 +2312,14 @@ class Host(Peer):
         super().__init__(send, ids=ids)
         self._client = client
 
-    def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
-        log("skipped what is no message: %s", message.error)  # a stray print, say
-        reply(None)
+    def vet(self, message: Message) -> Optional[Message]:
+        """Skip what must not be answered: a stray print, say, or a modern request."""
+        rules = self._client.rules
+        if isinstance(message, Invalid) or isinstance(message, Batch) and not rules.batches or (
+                isinstance(message, Request) and rules.modern):
+            log("skipped %.200r", message)
+            return None
+        return message
 
     def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
         method, params = asked.request.method, asked.request.params
@@ -2231,8 +2367,9 @@ class Subscription:
 
 def speaks_modern(error: RpcError) -> bool:
     """Tell whether an error -32022 names the modern revision that we speak."""
-    data = error.data if isinstance(error.data, dict) else {}
-    return error.code == UNSUPPORTED_VERSION and MODERN.version in data.get("supported", ())
+    named = error.data.get("supported") if isinstance(error.data, dict) else None
+    return error.code == UNSUPPORTED_VERSION and isinstance(named, list) and (
+        MODERN.version in named)
 
 
 class Client:
@@ -2330,10 +2467,13 @@ class Client:
             if not speaks_modern(error):
                 raise
             return self._discover(self._timeout)
-        revision = REVISIONS.get(result.get("protocolVersion"))
-        if revision is None or revision.modern:
-            raise ConnectionError(f"no common protocol version: {result}")
-        self.rules = revision
+        try:
+            validate(result, _shape("protocolVersion capabilities serverInfo",
+                                    protocolVersion="string", serverInfo="object"))
+            self.rules = {row.version: row for row in REVISIONS.values()
+                          if not row.modern}[result["protocolVersion"]]
+        except (ValueError, KeyError):
+            raise ConnectionError(f"no handshake that we can use: {result}") from None
         self._introduced(result, result["serverInfo"])
         self.notify("notifications/initialized")
 
@@ -2393,8 +2533,11 @@ class Client:
                 return result
             if kind != "input_required":
                 raise ValueError(f"{method}: a result of unknown type {kind!r}")
-            answers = {key: self.answer(one["method"], one.get("params"))
-                       for key, one in result.get("inputRequests", {}).items()}
+            try:
+                answers = {key: self.answer(one["method"], one.get("params"))
+                           for key, one in result.get("inputRequests", {}).items()}
+            except RpcError as error:  # it never comes near the wire
+                raise ValueError(f"{method} asks what is not answered: {error}") from None
             retry = {**(params or {}), "inputResponses": answers,
                      **present(requestState=result.get("requestState"))}
         raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
@@ -2427,7 +2570,13 @@ class Client:
                "roots/list": None if self._roots is None else
                lambda params: cast(Json, {"roots": self._roots})}.get(method)
         if ask is None:
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
+        try:
+            validate(params or {}, QUESTIONS[method].params, "params")
+            if "tools" in (params or {}):
+                raise ValueError("sampling.tools is not offered")
+        except ValueError as error:
+            raise RpcError(INVALID_PARAMS, str(error)) from None
         return cast(Json, ask(params or {}))
 
     def _elicited(self, params: Json) -> Json:
@@ -2631,7 +2780,7 @@ class Explainer:
         if message.error:
             return f"The answer to {method}: an error, and so no result. [basic]"
         if "inputRequests" in result:
-            return f"{method} needs answers: ask the user and call again. [basic/patterns/mrtr]"
+            return f"Before {method}: ask the user and call again. [basic/patterns/mrtr]"
         failed = ": it failed, and the model may read why" if result.get("isError") else ""
         return f"The answer to {method}{failed}."
 

@@ -86,8 +86,14 @@ def _install_packages() -> None:
         shutil.copy(file, NODE_FOLDER / file.parent.name)
 
 
+def prepare_node() -> None:
+    """Install Node and its packages, where they are missing."""
+    _install_venv(HERE / "requirements/node.txt")
+    _install_packages()
+
+
 def prepare() -> None:
     """Install what is missing; next to nothing to do when all is there."""
     for requirements in sorted((HERE / "requirements").glob("*.txt")):
         _install_venv(requirements)
-    _install_packages()
+    prepare_node()

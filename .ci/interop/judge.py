@@ -18,6 +18,7 @@ from typing import Any, Callable
 HERE = Path(__file__).resolve().parent
 PATIENCE = 20.0  # seconds for any one answer
 GRACE = 10.0  # seconds for client and server to leave
+NOTE = 1.0  # seconds for the witness to note what its server did
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -29,6 +30,14 @@ class Refusal(Exception):
         super().__init__(f"{kind}: {message} ({code})")
         self.code = code
         self.kind = kind
+
+
+def last_words(file: Path) -> str:
+    """Return the last line with a word in it."""
+    lines = file.read_text(errors="replace").split("\n")
+    return next(
+        (one.strip() for one in reversed(lines) if re.search(r"\w", one)), "none"
+    )
 
 
 class Bridge:
@@ -88,25 +97,20 @@ class Bridge:
         with self._news:
             while not (value := ready()):
                 if self._gone:
-                    raise AssertionError(
-                        f"the client left before {what}: {self.last_words()}"
-                    )
+                    said = last_words(self.folder / "client")
+                    raise AssertionError(f"the client left before {what}: {said}")
                 if not self._news.wait(max(0.0, limit - time.monotonic())):
                     raise AssertionError(f"no {what} in time")
             return value
-
-    def last_words(self) -> str:
-        """Return the last words that the client wrote on stderr."""
-        said = (self.folder / "client").read_text(errors="replace")
-        lines = [line.strip() for line in said.split("\n") if re.search(r"\w", line)]
-        return lines[-1] if lines else "silence"
 
     def start(self, action: str, **arguments: Any) -> int:
         number = next(self._numbers)
         try:
             self._write({"id": number, "do": action, "with": arguments})
         except OSError:
-            raise AssertionError(f"the client is gone: {self.last_words()}") from None
+            raise AssertionError(
+                f"the client is gone: {last_words(self.folder / 'client')}"
+            ) from None
         return number
 
     def result(self, number: int) -> Any:
@@ -180,6 +184,14 @@ class Servers:
 
     def signalled(self) -> list[int]:
         return [pid for pid, _ in self._noted("signal")]
+
+
+def settled(folder: Path) -> Servers:
+    """Return the notes once every server has ended, or as they are after a second."""
+    limit = time.monotonic() + NOTE
+    while Servers(folder).running() and time.monotonic() < limit:
+        time.sleep(0.01)  # nobody announces that a file has grown
+    return Servers(folder)
 
 
 def witnessed(folder: Path, command: list[str]) -> list[str]:

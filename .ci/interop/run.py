@@ -22,7 +22,7 @@ from pathlib import Path
 
 from checks import CORE, EXTENDED, USER, Step, Table, connect
 from environment import prepare
-from judge import GRACE, Bridge, Servers, witnessed
+from judge import GRACE, Bridge, last_words, settled, witnessed
 from pairs import Pair, judges, pairs
 
 TIME_FOR_A_PAIR = 120.0
@@ -36,17 +36,18 @@ def leave(bridge: Bridge, folder: Path, spares: bool) -> None:
     except subprocess.TimeoutExpired:
         raise AssertionError(f"the client did not leave within {GRACE} s") from None
     if status:
-        raise AssertionError(f"the client left with {status}: {bridge.last_words()}")
-    servers = Servers(folder)
-    ended, signalled = servers.ended(), servers.signalled()
-    if not servers.started() or servers.running():
         raise AssertionError(
-            f"servers {servers.started()}, still there {servers.running()}"
+            f"the client left with {status}: {last_words(folder / 'client')}"
         )
+    servers = settled(folder)
+    ended, signalled = servers.ended(), servers.signalled()
+    if not ended or servers.running():
+        raise AssertionError(f"servers ended {ended}, still there {servers.running()}")
     if signalled and not spares:
         raise AssertionError("the end of stdin was not enough for the server")
     if any(status for pid, status in ended.items() if pid not in signalled):
-        raise AssertionError(f"server statuses {ended}")
+        said = last_words(folder / "stderr")
+        raise AssertionError(f"server statuses {ended}; last words: {said}")
 
 
 def quiet(said: Path) -> None:

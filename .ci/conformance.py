@@ -1,0 +1,126 @@
+"""`make conformance`: the official suite against our HTTP server and our HTTP client.
+
+    python .ci/conformance.py [--only PATTERN]
+
+Every scenario of the revisions below, in the stable release of the suite and in the
+newest one, except authorization (auth/...) and extensions, which the suite does not list
+by revision. One line for each scenario, then totals; the exit status is 1 when anything
+failed. A warning counts as a failure: nothing is expected to fail. The releases are
+pinned in interop/package.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fnmatch
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "interop"))
+
+from environment import module, node, prepare_node, versions  # noqa: E402
+
+RELEASES = ("conformance-stable", "conformance-newest")
+REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
+LONGEST = 60.0  # seconds that one scenario may take
+CLIENT = f"exec {sys.executable} {HERE / 'conformance_client.py'}"
+
+
+class Scenario(NamedTuple):
+    release: str
+    revision: str
+    side: str  # "server" or "client": the end that is judged
+    name: str
+
+    def __str__(self) -> str:
+        version = versions()[self.release].rpartition("@")[2]
+        return f"{version} {self.revision} {self.side} {self.name}"
+
+
+def run(release: str, *arguments: str) -> str:
+    """Run the suite and return what it prints; a run that hangs is killed as a whole."""
+    suite = module(f"{release}/dist/index.js")
+    with subprocess.Popen([node(), suite, *arguments], text=True, start_new_session=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
+        try:
+            return process.communicate(timeout=LONGEST)[0]
+        except subprocess.TimeoutExpired:
+            return f"not done after {LONGEST} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # clients it has left behind
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def scenarios() -> Iterator[Scenario]:
+    for release in RELEASES:
+        for revision in REVISIONS:
+            for side in ("server", "client"):
+                listed = run(release, "list", f"--{side}", "--spec-version", revision)
+                for name in re.findall(rf"^  - (\S+) .*\b{revision}\b", listed, re.M):
+                    if not name.startswith("auth/"):
+                        yield Scenario(release, revision, side, name)
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[str]:
+    """Run everything.py over HTTP and yield its URL."""
+    command = [sys.executable, str(ROOT / "examples/http_server.py"), "--port", "0"]
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as process:
+        assert process.stdout
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.terminate()
+
+
+def judge(scenario: Scenario, url: str) -> str:
+    """Run one scenario; return what is wrong, "" when nothing is."""
+    target = {"server": ("--url", url), "client": ("--command", CLIENT)}[scenario.side]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        said = run(scenario.release, scenario.side, *target, "--scenario", scenario.name,
+                   "--spec-version", scenario.revision, "-o", folder)
+        found = list(Path(folder).glob("*/checks.json"))
+        if len(found) != 1:
+            return f"no checks: {said[-300:]}"
+        checks = json.loads(found[0].read_text())
+        wrong = [f"{check['id']}: {check['status']} {check.get('errorMessage', '')}"
+                 for check in checks if check["status"] in ("FAILURE", "WARNING")]
+        if not any(check["status"] == "SUCCESS" for check in checks):
+            wrong.append("nothing was checked")
+        if scenario.side == "client":
+            words = found[0].with_name("stderr.txt").read_text().strip()
+            wrong += [words[-300:]] if "Traceback" in words else []
+        return "; ".join(wrong)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", metavar="PATTERN", default="*")
+    pattern = f"*{parser.parse_args().only}*"
+    prepare_node()
+    passed = failed = 0
+    with serving() as url:
+        for scenario in scenarios():
+            if fnmatch.fnmatch(str(scenario), pattern):
+                wrong = judge(scenario, url).replace("\n", " | ")
+                print(f"{scenario}: {'FAIL ' + wrong if wrong else 'ok'}", flush=True)
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+# Every target says what it needs. `demo` and `test` need Python 3.9+ and nothing else.
+PYTHON ?= python3
+VENV   := .venv/tools
+MYPY   := mypy==1.14.1
+RUFF   := ruff==0.8.6
+COV    := coverage==7.6.10
+
+.PHONY: demo test test-all check spec bench interop conformance clean
+
+demo:            ## a conversation between client and server, every message explained
+	$(PYTHON) mcp_ref.py demo
+
+test:            ## the suite, on one Python
+	$(PYTHON) -W error -m unittest -q test_mcp_ref
+
+test-all:        ## the suite, on every Python from 3.9 on that can be found
+	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref
+
+check: $(VENV)   ## types, lint, branch coverage
+	$(VENV)/bin/mypy --strict mcp_ref.py examples/0*.py
+	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
+	$(PYTHON) .ci/coverage_run.py $(VENV)/bin/coverage
+
+spec:            ## each requirement of the specification, and the tests that hold it
+	$(PYTHON) .ci/spec.py
+
+bench:           ## figures, as ratios to the naive loop of examples/06_bare_loop.py
+	$(PYTHON) examples/bench.py
+
+interop:         ## peers that others wrote; installs them into .venv/ and .node/
+	$(PYTHON) .ci/interop/run.py
+
+conformance:     ## the official suite, over HTTP; installs it into .node/
+	$(PYTHON) .ci/conformance.py
+
+$(VENV):
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q $(MYPY) $(RUFF) $(COV)
+
+clean:
+	rm -rf .venv .node .coverage* __pycache__ .mypy_cache .ruff_cache

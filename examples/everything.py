@@ -1,0 +1,593 @@
+"""One server that uses every feature, and the fixture of conformance tests.
+
+The names and contents that begin with test_ or test: are those that the official
+conformance suite asks for; the others show what the suite does not look at.
+
+Look at: no line here knows which revision is spoken, or over which carrier.
+Try next: python3 mcp_ref.py inspect -- python3 examples/everything.py
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+import enum
+import itertools
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+
+# The module lies beside this folder: found so from any working directory.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from mcp_ref import Context, Server, audio, image
+
+PNG = base64.b64decode(  # one red pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
+    "AABJRU5ErkJggg=="
+)
+WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
+ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
+
+Json = dict[str, Any]
+
+server = Server(
+    "everything",
+    "1.0",
+    title="Everything",
+    instructions="Every feature of the protocol, one small tool for each.",
+    page_size=100,  # the lists here are shorter: a test client may read one page only
+)
+
+
+def embedded(uri: str, mime_type: str, text: str) -> Json:
+    """Build a block that carries the text of a resource."""
+    return {
+        "type": "resource",
+        "resource": {"uri": uri, "mimeType": mime_type, "text": text},
+    }
+
+
+def form(*required: str, **properties: Json) -> Json:
+    """Build the schema of a form: a flat object of named fields."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+STRING: Json = {"type": "string"}
+
+# --- Tools: what they return ----------------------------------------------------------
+
+
+@server.tool
+def test_simple_text() -> str:
+    """Return a text."""
+    return "This is a simple text response for testing."
+
+
+@server.tool
+def test_image_content() -> Json:
+    """Return an image."""
+    return image(PNG, "image/png")
+
+
+@server.tool
+def test_audio_content() -> Json:
+    """Return a sound."""
+    return audio(WAV, "audio/wav")
+
+
+@server.tool
+def test_embedded_resource() -> Json:
+    """Return a resource with its contents."""
+    words = "This is an embedded resource content."
+    return embedded("test://embedded-resource", "text/plain", words)
+
+
+@server.tool
+def test_multiple_content_types() -> list[Json]:
+    """Return a text, an image and a resource."""
+    return [
+        {"type": "text", "text": "Multiple content types test:"},
+        image(PNG, "image/png"),
+        embedded(
+            "test://mixed-content-resource",
+            "application/json",
+            '{"test":"data","value":123}',
+        ),
+    ]
+
+
+@server.tool
+def resource_link() -> Json:
+    """Return a link to a resource; a revision without links gets its URI as text."""
+    return {"type": "resource_link", "uri": "test://static-text", "name": "static text"}
+
+
+@server.tool
+def test_error_handling() -> None:
+    """Fail: a result with isError, which a model can read and react to."""
+    raise RuntimeError("This tool intentionally returns an error for testing")
+
+
+class Caller(TypedDict):
+    """What a tool can learn about a call; as a return hint it is the outputSchema."""
+
+    revision: str
+    client: str
+    request_id: Union[str, int, None]
+    trace: Optional[str]
+
+
+@server.tool(title="Who is calling?", annotations={"readOnlyHint": True}, icons=[ICON])
+def caller(ctx: Context) -> Caller:
+    """Say who called, in which revision, with which id and which _meta."""
+    return {
+        "revision": ctx.revision,
+        "client": ctx.client_info.get("name", "?"),
+        "request_id": ctx.request_id,
+        "trace": ctx.meta.get("example.com/trace"),
+    }
+
+
+# --- Tools: what they take ------------------------------------------------------------
+
+
+class Color(enum.Enum):
+    """A choice: the wire has the values, the function gets the member."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Point:
+    """An object with named members: the function gets an instance."""
+
+    x: float
+    y: float = 0.0
+
+
+@server.tool(meta={"example.com/since": "1.0"})
+def paint(
+    color: Color,
+    at: Point,
+    tool: Literal["pen", "brush"] = "pen",
+    layers: Annotated[int, "how often to go over it"] = 1,
+) -> Json:
+    """Take an enum, a dataclass and two defaults; return them as an object."""
+    return {"color": color, "at": at, "tool": tool, "layers": layers}
+
+
+@server.tool(
+    input_schema={
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "$defs": {
+            "address": {
+                "$anchor": "addressDef",
+                "type": "object",
+                "properties": {"street": STRING, "city": STRING},
+            }
+        },
+        "properties": {
+            "name": STRING,
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": STRING,
+            "email": STRING,
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {
+            "properties": {"contactMethod": {"const": "phone"}},
+            "required": ["contactMethod"],
+        },
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
+        "additionalProperties": False,
+    }
+)
+def json_schema_2020_12_tool(
+    name: str = "",
+    address: Optional[Json] = None,
+    contactMethod: str = "",
+    phone: str = "",
+    email: str = "",
+) -> str:
+    """Take what a hand-written schema allows: it is listed as it is, and enforced."""
+    return f"{name or 'somebody'}: {phone or email}"
+
+
+@server.tool(
+    input_schema={
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    }
+)
+def test_x_mcp_header(region: str = "") -> str:
+    """Take an argument that HTTP repeats in a header; other carriers do not care."""
+    return f"region: {region}"
+
+
+# --- Tools: what happens while they run -----------------------------------------------
+
+
+@server.tool
+def test_tool_with_progress(ctx: Context) -> str:
+    """Report progress, to a client that asked for it."""
+    for done in (0, 50, 100):
+        ctx.progress(done, 100, f"{done} of 100")
+        time.sleep(0.05)
+    return "Tool with progress completed"
+
+
+@server.tool
+def test_tool_with_logging(ctx: Context) -> str:
+    """Write to the client's log."""
+    for step in ("execution started", "processing data", "execution completed"):
+        ctx.log("info", f"Tool {step}", logger="everything")
+        time.sleep(0.05)
+    return "Tool with logging completed"
+
+
+@server.tool
+def test_logging_tool(ctx: Context) -> str:
+    """Write to the log; nothing goes out to a client that did not ask for a level."""
+    ctx.log("info", {"event": "test_logging_tool was called"})
+    return "Logged, for those who want to know"
+
+
+@server.tool
+def wait(seconds: float, ctx: Context) -> str:
+    """Wait, and stop waiting when the call is cancelled."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not ctx.cancelled:
+        time.sleep(0.01)
+    return f"waited {seconds} s"
+
+
+@server.tool
+async def wait_async(seconds: float) -> str:
+    """Wait in a coroutine."""
+    await asyncio.sleep(seconds)
+    return f"waited {seconds} s"
+
+
+@server.tool
+def test_reconnection(ctx: Context) -> str:
+    """Let the stream of this call end early: the result is fetched over another one."""
+    # A carrier with streams may give its session a close_stream(request_id).
+    close_stream = getattr(ctx.session, "close_stream", None)
+    if close_stream is not None:
+        close_stream(ctx.request_id)
+    time.sleep(0.2)
+    return "Reconnection test completed"
+
+
+# --- Tools: asking the user, the model and the client ---------------------------------
+# The same lines serve both eras: a request that is waited for, or a result that asks
+# and a second call that brings the answers. A key names a question there.
+
+
+def user_message(text: str) -> list[Json]:
+    """Build a conversation of one message, for a model."""
+    return [{"role": "user", "content": {"type": "text", "text": text}}]
+
+
+@server.tool
+def test_sampling(prompt: str, ctx: Context) -> str:
+    """Have the client's model answer a prompt."""
+    content = ctx.sample(user_message(prompt), 100)["content"]
+    return f"LLM response: {content['text']}"
+
+
+@server.tool
+def test_elicitation(message: str, ctx: Context) -> str:
+    """Have the user fill in a form."""
+    fields = form("username", "email", username=STRING, email=STRING)
+    answer = ctx.elicit(message, fields)
+    return f"User response: action={answer['action']}, content={answer.get('content')}"
+
+
+@server.tool
+def test_elicitation_sep1034_defaults(ctx: Context) -> str:
+    """Have the user fill in a form with defaults, one for each type of field."""
+    status = ["active", "inactive", "pending"]
+    answer = ctx.elicit(
+        "Please check these values",
+        form(
+            name={"type": "string", "default": "John Doe"},
+            age={"type": "integer", "default": 30},
+            score={"type": "number", "default": 95.5},
+            status={"type": "string", "enum": status, "default": "active"},
+            verified={"type": "boolean", "default": True},
+        ),
+    )
+    return f"Elicitation completed: {answer}"
+
+
+def titled(prefix: str) -> list[Json]:
+    """Build three choices with a title each."""
+    names = ("First", "Second", "Third")
+    return [
+        {"const": f"{prefix}{number}", "title": f"{name} Option"}
+        for number, name in enumerate(names, 1)
+    ]
+
+
+@server.tool
+def test_elicitation_sep1330_enums(ctx: Context) -> str:
+    """Have the user choose, in each of the five forms that a choice can have."""
+    plain = ["option1", "option2", "option3"]
+    old = {"enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]}
+    answer = ctx.elicit(
+        "Please choose",
+        form(
+            untitledSingle={"type": "string", "enum": plain},
+            titledSingle={"type": "string", "oneOf": titled("value")},
+            legacyEnum={"type": "string", **old},
+            untitledMulti={"type": "array", "items": {"type": "string", "enum": plain}},
+            titledMulti={"type": "array", "items": {"anyOf": titled("value")}},
+        ),
+    )
+    return f"Elicitation completed: {answer}"
+
+
+@server.tool
+def sign_in(ctx: Context) -> str:
+    """Send the user to a page: what is typed there never passes through the client."""
+    answer = ctx.elicit("Please sign in", url="https://example.com/sign-in")
+    return f"sign-in: {answer['action']}"
+
+
+@server.tool
+def test_missing_capability(ctx: Context) -> str:
+    """Ask for what a client may not offer: it is told which capability is missing."""
+    return str(ctx.sample(user_message("Say hello."), 10)["content"])
+
+
+@server.tool
+def test_streaming_elicitation(ctx: Context) -> str:
+    """Report progress, then ask."""
+    ctx.progress(1, 2, "about to ask")
+    return f"confirmed: {ctx.elicit('Go on?', form(ok={'type': 'boolean'}))['action']}"
+
+
+NAME = ("What is your name?", form("name", name=STRING))
+CONFIRM = ("Please confirm", form("ok", ok={"type": "boolean"}))
+
+
+@server.tool
+def test_input_required_result_elicitation(ctx: Context) -> str:
+    """Ask one question under a fixed key."""
+    content = ctx.elicit(*NAME, key="user_name").get("content", {})
+    return f"Hello, {content.get('name', 'stranger')}!"
+
+
+@server.tool
+def test_input_required_result_sampling(ctx: Context) -> str:
+    """Ask the client's model under a fixed key."""
+    question = user_message("What is the capital of France?")
+    return str(ctx.sample(question, 100, key="capital_question")["content"])
+
+
+@server.tool
+def test_input_required_result_list_roots(ctx: Context) -> str:
+    """Ask for the client's roots."""
+    return ", ".join(root["uri"] for root in ctx.list_roots(key="client_roots"))
+
+
+@server.tool
+def test_input_required_result_request_state(ctx: Context) -> str:
+    """Ask, while the client keeps a state that the server has signed."""
+    return f"state-ok: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
+
+
+@server.tool
+def test_input_required_result_tampered_state(ctx: Context) -> str:
+    """Ask in the same way: a state that was touched on its way is refused."""
+    return f"confirmed: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
+
+
+def question(method: str, **params: Any) -> tuple[str, Json]:
+    """Build one question of several: what ctx.ask() takes."""
+    return method, params
+
+
+ELICIT_NAME = question("elicitation/create", message=NAME[0], requestedSchema=NAME[1])
+SAMPLE_GREETING = question(
+    "sampling/createMessage", messages=user_message("Write a greeting."), maxTokens=50
+)
+
+
+@server.tool
+def test_input_required_result_multiple_inputs(ctx: Context) -> str:
+    """Ask the user, the model and the client in one round."""
+    answers = ctx.ask(
+        {
+            "user_name": ELICIT_NAME,
+            "greeting": SAMPLE_GREETING,
+            "client_roots": question("roots/list"),
+        }
+    )
+    return f"answered: {', '.join(sorted(answers))}"
+
+
+@server.tool
+def test_input_required_result_multi_round(ctx: Context) -> str:
+    """Ask twice: the second question is only known after the first answer."""
+    first = ctx.elicit("Step 1: your name?", form("name", name=STRING), key="step1")
+    name = first.get("content", {}).get("name", "stranger")
+    second = ctx.elicit(f"Step 2, {name}: a color?", form(color=STRING), key="step2")
+    return f"{name} likes {second.get('content', {}).get('color', 'nothing')}"
+
+
+@server.tool
+def test_input_required_result_capabilities(ctx: Context) -> str:
+    """Ask only what the client has said it can answer."""
+    questions = {
+        "elicitation": ELICIT_NAME,
+        "sampling": SAMPLE_GREETING,
+        "roots": question("roots/list"),
+    }
+    offered = {
+        name: one for name, one in questions.items() if name in ctx.client_capabilities
+    }
+    return f"answered: {', '.join(sorted(ctx.ask(offered)))}"
+
+
+# --- Tools: what changes while clients look on ----------------------------------------
+
+serials = itertools.count(1)  # two calls at once must not register the same name
+
+
+@server.tool
+def test_trigger_tool_change() -> str:
+    """Add a tool and take it away again: list_changed goes out."""
+    name = f"passing_{next(serials)}"
+    server.tool(name=name)(test_simple_text)
+    server.remove_tool(name)
+    return "The list of tools has changed, and changed back"
+
+
+@server.tool
+def test_trigger_prompt_change() -> str:
+    """Add a prompt and take it away again: list_changed goes out."""
+    name = f"passing_{next(serials)}"
+    server.prompt(name=name)(test_simple_prompt)
+    server.remove_prompt(name)
+    return "The list of prompts has changed, and changed back"
+
+
+@server.tool
+def trigger_resource_change() -> str:
+    """Add a resource and take it away again: list_changed goes out."""
+    uri = f"test://passing/{next(serials)}"
+    server.resource(uri)(static_text)
+    server.remove_resource(uri)
+    return "The list of resources has changed, and changed back"
+
+
+@server.tool
+def touch_watched_resource() -> str:
+    """Announce an update of the watched resource, to those who subscribed to it."""
+    server.resource_updated("test://watched-resource")
+    return "Those who watch it were told"
+
+
+# --- Resources ------------------------------------------------------------------------
+
+
+@server.resource(
+    "test://static-text",
+    title="Static text",
+    annotations={"audience": ["user", "assistant"], "priority": 0.5},
+    icons=[ICON],
+    meta={"example.com/since": "1.0"},
+)
+def static_text() -> str:
+    """A text that does not change."""
+    return "This is the content of the static text resource."
+
+
+@server.resource("test://static-binary", mime_type="image/png")
+def static_binary() -> bytes:
+    """An image of one pixel."""
+    return PNG
+
+
+@server.resource("test://watched-resource")
+def watched_resource() -> str:
+    """A resource to subscribe to; touch_watched_resource announces an update."""
+    return "This resource can be watched."
+
+
+@server.resource("test://template/{id}/data", mime_type="application/json")
+def template_data(id: str) -> Json:
+    """The data of one id."""
+    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+# --- Prompts --------------------------------------------------------------------------
+
+
+@server.prompt(title="A simple prompt", icons=[ICON])
+def test_simple_prompt() -> str:
+    """A prompt without arguments."""
+    return "This is a simple prompt for testing."
+
+
+@server.prompt
+def test_prompt_with_arguments(
+    arg1: Annotated[str, "the first value"], arg2: Annotated[str, "the second value"]
+) -> str:
+    """A prompt with two arguments."""
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@server.prompt
+def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
+    """A prompt that brings a resource along."""
+    words = "Embedded resource content for testing."
+    return [
+        embedded(resourceUri, "text/plain", words),
+        "Please process the embedded resource above.",
+    ]
+
+
+@server.prompt
+def test_prompt_with_image() -> list[Any]:
+    """A prompt that brings an image along."""
+    return [image(PNG, "image/png"), "Please analyze the image above."]
+
+
+@server.prompt
+def test_input_required_result_prompt(ctx: Context) -> str:
+    """A prompt that asks its user first."""
+    fields = form("context", context=STRING)
+    answer = ctx.elicit("What is this about?", fields, key="user_context")
+    return f"Context: {answer.get('content', {}).get('context', 'none')}"
+
+
+@server.prompt
+def dialogue(topic: str = "the weather") -> list[Json]:
+    """A prompt of two roles, with an argument that may be left out."""
+    return [
+        *user_message(f"Let us talk about {topic}."),
+        {"role": "assistant", "content": {"type": "text", "text": "Gladly."}},
+    ]
+
+
+# --- Completion, and a method of our own ----------------------------------------------
+
+WORDS = {"fruit": ["apple", "apricot", "banana"], "color": ["amber", "blue"]}
+
+
+@server.completion("test_prompt_with_arguments", "arg1")
+def complete_arg1(value: str, context: dict[str, str]) -> list[str]:
+    """Suggest what there are words for."""
+    return [kind for kind in WORDS if kind.startswith(value)]
+
+
+@server.completion("test_prompt_with_arguments", "arg2")
+def complete_arg2(value: str, context: dict[str, str]) -> list[str]:
+    """Suggest words of the kind that was chosen in the other argument."""
+    known = WORDS.get(context.get("arg1", ""), sum(WORDS.values(), []))
+    return [word for word in known if word.startswith(value)]
+
+
+@server.completion("test://template/{id}/data", "id")
+def complete_id(value: str, context: dict[str, str]) -> list[str]:
+    """Suggest ids: more than one answer may carry, so that hasMore is true."""
+    return [str(number) for number in range(1000) if str(number).startswith(value)]
+
+
+@server.method("everything/echo")
+def echo(text: str) -> Json:
+    """Serve a method that MCP does not have."""
+    return {"text": text}
+
+
+if __name__ == "__main__":
+    server.run()
