@@ -1979,7 +1979,7 @@ class Server:
     def _unseal(self, context: Context, params: Json) -> Json:
         answers: Json = dict(params.get("inputResponses", {}))
         if "requestState" in params:
-            import hmac
+            import hmac  # here: as above
 
             mac, _, state = params["requestState"].partition(".")
             if not hmac.compare_digest(self._sign(context, params, state), ascii(mac)[1:-1]):
@@ -2168,10 +2168,11 @@ class Stdio:
             write_line(self._sink, line)
 
     def give_back(self) -> None:
+        """Undo what __init__() did."""
         try:
             sys.stdout.flush()  # while it still goes to stderr
-        except (OSError, ValueError, AttributeError):  # full, closed, replaced
-            self.let_go()
+        except (OSError, ValueError, AttributeError):  # full, closed, replaced:
+            return self.let_go()  # what is in its buffer must not come out after all
         for mine, number in ((self.source, 0), (self._sink, 1)):
             os.dup2(mine, number)
             os.close(mine)
@@ -2534,6 +2535,9 @@ class Client:
             if kind != "input_required":
                 raise ValueError(f"{method}: a result of unknown type {kind!r}")
             try:
+                validate(result, _shape(requestState="string", inputRequests={
+                    "type": "object", "additionalProperties": _shape(
+                        "method", method="string", params="object")}), method)
                 answers = {key: self.answer(one["method"], one.get("params"))
                            for key, one in result.get("inputRequests", {}).items()}
             except RpcError as error:  # it never comes near the wire
@@ -2573,7 +2577,7 @@ class Client:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         try:
             validate(params or {}, QUESTIONS[method].params, "params")
-            if "tools" in (params or {}):
+            if {"tools", "toolChoice"} & (params or {}).keys():
                 raise ValueError("sampling.tools is not offered")
         except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None

@@ -59,7 +59,7 @@ class Browser:
 
     def _read(self) -> None:
         rest = b""
-        for chunk in iter(lambda: self._out.read1(1 << 16), b""):  # type: ignore[attr-defined]
+        for chunk in iter(lambda: self._out.read1(1 << 16), b""):
             *whole, rest = (rest + chunk).split(b"\0")
             for message in whole:
                 self._inbox.put(json.loads(message))

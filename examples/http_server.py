@@ -90,6 +90,8 @@ class Stream:
     """Messages in order, and one reader: a later one takes an earlier one's place, whose
     connection may be dead without anybody knowing."""
 
+    FIRST = object()  # the reader that a stream begins with
+
     def __init__(self, name: str, owner: Any = None) -> None:
         self.name, self.owner = name, owner
         self.news = threading.Condition()  # guards all below
@@ -97,7 +99,7 @@ class Stream:
         self.count = 0  # of messages so far
         self.read = 0  # of them, given to a reader
         self.ended = False
-        self.reader: object = None
+        self.reader: object = self.FIRST
 
     def put(self, line: bytes) -> None:
         self._add([line], False)
@@ -595,11 +597,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, stream: Stream, modern: bool, **headers: str) -> None:
         """Answer with one message as JSON, with none as 202, else with a stream."""
-        reader = object()
-        stream.attach(reader)
-        lines, at, over = stream.take(reader, 0, self.limits.quick)
-        if not over or len(lines) > 1:
-            return self.relay(stream, reader, 0, **headers)
+        lines, _, over = stream.take(stream.FIRST, 0, self.limits.quick)
+        if not over or len(lines) > 1 or stream.reader is not stream.FIRST:
+            return self.relay(stream, stream.FIRST, 0, **headers)
         if not lines:
             return self.reply(202)
         error = getattr(decode(lines[0]), "error", None)

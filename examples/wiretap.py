@@ -3,8 +3,8 @@
     wiretap.py [--log FILE] [--html FILE] -- SERVER COMMAND...
     wiretap.py --report LOG [--html FILE]
 
-The first line goes into a host's config in place of the server. Bytes pass unchanged and
-at once, whatever they are; so do stderr, signals and the exit status. Each message is a
+The first goes into a host's config in place of the server command. Bytes pass unchanged
+and at once, whatever they are; so do stderr, signals and exit status. Each message is a
 line of JSON in the log, or of text on stderr where no file is named (name one if your
 host never reads stderr): time, direction, kind, method, id, latency, size, and what is
 wrong with it. --report shows what each call triggered, who waited for whom, what was
@@ -30,13 +30,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
-from typing import IO, Any, Optional, Union
+from typing import IO, Any, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from mcp_ref import (  # noqa: E402
     MAX_LINE, META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION, METHODS, NOTICES,
-    PARSE_ERROR, QUESTIONS, REVISIONS, TRANSITIONS, Batch, Invalid, Notification, Request,
-    Response, Revision, State, decode)
+    PARSE_ERROR, QUESTIONS, REVISIONS, TRANSITIONS, Batch, Invalid, Notification,
+    Request, Response, Revision, State, decode)
 
 GRACE = 2.0  # seconds: for a server to end after its input, for the recorder to finish
 BACKLOG = 64 << 20  # bytes that may wait for the recorder; then the record has a gap
@@ -76,7 +76,7 @@ class Tape:
 
     def _feed(self) -> None:
         me = [sys.executable, os.path.abspath(__file__), "--record", *self._options]
-        try:  # its input stays open until this process ends, which it takes for our death
+        try:  # its input stays open as long as we live, and so tells it if we die
             self._recorder = recorder = subprocess.Popen(
                 me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                 start_new_session=True)
@@ -168,7 +168,7 @@ def relay(command: list[str], options: list[str]) -> int:
 
 
 def complain(sentence: str) -> None:
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         print(f"wiretap: {sentence}", file=sys.stderr, flush=True)
 
 
@@ -189,7 +189,6 @@ NEEDS = {  # who says what -> whose capability it is, and which
 HINTS = (
     (rb"\A\s*\Z", "an empty line"),
     (rb"\AContent-Length:", "headers; MCP puts one message on one line"),
-    (rb"\A\xef\xbb\xbf", "a byte order mark"),
     (rb"\x00", "NUL bytes; UTF-16 instead of UTF-8?"),
     (rb"\A\s*(?:[{}\[\]]+,?\s*\Z|\")", "JSON spread over several lines"),
     (rb"\A\s*[^{\[]", "text; a stray print?"),
@@ -244,6 +243,8 @@ class Watch:
     def _take(self, at: float, way: str, message: Any, raw: bytes,
               size: int = 0) -> Entry:
         entry = self.entry(at, way, type(message).__name__.lower(), raw, size)
+        if entry["text"].startswith("\ufeff"):
+            entry["flags"].append("a byte order mark does not belong here")
         entry["flags"].extend(self._READ[type(message)](self, entry, message))
         return entry
 
@@ -321,9 +322,9 @@ class Watch:
     def _response(self, entry: Entry, response: Response) -> Iterator[str]:
         asker, rid, result = OTHER[entry["way"]], response.id, members(response.result)
         question = self._open[asker].pop(rid, None)
-        entry.update(id=rid, kind="error" if response.error else "answer", about=(
-            str(response.error) if response.error else
-            "isError" if result.get("isError") is True else result.get("protocolVersion")))
+        about = "isError" if result.get("isError") is True else None
+        entry.update(id=rid, kind="error" if response.error else "answer", about=str(
+            response.error) if response.error else result.get("protocolVersion", about))
         if question is None:
             yield self._stray(asker, rid)
             return
@@ -335,11 +336,12 @@ class Watch:
             self.state = State.NEW
 
     def _stray(self, asker: str, rid: Any) -> str:
-        twin = next((one for one in self._open[asker] if str(one) == str(rid)), None)
-        return ("an error that names no question: it was not understood" if rid is None
-                else f"id of the wrong type: {js(rid)} for {js(twin)}" if twin is not None
-                else f"answered twice: {js(rid)}" if rid in self._used[asker]
-                else f"an answer to no question: {js(rid)}")
+        if rid is None:
+            return "an error that names no question: it was not understood"
+        twins = [one for one in self._open[asker] if str(one) == str(rid)]
+        return (f"id of the wrong type: {js(rid)} for {js(twins[0])}" if twins else
+                f"answered twice: {js(rid)}" if rid in self._used[asker] else
+                f"an answer to no question: {js(rid)}")
 
     def _result(self, question: Question, result: Json) -> Iterator[str]:
         method, kind = question.entry["method"], result.get("resultType")
@@ -347,7 +349,7 @@ class Watch:
             yield (f"era mixed up: a {ERA[question.modern]} result with"
                    f"{'out' * question.modern} resultType")
         elif question.modern:
-            self.rules = REVISIONS.get(question.meta[META_VERSION])
+            self.rules = REVISIONS.get(str(question.meta[META_VERSION]))
         if method == "initialize":
             version = result.get("protocolVersion")
             self.rules = REVISIONS.get(str(version))
@@ -409,7 +411,8 @@ class Watch:
     def _invalid(self, entry: Entry, message: Invalid) -> Iterator[str]:
         raw, why = entry["text"].encode(), message.error.message
         if message.error.code != PARSE_ERROR:
-            obj = members(json.loads(entry["text"]) if entry["size"] < KEPT else {})
+            obj = members(json.loads(entry["text"].lstrip("\ufeff"))
+                          if entry["size"] < KEPT else {})
             entry["method"] = obj.get("method")
             wrong = "id" in obj and type(obj["id"]) not in (int, str)
             yield f"id of the wrong type: {js(obj['id'])}" if wrong else why
@@ -440,7 +443,7 @@ class Watch:
                 f" {at - one.entry['at']:.1f} s" for rid, one in asked.items()
                 if not one.cancelled and one.entry["method"] != LISTEN]
         if self.state is State.OFFERED:
-            entry["flags"].append("handshake cut short: no notifications/initialized came")
+            entry["flags"].append("handshake cut short: no notifications/initialized")
         since = at - self.ended.get(">", at)
         if ">" not in self.ended or since > GRACE:
             when = f"{since:.1f} s after" if since else "before"
@@ -496,6 +499,8 @@ def put(sinks: list[Sink], entry: Entry) -> None:
             file.flush()
         except OSError as error:
             sinks.remove((name, file, form))
+            with suppress(OSError):
+                file.close()  # here, or its end will complain once more
             complain(f"{name} cannot be written: {error}")
 
 
@@ -629,8 +634,8 @@ class Graph:
                 one["n"] if one["kind"] == "request" else one["method"])):
             first, *more = run
             line = "  " * depth + label(first)
-            yield (f"{line:<50} {self.outcome(first)}" if first["kind"] == "request" else
-                   f"{line} ({len(more) + 1} times)" if more else line)
+            yield (f"{line:<50} {self.outcome(first)}" if first["kind"] == "request"
+                   else f"{line} ({len(more) + 1} times)" if more else line)
             yield from self.tree(first["n"], depth + 1)
 
 
@@ -880,7 +885,8 @@ const fold = i => {
   if (open.delete(i)) return place();
   let text = E[i].text, from = 0;
   try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* as it came */ }
-  const high = Math.min(text.split("\n").length * 18 + 40, 400), pane = el("pre", "", "");
+  const pane = el("pre", "", "");
+  const high = Math.min(text.split("\n").length * 18 + 40, 400);
   for (const hit of text.matchAll(TOKEN)) {
     const word = hit[1] ?? hit[0], cls = hit[2] ? "key" : hit[1] ? "str" : "num";
     pane.append(tidy(text.slice(from, hit.index)), el("span", cls, tidy(word)));

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 HERE = Path(__file__).resolve().parent
-PATIENCE = 20.0  # seconds for any one answer
+PATIENCE = 60.0  # seconds for any one answer
 GRACE = 10.0  # seconds for client and server to leave
 NOTE = 1.0  # seconds for the witness to note what its server did
 

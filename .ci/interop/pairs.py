@@ -271,7 +271,7 @@ def clients() -> Iterator[Client]:
     yield of("typescript-sdk", package, script_2, MODERN, "auto", spares=True)
     yield of("typescript-sdk", package, script_2, LEGACY, "legacy")
     package = "@modelcontextprotocol/inspector"
-    one_shot_only: dict[str, Any] = {"lacks": CONVERSATIONS, "burst": 4}
+    one_shot_only: dict[str, Any] = {"lacks": CONVERSATIONS, "burst": 3}
     yield of("inspector", package, inspector, LEGACY, "legacy", **one_shot_only)
     yield of("inspector", package, inspector, MODERN, "auto", **one_shot_only)
 

@@ -25,7 +25,7 @@ from environment import prepare
 from judge import GRACE, Bridge, last_words, settled, witnessed
 from pairs import Pair, judges, pairs
 
-TIME_FOR_A_PAIR = 120.0
+TIME_FOR_A_PAIR = 240.0
 LONGEST_COMPLAINT = 500
 
 
