@@ -62,7 +62,7 @@ import typing
 from collections import deque
 from functools import partial, wraps
 from typing import (Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional,
-                    Sequence, Set, Tuple, Union, cast)
+                    Sequence, Set, Tuple, TypeVar, Union, cast)
 
 __version__ = "1.0.0"
 
@@ -1151,14 +1151,15 @@ def _simple(kind: str, cast: Any = None) -> Callable[[Any, Any, str], Part]:
     return lambda hint, args, where: ({"type": kind} if kind else {}, cast)
 
 
-def object_of(hints: Json, optional: Json, make: Any, where: str) -> Part:
-    """Describe an object of named members; optional ones with their default, or ...."""
+def object_of(hints: Json, optional: Json, make: Any, where: str, more: bool = False) -> Part:
+    """Describe an object of named members, optional ones with their default, or ...; more
+    says whether it may have others."""
     parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
     properties = {name: schema if optional.get(name, ...) is ... else
                   {**schema, "default": plain(optional[name])}
                   for name, (schema, _) in parts.items()}
     casts = {name: cast for name, (_, cast) in parts.items() if cast}
-    return ({"type": "object", "properties": properties, "additionalProperties": False,
+    return ({"type": "object", "properties": properties, "additionalProperties": more,
              "required": [name for name in hints if name not in optional]},
             None if make is dict and not casts else
             lambda value: make(**{name: casts[name](item) if name in casts else item
@@ -1248,8 +1249,9 @@ _HINTS.update({
 })
 
 
-def signature_of(fn: Any) -> Tuple[Json, Json, Any]:
-    """Return the hints of a function's parameters, the defaults, and its result's hint.
+def signature_of(fn: Any) -> Tuple[Json, Json, Any, bool]:
+    """Return the hints of a function's parameters, the defaults, the hint of its result,
+    and whether it takes **others.
 
     Read off the code object: inspect would cost every start 6 ms.
     """
@@ -1261,12 +1263,13 @@ def signature_of(fn: Any) -> Tuple[Json, Json, Any]:
         raise TypeError(f"{fn!r} is no Python function: its parameters cannot be read")
     code, hints = fn.__code__, typing.get_type_hints(fn, include_extras=True)
     names = code.co_varnames[bound:code.co_argcount + code.co_kwonlyargcount]
-    if code.co_posonlyargcount > bound or code.co_flags & 0x0C:
+    if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
         raise TypeError(f"{fn.__name__}(): only parameters with a name can come as JSON")
     last = fn.__defaults__ or ()
     optional = dict(zip(code.co_varnames[code.co_argcount - len(last):], last))
     optional.update(fn.__kwdefaults__ or {})
-    return {name: hints.get(name, Any) for name in names}, optional, hints.get("return")
+    return ({name: hints.get(name, Any) for name in names}, optional, hints.get("return"),
+            bool(code.co_flags & 0x08))
 
 
 def schema_of(fn: Any) -> Json:
@@ -1275,8 +1278,8 @@ def schema_of(fn: Any) -> Json:
     Hints: str int float bool None Any list dict tuple Optional Union Literal Enum
     TypedDict dataclass, Annotated[T, "description"]; TypeError for any other.
     """
-    hints, optional, _ = signature_of(fn)
-    return object_of(hints, optional, dict, f"{fn.__name__}()")[0]
+    hints, optional, _, more = signature_of(fn)
+    return object_of(hints, optional, dict, f"{fn.__name__}()", more)[0]
 
 
 # --- 7. Server ------------------------------------------------------------------------
@@ -1592,10 +1595,10 @@ class Offer(NamedTuple):
 
 def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
     """Fit a function to JSON: call(context, arguments), its schema, its result's schema."""
-    hints, optional, gives = signature_of(fn)
+    hints, optional, gives, more = signature_of(fn)
     wants = [name for name, hint in hints.items() if hint is Context]
     takes, convert = object_of({name: hint for name, hint in hints.items()
-                                if name not in wants}, optional, dict, fn.__name__)
+                                if name not in wants}, optional, dict, f"{fn.__name__}()", more)
 
     def call(context: Context, arguments: Json) -> Any:
         value = fn(**(convert(arguments) if convert else arguments),
@@ -1610,15 +1613,26 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
     return call, takes, part_of(gives, fn.__name__)[0] if is_object else None
 
 
-def decorator(register: Callable[..., None]) -> Callable[..., Any]:
-    """Make register(self, ..., fn) a decorator, with or without parentheses."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Decorator(typing.Protocol):
+    """What registers a function and returns it: with parentheses or, if it can, without."""
+    @typing.overload
+    def __call__(self, fn: F) -> F: ...
+    @typing.overload
+    def __call__(self, *names: str, **options: Any) -> Callable[[F], F]: ...
+
+
+def decorator(register: Callable[..., None]) -> Decorator:
+    """Make register(self, ..., fn) a decorator."""
     @wraps(register)
     def outer(*args: Any, **options: Any) -> Any:
         if not callable(args[-1]):
             return lambda fn: outer(*args, fn, **options)
         register(*args, **options)
         return args[-1]
-    return outer
+    return cast(Decorator, outer)
 
 
 def entry(fn: Any, name: Text, description: Text, **more: Any) -> Json:
