@@ -236,7 +236,10 @@ def decode(line: bytes) -> Message:
         if len(line) > MAX_LINE:
             raise ValueError(f"line over {MAX_LINE} bytes")
         mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
-        obj = _DECODER.decode(str(line[3:] if mark else line, "utf-8"))
+        text = str(line[3:] if mark else line, "utf-8").strip(" \t\r\n")
+        obj, end = _DECODER.raw_decode(text)  # decode() looks for space, at a price of 1 us
+        if end != len(text):
+            raise ValueError(f"more after character {end}")
     except (ValueError, RecursionError, MemoryError) as error:
         return invalid(None, f"Parse error: {error}"[:100], PARSE_ERROR)
     if type(obj) is not list:
@@ -823,7 +826,7 @@ class Document(NamedTuple):
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
           float: "number", type(None): "null"}  # by type(): to isinstance True is an int
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_STEPS, _LEVELS = 1_000_000, 100  # no schema and no value can hang or overflow a check
+_STEPS, _LEVELS = 300_000, 100  # no schema and no value can hang or overflow a check
 _KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Form, Any]] = {}  # filled when all is there
 
 
@@ -859,6 +862,14 @@ def _anything(argument: Any, place: str, doc: Document) -> Any:
     return argument
 
 
+def _type(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
+    kind = _KINDS[type(value)]
+    if kind in names or kind == "integer" and "number" in names or (
+            kind == "number" and "integer" in names and value.is_integer()):
+        return ""
+    return f": expected {' or '.join(names)}, got {kind}"
+
+
 def _compile(schema: Any, place: str, doc: Document) -> Node:
     node: Node = {}
     ready: Json = {}
@@ -873,7 +884,8 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
         kinds, form, rule = _KEYWORDS.get(word, ((), _anything, None))
         ready[word] = form(argument, f"{place}/{word}", doc)
         for kind in kinds:
-            node.setdefault(kind, []).append((rule, ready[word], ready))
+            if rule is not _type or _KINDS[kind] not in ready[word]:  # else it holds always
+                node.setdefault(kind, []).append((rule, ready[word], ready))
     if "$anchor" in ready:
         doc.nodes[f"#{ready['$anchor']}"] = node
     return node
@@ -1003,7 +1015,8 @@ def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
     """Make the rule of an applicator: every selected (step, value, node) must hold."""
     def rule(value: Any, argument: Any, ready: Json, fuel: Fuel) -> str:
         for step, item, node in select(value, argument, ready):
-            fault = _held(item, node, fuel)
+            fault = _held(item, node, fuel) if (
+                type(item) in node or type(item) not in _KINDS) else ""
             if fault:
                 return (f"[{step}]" if type(step) is int else step and f".{step}") + fault
         return ""
@@ -1018,14 +1031,6 @@ def _some(most: float, words: str) -> Rule:
             return "" if faults.count("") <= most else words
         return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
     return rule
-
-
-def _type(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
-    kind = _KINDS[type(value)]
-    if kind in names or kind == "integer" and "number" in names or (
-            kind == "number" and "integer" in names and value.is_integer()):
-        return ""
-    return f": expected {' or '.join(names)}, got {kind}"
 
 
 def _required(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
@@ -1053,9 +1058,11 @@ def _multiple(value: Any, of: Any) -> bool:
 
 def _others(value: Json, node: Any, ready: Json) -> Any:
     """Select the members that properties and patternProperties say nothing about."""
-    named, patterns = ready.get("properties", ()), ready.get("patternProperties", ())
-    return [(name, value[name], node) for name in value if name not in named
-            and not any(pattern.search(name) for pattern, _ in patterns)]
+    named, patterns = ready.get("properties", ()), ready.get("patternProperties")
+    names = [name for name in value if name not in named]
+    if names and patterns:
+        names = [name for name in names if not any(p.search(name) for p, _ in patterns)]
+    return [(name, value[name], node) for name in names]
 
 
 _KEYWORDS.update({  # keyword: the types it speaks of, the form of its argument, its rule
@@ -1125,6 +1132,8 @@ _HINTS: Dict[Any, Callable[[Any, Any, str], Part]] = {}  # by what a hint is, or
 
 def plain(value: Any) -> Any:
     """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
+    if type(value) in (str, int, float, bool):
+        return value
     if isinstance(value, enum.Enum):
         return value.value
     if hasattr(type(value), "__dataclass_fields__"):
@@ -2107,7 +2116,8 @@ class Crew:
                 deadline = min(deadline, time.monotonic() + drain)
                 if self._hurry or time.monotonic() > deadline:
                     return False
-            now, new = dict(self._busy), self._begun != begun
+            with self._lock:
+                now, new = dict(self._busy), self._begun != begun
             idle = time.process_time() - spent < tick / 2
             stuck = [one for one in now if idle or before.get(one) == now[one]]
             if not self._turn.locked():
@@ -2121,8 +2131,12 @@ class Crew:
             tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
             self._asleep = True  # say so first, then see whether it can be
             self._asleep = not new and self._turn.locked() and not self._jobs
-            self._bell.wait(None if self._asleep else tick)
+            if self._limit or not self._jobs:
+                self._bell.wait(None if self._asleep else tick)
             self._bell.clear()
+            if self._asleep and self._limit and not self._ended:
+                spent = time.process_time()  # what rang has only begun: it is not stuck yet
+                self._bell.wait(TICK)
         return True
 
     def _take(self) -> Optional[Job]:
@@ -2140,7 +2154,8 @@ class Crew:
             if job is not None:
                 job()
                 patience = 0
-                del self._busy[threading.get_ident()]
+                with self._lock:
+                    del self._busy[threading.get_ident()]
                 if self._ended:
                     self._bell.set()
             elif not self._ended and self._turn.acquire(timeout=patience):
@@ -2543,6 +2558,8 @@ class Client:
         retry = params
         for _ in range(ROUNDS):
             result = self.start(method, retry).result(timeout or self._timeout)
+            if not isinstance(result, dict):
+                raise ValueError(f"{method}: the result is not an object")
             kind = result.get("resultType", "complete") if self.rules.modern else "complete"
             if kind == "complete":
                 return result
@@ -2825,6 +2842,7 @@ def demo() -> None:
             client.call_tool("count", {"to": 2}, on_progress=lambda *progress: None)
             client.start("tools/call", {"name": "count", "arguments": {"to": 9}}).cancel()
             client.call_tool("greet")
+    Peer.tap = None
     print("\nThe client closes the server's stdin, and the server ends with status 0.")
 
 
@@ -2845,8 +2863,8 @@ def inspect_server(client: Client) -> None:
 def main(argv: Optional[List[str]] = None) -> int:
     """Run the command line, see USAGE; return the exit status."""
     args = sys.argv[1:] if argv is None else argv
-    if args[:1] == ["--trace"]:
-        args, Peer.tap = args[1:], Trace()
+    Peer.tap = Trace() if args[:1] == ["--trace"] else None
+    args = args[1:] if Peer.tap else args
     words, command = args, []
     if "--" in args:
         words, command = args[:args.index("--")], args[args.index("--") + 1:]

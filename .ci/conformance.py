@@ -3,10 +3,10 @@
     python .ci/conformance.py [--only PATTERN]
 
 Every scenario of the revisions below, in the stable release of the suite and in the
-newest one, except authorization (auth/...) and extensions, which the suite does not list
-by revision. One line for each scenario, then totals; the exit status is 1 when anything
-failed. A warning counts as a failure: nothing is expected to fail. The releases are
-pinned in interop/package.json.
+newest one, except authorization (auth/...) and extensions, which the suite does not
+list by revision. One line for each scenario, then totals; the exit status is 1 when
+anything failed. A warning counts as a failure: nothing is expected to fail. The releases
+are pinned in interop/package.json.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Scenario(NamedTuple):
 
 
 def run(release: str, *arguments: str) -> str:
-    """Run the suite and return what it prints; a run that hangs is killed as a whole."""
+    """Run the suite and return what it prints; what hangs is killed as a whole."""
     suite = module(f"{release}/dist/index.js")
-    with subprocess.Popen([node(), suite, *arguments], text=True, start_new_session=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as process:
+    with subprocess.Popen([node(), suite, *arguments], text=True,
+                          start_new_session=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         try:
             return process.communicate(timeout=LONGEST)[0]
         except subprocess.TimeoutExpired:
@@ -90,8 +90,8 @@ def judge(scenario: Scenario, url: str) -> str:
     """Run one scenario; return what is wrong, "" when nothing is."""
     target = {"server": ("--url", url), "client": ("--command", CLIENT)}[scenario.side]
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        said = run(scenario.release, scenario.side, *target, "--scenario", scenario.name,
-                   "--spec-version", scenario.revision, "-o", folder)
+        said = run(scenario.release, scenario.side, *target, "--scenario",
+                   scenario.name, "--spec-version", scenario.revision, "-o", folder)
         found = list(Path(folder).glob("*/checks.json"))
         if len(found) != 1:
             return f"no checks: {said[-300:]}"

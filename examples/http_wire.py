@@ -1,13 +1,13 @@
 """HTTP/1.1 as http_server.py and http_client.py need it, and nothing of MCP but names.
 
-First the headers that repeat what a body says, a rule that both ends have to read in the
-same way. Then the server's reading of requests: strict, since what two parsers read in
-two ways can be smuggled past the first of them, and bounded, since the other end may be
-slow, large, or many.
+First the headers that repeat what a body says, a rule that both ends have to read in
+the same way. Then the server's reading of requests: strict, since what two parsers read
+in two ways can be smuggled past the first of them, and bounded, since the other end may
+be slow, large, or many.
 
-Look at: how short a strict reader is. http.server would take a header with a blank before
-its colon for the end of the headers.
-Try next: printf 'GET /mcp HTTP/1.1\\nHost: x\\n\\n' | nc localhost 8000
+Look at: how short a strict reader is. http.server is none: for it a header with a blank
+before its colon is the end of the headers, and a bare CR the end of a line.
+Try next: printf 'GET /mcp HTTP/1.1\\nHost: localhost\\n\\n' | nc localhost 8000
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
 import re
 import socket
 import socketserver
@@ -23,13 +24,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler
+from email.utils import formatdate
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
-from mcp_ref import INTERNAL_ERROR, INVALID_REQUEST, Invalid, RpcError, encode, log
+from mcp_ref import INTERNAL_ERROR, INVALID_REQUEST, Invalid, RpcError, encode
 
 # --- Headers that repeat the body -----------------------------------------------------
 # So that a proxy can route without reading JSON. [2026-07-28 basic/transports]
@@ -39,8 +41,8 @@ SAFE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # ASCII, no blanks around it
 SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # [RFC 9110 5.6.2]
 SUBSCHEMAS = {  # keywords that hold a schema, a list of them, or an object of them
-    "items", "prefixItems", "contains", "additionalProperties", "propertyNames", "allOf",
-    "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "$defs",
+    "items", "prefixItems", "contains", "additionalProperties", "propertyNames", "not",
+    "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "$defs",
     "patternProperties", "definitions"}
 
 Json = dict[str, Any]
@@ -93,7 +95,7 @@ def _annotated(schema: Any, path: Path_) -> Iterator[tuple[Path_, Json]]:
 
 
 def mirrored(schema: Json) -> dict[str, tuple[str, ...]]:
-    """Return {header: path of the argument}; ValueError for a tool that is not valid."""
+    """Return {header: path of the argument}; ValueError where it cannot be so."""
     found: dict[str, tuple[str, ...]] = {}
     for path, sub in _annotated(schema, ()):
         name = sub["x-mcp-header"]
@@ -161,37 +163,43 @@ class Deadline(io.RawIOBase):
 
 
 REQUEST_LINE = re.compile(rb"([A-Z]+) (/[!-~]*) (HTTP/1\.[01])\r\n")
-FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*\r\n")
+FIELD = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*?)[ \t]*\r\n")
 CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t -~]*)?\r\n")
 
 
-class Connection(BaseHTTPRequestHandler):
+class Connection(socketserver.StreamRequestHandler):
     """Reads the requests of one connection; a subclass checks and serves them."""
 
-    protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Bounded
+    verb = path = ""
+    http_1_0 = False
     fields: dict[str, str]  # the headers, by lower-case name
 
     def setup(self) -> None:
         super().setup()
         self.limits, self.input = self.server.limits, Deadline(self.connection)
-        self.rfile = io.BufferedReader(self.input)
+        self.reader = io.BufferedReader(self.input)
+        self.last = False  # when true, this is the last request of the connection
+
+    def handle(self) -> None:
+        with suppress(OSError):  # nobody is there any more
+            while not self.last:
+                self.input.allow(self.limits.idle)
+                if not self.reader.peek(1):
+                    break
+                self.input.allow(self.limits.request)
+                self.take_request()
 
     def finish(self) -> None:
         """Read on for a moment: to close on unread input would take the answer back."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
             self.input.allow(1.0)
-            while self.rfile.read(1 << 16):
+            while self.reader.read(1 << 16):
                 pass
         super().finish()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: stderr is for trouble, not for traffic."""
-
-    def version_string(self) -> str:
-        return "mcp_ref"
 
     def check(self) -> None:
         """Look at path and headers, before the body is read; raise Refused."""
@@ -201,22 +209,13 @@ class Connection(BaseHTTPRequestHandler):
         """Answer the request; raise Refused before anything was sent."""
         raise NotImplementedError
 
-    def handle_one_request(self) -> None:
-        """Take a request; what could not be read to its end ends the connection."""
-        self.close_connection, self.command, self.requestline = True, "", ""
-        self.request_version = self.protocol_version
-        with suppress(OSError):  # nobody is there any more
-            self.input.allow(self.limits.idle)
-            if self.rfile.peek(1):  # type: ignore[attr-defined]
-                self.input.allow(self.limits.request)
-                self.take_request()
-
     def take_request(self) -> None:
+        self.verb, self.last = "", True  # until all of it is read
         try:
             self.read_head()
             self.check()
             body = self.read_body()
-            self.close_connection = self.request_version == "HTTP/1.0" or (
+            self.last = self.http_1_0 or (
                 "close" in self.fields.get("connection", "").lower())
             self.serve(body)
         except Refused as refused:
@@ -226,22 +225,21 @@ class Connection(BaseHTTPRequestHandler):
         except OSError:
             raise
         except Exception:
-            log("a defect, while serving %s", self.requestline, trace=True)
-            self.close_connection = True
-            refused = Refused(500, RpcError(INTERNAL_ERROR, "Internal error"))
-            self.reply(refused.status, refused.body)
+            logging.getLogger(__name__).exception("a defect behind %s", self.path)
+            self.last = True
+            self.reply(500, Refused(500, RpcError(INTERNAL_ERROR, "Internal error")).body)
 
     def read_head(self) -> None:
         """Read request line and headers. [RFC 9112 2 to 5]"""
-        line = self.rfile.readline(self.limits.head + 1)
+        line = self.reader.readline(self.limits.head + 1)
         size, found = len(line), REQUEST_LINE.fullmatch(line)
         if not found:
             raise Refused(414 if size > self.limits.head else 400, "No HTTP/1 request")
-        self.command, self.path, self.request_version = (
-            part.decode() for part in found.groups())
+        self.verb, self.path = found[1].decode(), found[2].decode()
+        self.http_1_0 = found[3] == b"HTTP/1.0"
         fields: dict[str, list[str]] = {}
         while line != b"\r\n":
-            line = self.rfile.readline(self.limits.head - size + 1)
+            line = self.reader.readline(self.limits.head - size + 1)
             size, found = size + len(line), FIELD.fullmatch(line)
             if size > self.limits.head:
                 raise Refused(431, "The headers are too large")
@@ -250,20 +248,20 @@ class Connection(BaseHTTPRequestHandler):
                 fields.setdefault(name, []).append(value)
             elif line != b"\r\n":
                 raise Refused(400, "A line is no header")
-        # What comes twice is a list [RFC 9110 5.3]; where one is due, that is not valid.
+        # What comes twice is a list [RFC 9110 5.3], and no valid Host or length.
         self.fields = {name: ", ".join(values) for name, values in fields.items()}
 
     def read_body(self) -> bytes:
         """Read a body, by its length or in chunks; both at once are an attack."""
         coding, length = map(self.fields.get, ("transfer-encoding", "content-length"))
         if coding is not None and (length is not None or coding.lower() != "chunked"
-                                   or self.request_version == "HTTP/1.0"):
+                                   or self.http_1_0):
             raise Refused(400, "Transfer-Encoding is not chunked alone")
         if length is not None and not re.fullmatch("[0-9]{1,18}", length):
             raise Refused(400, "Content-Length is no number")
         if int(length or 0) > self.limits.body:
             raise Refused(413, "The body is too large")
-        if coding is None and length is None and self.command == "POST":
+        if coding is None and length is None and self.verb == "POST":
             raise Refused(411, "No Content-Length")
         if self.fields.get("expect", "").lower() == "100-continue":
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -272,7 +270,7 @@ class Connection(BaseHTTPRequestHandler):
     def read_chunks(self) -> bytes:
         body, size = bytearray(), -1
         while size:
-            found = CHUNK.fullmatch(self.rfile.readline(1024))
+            found = CHUNK.fullmatch(self.reader.readline(1024))
             if not found:
                 raise Refused(400, "A chunk does not say its size")
             size = int(found[1], 16)
@@ -282,7 +280,7 @@ class Connection(BaseHTTPRequestHandler):
             if size and self.exactly(2) != b"\r\n":
                 raise Refused(400, "A chunk is not as long as it says")
         for _ in range(100):  # trailers, which nobody needs
-            line = self.rfile.readline(1024)
+            line = self.reader.readline(1024)
             if line == b"\r\n":
                 return bytes(body)
             if not FIELD.fullmatch(line):
@@ -290,7 +288,7 @@ class Connection(BaseHTTPRequestHandler):
         raise Refused(400, "The trailers do not end")
 
     def exactly(self, size: int) -> bytes:
-        data = self.rfile.read(size)
+        data = self.reader.read(size)
         if len(data) < size:
             raise Refused(400, "The body is shorter than it says")
         return data
@@ -301,17 +299,16 @@ class Connection(BaseHTTPRequestHandler):
             headers["Content-Length"] = str(len(body))
         if body:
             headers["Content-Type"] = "application/json"
-        self.write_head(status, headers, b"" if self.command == "HEAD" else body)
+        self.write_head(status, headers, b"" if self.verb == "HEAD" else body)
 
     def write_head(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
+        headers = {"Date": formatdate(usegmt=True), **headers}
+        if self.last:
+            headers["Connection"] = "close"
+        lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+                 *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         self.connection.settimeout(self.limits.request)
-        self._headers_buffer += [b"\r\n", body]
-        self.flush_headers()
+        self.wfile.write("\r\n".join(lines).encode("latin-1") + body)
 
     def gone(self) -> bool:
         """Tell, without waiting, whether the client has closed the connection."""
