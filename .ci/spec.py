@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import textwrap
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.environ.get("MCP_REQUIREMENTS") or os.path.join(
@@ -32,6 +32,7 @@ LEFT_OUT: Dict[str, str] = {  # slug, or a pattern of slugs -> why no test can o
     "elic.url.id-opaque": "the client acts on no completion notice",
     "icons.scheme-reject": "the client shows no icons: it never fetches one",
     "mrtr.state.single-use": "conditional: no state is meant to be used once only",
+    "roots.list-changed": "conditional: the client does not declare roots.listChanged",
     "samp.hints-order": "the model is chosen by the host's on_sample, not by the client",
     "samp.max-tokens": "the model is run by the host's on_sample, not by the client",
     "samp.tools.capability": "optional: tools in sampling are not offered",
@@ -68,7 +69,7 @@ def requirements(path: str) -> List[Requirement]:
                             row["wire_test"]) for row in rows]
 
 
-def citations(path: str) -> Iterator[tuple[str, str]]:
+def citations(path: str) -> Iterator[Tuple[str, str]]:
     """Yield (slug, test) for each slug that a test method's docstring cites."""
     with open(path, encoding="utf-8") as file:
         tree = ast.parse(file.read(), path)
@@ -89,7 +90,8 @@ def main(paths: List[str]) -> int:
     if not os.path.exists(TABLE):
         print(f"There is no {TABLE}: MCP_REQUIREMENTS names the table of requirements.")
         return 0
-    rows, tests = requirements(TABLE), {}  # type: List[Requirement], Dict[str, List[str]]
+    rows = requirements(TABLE)
+    tests: Dict[str, List[str]] = {}
     for path in paths or [os.path.join(ROOT, "test_mcp_ref.py")]:
         for slug, test in citations(path):
             tests.setdefault(slug, []).append(test)

@@ -27,9 +27,10 @@ import wiretap  # noqa: E402
 DEADLINE = 60.0  # seconds for any single answer of the browser
 SMALL, LARGE = 1_000, 10_000  # messages
 RATIO = 20.0  # so much longer may ten times the messages take to load
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--remote-debugging-pipe", "--window-size=1200,800")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+         "--no-first-run", "--disable-background-networking", "--disable-sync",
+         "--disable-component-update", "--remote-debugging-pipe",
+         "--window-size=1200,800")
 BOOM = "document.title='pwned'"
 HOSTILE = (f"</script><script>{BOOM}</script>", f"<img src=x onerror={BOOM}>",
            f"<!--<script>{BOOM}", f"\"'><svg onload={BOOM}>", f"javascript:{BOOM}",
@@ -44,22 +45,24 @@ class Browser:
         line = f'exec "$0" "$@" 3<&{told[0]} 4>&{said[1]}'
         self._process = subprocess.Popen(
             ["sh", "-c", line, program, *FLAGS, f"--user-data-dir={profile}"],
-            pass_fds=(told[0], said[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(told[0], said[1]), stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(told[0])
         os.close(said[1])
-        self._in, self._out = os.fdopen(told[1], "wb"), os.fdopen(said[0], "rb")
+        self._in, self._out = os.fdopen(told[1], "wb"), said[0]
         self._ids, self._session = itertools.count(1), ""
         self._inbox: queue.Queue[Any] = queue.Queue()
         self.events: list[Any] = []
         threading.Thread(target=self._read, daemon=True).start()
         page = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=page, flatten=True)["sessionId"]
+        self._session = self.ask("Target.attachToTarget", targetId=page,
+                                 flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
 
     def _read(self) -> None:
         rest = b""
-        for chunk in iter(lambda: self._out.read1(1 << 16), b""):
+        for chunk in iter(lambda: os.read(self._out, 1 << 16), b""):
             *whole, rest = (rest + chunk).split(b"\0")
             for message in whole:
                 self._inbox.put(json.loads(message))
@@ -140,35 +143,43 @@ def conversation(size: int) -> list[tuple[float, str, str]]:
             return lines[:size]
         at += 0.004 + number * 37 % 11 / 1000
         lines.append((at, ">", rpc(id=number, method="tools/call", params={
-            "name": ("search", "read_file", "add")[number % 3], "_meta": {"progressToken": number},
+            "name": ("search", "read_file", "add")[number % 3],
+            "_meta": {"progressToken": number},
             "arguments": {"query": "x" * (number % 200), "limit": number}})))
         if number % 4 == 0:
-            lines.append((at + 0.001, "<", rpc(method="notifications/progress", params={
-                "progressToken": number, "progress": 1, "total": 2})))
+            lines.append((at + 0.001, "<", rpc(
+                method="notifications/progress",
+                params={"progressToken": number, "progress": 1, "total": 2})))
         if number > 4:
-            lines.append((at + 0.002, "<", rpc(id=number - 4, result={
-                "content": [{"type": "text", "text": "found " * (number % 50)}]})))
+            text = {"type": "text", "text": "found " * (number % 50)}
+            lines.append((at + 0.002, "<", rpc(id=number - 4, result={"content": [text]})))
     return lines
 
 
 def broken() -> list[tuple[float, str, str]]:
     """One of everything, for a person to look at."""
     call = {"name": "search", "arguments": {"query": "\u00fcber", "limit": 3}}
-    return [*handshake(), (0.3, ">", rpc(id=1, method="tools/list")),
-            (0.32, "<", rpc(id=1, result={"tools": [{"name": "search"}]})),
-            (0.5, ">", rpc(id=2, method="tools/call", params=call)),
-            (0.52, "<", "searching 3 files ..."),
-            (0.6, "<", rpc(id=7, method="elicitation/create", params={"message": "Really?"})),
-            (0.7, ">", rpc(id=3, method="tools/call", params={**call, "name": "slow"})),
-            (0.8, "<", rpc(method="notifications/message", params={"level": "info", "data": 1})),
-            (1.4, ">", rpc(id=7, result={"action": "accept", "content": {"sure": True}})),
-            (1.5, "<", rpc(id=2, result={"content": [{"type": "text", "text": "nothing"}]})),
-            (1.52, ">", rpc(id=4, method="resources/list")),
-            (1.53, "<", rpc(id=4, error={"code": -32601, "message": "Method not found"})),
-            (1.6, ">", rpc(id=5, method="ping")), (1.61, "<", rpc(id="5", result={})),
-            (1.7, "<", rpc(id=8, method="sampling/createMessage", params={"messages": []})),
-            (1.9, ">", rpc(id=8, error={"code": -32601, "message": "Method not found"})),
-            (2.4, "<", rpc(id=99, result={}))]
+    text = {"type": "text", "text": "nothing"}
+    missing = {"code": -32601, "message": "Method not found"}
+    said: list[tuple[float, str, dict[str, Any]]] = [
+        (0.3, ">", {"id": 1, "method": "tools/list"}),
+        (0.32, "<", {"id": 1, "result": {"tools": [{"name": "search"}]}}),
+        (0.5, ">", {"id": 2, "method": "tools/call", "params": call}),
+        (0.6, "<", {"id": 7, "method": "elicitation/create",
+                    "params": {"message": "Really?"}}),
+        (0.7, ">", {"id": 3, "method": "tools/call", "params": {**call, "name": "slow"}}),
+        (0.8, "<", {"method": "notifications/message",
+                    "params": {"level": "info", "data": 1}}),
+        (1.4, ">", {"id": 7, "result": {"action": "accept", "content": {"sure": True}}}),
+        (1.5, "<", {"id": 2, "result": {"content": [text]}}),
+        (1.52, ">", {"id": 4, "method": "resources/list"}),
+        (1.53, "<", {"id": 4, "error": missing}),
+        (1.6, ">", {"id": 5, "method": "ping"}), (1.61, "<", {"id": "5", "result": {}}),
+        (1.7, "<", {"id": 8, "method": "sampling/createMessage",
+                    "params": {"messages": []}}),
+        (1.9, ">", {"id": 8, "error": missing}), (2.4, "<", {"id": 99, "result": {}})]
+    lines = [(at, way, rpc(**members)) for at, way, members in said]
+    return [*handshake(), *lines[:3], (0.52, "<", "searching 3 files ..."), *lines[3:]]
 
 
 def hostile() -> list[tuple[float, str, str]]:
@@ -185,7 +196,8 @@ def loaded(browser: Browser, path: str) -> tuple[float, int]:
     times = []
     for _ in range(3):
         browser.open(path)
-        times.append(browser.run("performance.getEntriesByType('navigation')[0].loadEventEnd"))
+        times.append(browser.run(
+            "performance.getEntriesByType('navigation')[0].loadEventEnd"))
     return statistics.median(times), browser.run("document.querySelectorAll('*').length")
 
 
@@ -223,7 +235,7 @@ def check_use(browser: Browser, page: str) -> None:
     browser.run("document.querySelectorAll('.row')[2].click()")
     assert browser.run("document.querySelector('pre').textContent").startswith("{\n")
     browser.run("$('kinds').lastChild.click()")
-    assert browser.run("view.length") == browser.run("document.querySelectorAll('.row.bad').length")
+    assert browser.run("view.length === document.querySelectorAll('.row.bad').length")
     browser.run("document.onkeydown({key: 'Escape'})")
     assert browser.run("document.querySelector('pre')") is None
 
@@ -246,10 +258,10 @@ def main() -> None:
         print("no chromium on this machine: the wiretap's page was not opened")
         return
     with tempfile.TemporaryDirectory() as folder:
-        pages = {name: os.path.join(folder, name + ".html")
-                 for name in ("small", "large", "hostile", "broken")}
-        for name, lines in (("small", conversation(SMALL)), ("large", conversation(LARGE)),
-                            ("hostile", hostile()), ("broken", broken())):
+        said = {"small": conversation(SMALL), "large": conversation(LARGE),
+                "hostile": hostile(), "broken": broken()}
+        pages = {name: os.path.join(folder, name + ".html") for name in said}
+        for name, lines in said.items():
             wiretap.write_page(pages[name], spoken(lines))
         browser = Browser(program, os.path.join(folder, "profile"))
         try:
@@ -258,9 +270,8 @@ def main() -> None:
             check_use(browser, pages["broken"])
             assert not browser.complaints(), browser.complaints()
             if sys.argv[1:2] == ["--screenshot"]:
-                photograph(browser, pages["broken"], sys.argv[2])
-                photograph(browser, pages["large"], sys.argv[2])
-                photograph(browser, pages["hostile"], sys.argv[2])
+                for name in ("broken", "large", "hostile"):
+                    photograph(browser, pages[name], sys.argv[2])
         finally:
             browser.close()
     print("the page opens without complaint; hostile strings stay text")

@@ -64,7 +64,8 @@ class Tape:
 
     def put(self, way: str, data: bytes) -> None:
         """Take a chunk of one direction; b"" says that it ended."""
-        if sum(self._taken.values()) - self._fed > BACKLOG:
+        waiting = sum(self._taken.values()) - self._fed
+        if waiting > BACKLOG and data and way != "+":
             self._torn.add(way)
             return
         mark = "!" if way in self._torn else ""  # something is missing before this
@@ -145,11 +146,16 @@ def relay(command: list[str], options: list[str]) -> int:
     except OSError as error:
         complain(f"{command[0]}: {error.strerror}")
         return 127 if isinstance(error, FileNotFoundError) else 126
+
+    def forward(number: int, frame: Any) -> None:
+        with suppress(ValueError):  # Windows gives a console's ^C to all by itself
+            server.send_signal(number)
+
     assert server.stdin and server.stdout
     names = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     passed = [getattr(signal, name) for name in names if hasattr(signal, name)]
     for number in passed:
-        signal.signal(number, lambda number, frame: server.send_signal(number))
+        signal.signal(number, forward)
     tape = Tape(options)
     tape.put("+", js({"command": command, "pid": server.pid}).encode())
     Pump(">", 0, os.dup(server.stdin.fileno()), tape)
@@ -199,7 +205,7 @@ def members(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-class Question:
+class Pending:
     """A request on its way to an answer."""
 
     def __init__(self, entry: Entry, meta: Json) -> None:
@@ -214,7 +220,7 @@ class Watch:
         self.state = State.NEW
         self.rules: Optional[Revision] = None  # until they have agreed
         self._count = 0
-        self._open: dict[str, dict[Any, Question]] = {">": {}, "<": {}}  # by who asked
+        self._open: dict[str, dict[Any, Pending]] = {">": {}, "<": {}}  # by who asked
         self._used: dict[str, set[Any]] = {">": set(), "<": set()}
         self._declared: Json = {}  # ">" or "<" -> capabilities
         self._rounds: Json = {}  # requestState -> number of the request that it ended
@@ -253,7 +259,7 @@ class Watch:
     def _request(self, entry: Entry, request: Request) -> Iterator[str]:
         way, method, rid = entry["way"], request.method, request.id
         params = members(request.params)
-        question = Question(entry, members(params.get("_meta")))
+        question = Pending(entry, members(params.get("_meta")))
         about = (params.get(key) for key in ("name", "uri", "protocolVersion"))
         entry.update(id=rid, method=method, about=next(filter(None, about), None))
         yield from self._identity(way, request, question.modern)
@@ -306,7 +312,7 @@ class Watch:
             yield f"capability not declared: {method}; the {WHO[whose]} has no {needs}"
 
     def _cause(self, way: str, params: Json) -> Json:
-        """Name the request that a message belongs to; on stdio that may be a guess."""
+        """Name the request that a message belongs to, or the only one it can be."""
         meta, asked = members(params.get("_meta")), self._open[OTHER[way]]
         if isinstance(params.get("requestState"), str):
             return {"of": self._rounds.get(params["requestState"])}
@@ -343,7 +349,7 @@ class Watch:
                 f"answered twice: {js(rid)}" if rid in self._used[asker] else
                 f"an answer to no question: {js(rid)}")
 
-    def _result(self, question: Question, result: Json) -> Iterator[str]:
+    def _result(self, question: Pending, result: Json) -> Iterator[str]:
         method, kind = question.entry["method"], result.get("resultType")
         if question.modern != (kind is not None):
             yield (f"era mixed up: a {ERA[question.modern]} result with"
