@@ -1,9 +1,9 @@
 # Every target says what it needs. `demo` and `test` need Python 3.9+ and nothing else.
 PYTHON ?= python3
 VENV   := .venv/tools
-MYPY   := mypy==1.14.1
-RUFF   := ruff==0.8.6
-COV    := coverage==7.6.10
+MYPY   := mypy==1.18.2
+RUFF   := ruff==0.14.0
+COV    := coverage==7.10.7
 
 .PHONY: demo test test-all check spec bench interop conformance clean
 
@@ -17,9 +17,13 @@ test-all:        ## the suite, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref
 
 check: $(VENV)   ## types, lint, branch coverage
-	$(VENV)/bin/mypy --strict mcp_ref.py examples/0*.py
+	$(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/0*.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
-	$(PYTHON) .ci/coverage_run.py $(VENV)/bin/coverage
+	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
+	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
+	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
+	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
+	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py

@@ -957,8 +957,10 @@ def _subs(kind: Any) -> Form:
 
 def _regex(pattern: str) -> Any:
     """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
-    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", lambda found: (
-        r"\Z" if found[0] == "$" else found[0]), pattern, flags=re.DOTALL), re.ASCII)
+    def agreed(found: Any) -> str:
+        return r"\Z" if found[0] == "$" else str(found[0])
+    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", agreed, pattern, flags=re.DOTALL),
+                      re.ASCII)
 
 
 def _same(value: Any) -> Any:
@@ -2409,9 +2411,10 @@ class Client:
     open(on_line, on_close), send(line) and close(). env and cwd are the command's.
     timeout: seconds for each answer, unless a call says otherwise. protocol_version:
     None finds out what the server speaks. on_notification(method, params) hears all
-    notifications. on_elicit(params) and on_sample(params) answer questions of the server
-    with the results of elicitation/create and sampling/createMessage; roots is a list of
-    file URIs or of {"uri", "name"}. What is not given is not offered.
+    notifications, on the thread that reads: it must not wait for the server.
+    on_elicit(params) and on_sample(params) answer questions of the server with the
+    results of elicitation/create and sampling/createMessage; roots is a list of file
+    URIs or of {"uri", "name"}. What is not given is not offered.
     """
 
     def __init__(self, server: Any, env: Optional[Dict[str, str]] = None, cwd: Text = None,
@@ -2637,12 +2640,16 @@ class Client:
     def _pages(self, method: str, member: str) -> List[Json]:
         items: List[Json] = []
         params: Json = {}
+        seen: Set[str] = set()
         while True:
             result = self.request(method, params)
             items += result[member]
             if "nextCursor" not in result:  # an empty one is a cursor as well
                 return items
             params = {"cursor": result["nextCursor"]}
+            if params["cursor"] in seen:
+                raise ValueError(f"{method}: its pages go round in a circle")
+            seen.add(params["cursor"])
 
     def list_tools(self) -> List[Json]:
         """Return all tools, of all pages."""

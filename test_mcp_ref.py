@@ -15,6 +15,7 @@ import doctest
 import enum
 import functools
 import glob
+import http.client
 import importlib.util
 import io
 import itertools
@@ -38,6 +39,7 @@ import time
 import typing
 import unittest
 import unittest.mock
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import (
     Annotated, Any, Callable, Dict, Iterator, List, Literal, Optional, Set, Tuple, TypedDict, Union)
@@ -47,6 +49,12 @@ import mcp_ref
 from mcp_ref import (
     Client, ConnectionClosed, Context, Peer, RequestCancelled, RequestTimeout, RpcError, Server, decode,
     encode, schema_of, validate)
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples"))
+
+import http_client  # noqa: E402
+import http_server  # noqa: E402
+import http_wire  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEADLINE = 10.0  # seconds that any single wait may take before its test fails
@@ -1613,7 +1621,7 @@ def server_full(**options: Any) -> Server:
 
     @server.tool
     def every_block() -> Any:
-        return ["a\nb" and {"type": "text", "text": "a\nb"},
+        return [{"type": "text", "text": "a\nb"},
                 mcp_ref.image(SERVER_PNG, "image/png"),
                 mcp_ref.audio(SERVER_WAV, "audio/wav"), SERVER_LINK, SERVER_EMBEDDED]
 
@@ -1723,43 +1731,30 @@ SERVER_ANSWERS: Dict[str, Callable[[Any], Any]] = {
         "role": "assistant", "model": "m", "content": {"type": "text", "text": "So."}},
     "roots/list": lambda params: {"roots": [{"uri": "file:///home", "name": "home"}]},
 }
-SERVER_BAD_LINES = [  # what a Judge must refuse, after ping 1, a listen 2, progress token 5
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"},"x":"\n"}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"},"x":"\udce9"}',
-    '[{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}]',
-    '{"id":1,"result":{"resultType":"complete"}}',
-    '"hello"',
-    '{"jsonrpc":"2.0","id":"1","result":{"resultType":"complete"}}',
-    '{"jsonrpc":"2.0","result":{"resultType":"complete"}}',
-    '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"},'
-    '"error":{"code":1,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1,"result":null}',
-    '{"jsonrpc":"2.0","id":1,"result":{}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"task"}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s"}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":-32601}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":true,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":-32015,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"x"}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"a b":1}}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"1a.b/c":1}}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"a.b/c-":1}}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"a.mcp/c":1}}}',
-    '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"mcp.b/c":1}}}',
-    '{"jsonrpc":"2.0","id":9,"method":"ping"}',
-    '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}',
-    '{"jsonrpc":"2.0","method":"notifications/tools/list_changed",'
-    '"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}',
-    '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
-    '{"jsonrpc":"2.0","method":"notifications/progress",'
-    '"params":{"progressToken":"5","progress":1}}',
-    '{"jsonrpc":"2.0","method":"notifications/progress",'
-    '"params":{"progressToken":5,"progress":-1}}',
-]
+SERVER_BAD_LINES = [  # what a Judge must refuse; most of them after {"jsonrpc":"2.0",
+    '"hello"', '{"id":1,"result":{"resultType":"complete"}}',
+    '[{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}]', *(
+        '{"jsonrpc":"2.0",' + rest for rest in (
+            '"id":1,"result":{"resultType":"complete"},"x":"\n"}',
+            '"id":1,"result":{"resultType":"complete"},"x":"\udce9"}',
+            '"id":"1","result":{"resultType":"complete"}}',
+            '"result":{"resultType":"complete"}}', '"id":1}', '"id":1,"result":null}',
+            '"id":null,"error":{"code":-32700,"message":"x"}}',
+            '"id":1,"result":{"resultType":"complete"},"error":{"code":1,"message":"x"}}',
+            '"id":1,"result":{}}', '"id":1,"result":{"resultType":"task"}}',
+            '"id":1,"result":{"resultType":"input_required","requestState":"s"}}',
+            '"id":1,"result":{"resultType":"complete","ttlMs":0}}',
+            '"id":1,"error":{"code":-32601}}', '"id":1,"error":{"code":true,"message":"x"}}',
+            *(f'"id":1,"error":{{"code":{code},"message":"x"}}}}'
+              for code in (-32002, -32015, -32042, -32099)),
+            *(f'"id":1,"result":{{"resultType":"complete","_meta":{{"{key}":1}}}}}}'
+              for key in ("a b", "1a.b/c", "a.b/c-", "a.mcp/c", "mcp.b/c")),
+            '"id":9,"method":"ping"}', '"method":"notifications/tools/list_changed"}',
+            '"method":"notifications/tools/list_changed","params":{"_meta":'
+            '{"io.modelcontextprotocol/subscriptionId":2}}}',
+            '"method":"notifications/cancelled","params":{"requestId":1}}',
+            '"method":"notifications/progress","params":{"progressToken":"5","progress":1}}',
+            '"method":"notifications/progress","params":{"progressToken":5,"progress":-1}}'))]
 SERVER_METHODS = {  # method: the revisions that have it, as wire-by-revision tables do
     "ping": LEGACY, "logging/setLevel": LEGACY, "resources/subscribe": LEGACY,
     "resources/unsubscribe": LEGACY, "server/discover": (MODERN,),
@@ -1792,7 +1787,11 @@ class TestRevisions(TalkCase):
             judge.grown[same(5)] = 0
             with self.subTest(line):
                 judge.said(line.encode("utf-8", "surrogateescape"))
-                self.assertEqual(1, min(1, len(judge.faults)))
+                self.assertTrue(judge.faults)
+        judge = Judge()
+        judge.heard({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        judge.said(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+        self.assertEqual([], judge.faults)
 
     @replay(server_full, answers=SERVER_ANSWERS)
     def test_every_line_of_a_whole_tour_keeps_the_rules(self, talk: Talk) -> None:
@@ -1809,14 +1808,13 @@ class TestRevisions(TalkCase):
         [meta.reserved-prefix-second-label] [stdio.newline-delimited] [batch.not-sent]
         [stdio.no-embedded-newline] [transport.binding-directions] [batch.none-2024]
         [transport.custom-preserve-legacy] [transport.custom-preserve-modern]
-        [elic.url.required-error-only] [mrtr.methods] [mrtr.result-type] [mrtr.some-field]
+        [elic.url.required-error-only] [ping.not-sent] [mrtr.methods] [mrtr.result-type] [mrtr.some-field]
         """
         for number, (method, params) in enumerate(SERVER_TOUR):
             talk.ask(method, params, progressToken=number)
         self.assertLessEqual(len(SERVER_TOUR), len(talk.lines))
-        for line in talk.lines:  # none of what only another era has
-            if talk.modern:
-                self.assertFalse({"id", "method"} <= set(json.loads(line)))
+        for line in talk.lines:  # the server asks nobody in the modern era
+            self.assertFalse(talk.modern and {"id", "method"} <= set(json.loads(line)))
 
     @replay(server_full)
     def test_a_method_is_found_in_the_revisions_that_have_it_and_in_no_other(self, talk: Talk) -> None:
@@ -2782,7 +2780,7 @@ class TestAskingBack(TalkCase):
         [elic.form.enum-later] [elic.url.valid] [samp.tools.not-without-capability]
         [samp.content.single] [samp.content.types-2024] [samp.content.types-2025]
         [samp.content.types-tools] [samp.tools.balanced] [samp.tools.results-only]
-        [samp.role-and-content] [samp.context.capability]
+        [samp.role-and-content] [samp.context.capability] [samp.validate-content]
         """
         def form(**properties: Any) -> Any:
             return lambda context: context.elicit("?", {
@@ -3633,7 +3631,7 @@ CLIENT_MODERN: Dict[str, Any] = {
                         "_meta": {META + "serverInfo": CLIENT_INFO}},
     "tools/call": {"resultType": "complete", "content": []},
     "tools/list": {"resultType": "complete", "tools": []}}
-CLIENT_FORM = {"message": "?", "requestedSchema": {
+CLIENT_FORM: Dict[str, Any] = {"message": "?", "requestedSchema": {
     "type": "object", "required": ["n"], "properties": {
         "n": {"type": "integer"}, "s": {"type": "string", "default": "d"},
         "b": {"type": "boolean", "default": False}}}}
@@ -4101,10 +4099,10 @@ class TestClient(WireCase):
             self.assertError(fake.ask(method, method, params), -32601)
         fake, _ = self.talk(CLIENT_LEGACY, on_elicit=lambda params: {"action": "cancel"},
                             on_sample=lambda params: CLIENT_SAID)
-        for rid, more in enumerate(({"tools": []}, {"toolChoice": {"mode": "none"}})):
-            with self.subTest(more):
-                self.assertError(fake.ask(rid, "sampling/createMessage", {
-                    **CLIENT_SAMPLE, **more}), -32602)
+        for name, value in (("tools", []), ("toolChoice", {"mode": "none"})):
+            with self.subTest(name):
+                self.assertError(fake.ask(name, "sampling/createMessage", {
+                    **CLIENT_SAMPLE, name: value}), -32602)
         self.assertError(fake.ask("mode", "elicitation/create", {**CLIENT_FORM, "mode": "x"}), -32602)
 
     def test_a_form_is_filled_with_defaults_and_held_to_its_schema(self) -> None:
@@ -4119,7 +4117,7 @@ class TestClient(WireCase):
             (form, "accept", {"n": "x"}, -32603), (form, "accept", None, -32603)]
         for asked, action, content, expected in rows:
             with self.subTest(asked, action=action, content=content):
-                given = {"action": action, **({} if content is None else {"content": content})}
+                given: Any = {"action": action, **(content and {"content": content} or {})}
                 fake, _ = self.talk(CLIENT_LEGACY, on_elicit=lambda params, given=given: given)
                 answer = fake.ask(1, "elicitation/create", asked)
                 if isinstance(expected, int):
@@ -4281,15 +4279,22 @@ class TestClient(WireCase):
 
     def test_a_server_that_ignores_eof_and_sigterm_is_killed_and_leaves_no_zombie(self) -> None:
         """[stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill] [stdio.shutdown.force]"""
-        pid = "say(id=rid, result={'pid': os.getpid()})"
-        stubborn = f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{pid}\nwhile True: signal.pause()"
-        for call, grace in ((pid, DEADLINE), (f"{pid}\nsignal.pause()", 0.1), (stubborn, 0.1),
-                            (f"{pid}\nos.kill(os.getpid(), signal.SIGSTOP)", 0.1)):
+        pid = "say(id=rid, result={'pid': os.getpid()})\n"
+        ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        notice = ("def bye(*why):\n    os.rmdir(message['params']['arguments']['folder'])\n    os._exit(0)\n"
+                  "signal.signal(signal.SIGTERM, bye)\n")
+        for call, grace in ((pid, DEADLINE), (notice + pid + "signal.pause()", 0.1),
+                            (ignore + pid + "while True: signal.pause()", 0.1),
+                            (pid + "os.kill(os.getpid(), signal.SIGSTOP)", 0.1)):
+            folder = tempfile.mkdtemp()
             with self.subTest(call), mock.patch.object(mcp_ref, "GRACE", grace):
                 with self.spawn(call) as client:
-                    number, began = client.call_tool("x")["pid"], time.monotonic()
+                    number = client.call_tool("x", {"folder": folder})["pid"]
+                    began = time.monotonic()
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
                 self.assertRaises(ProcessLookupError, os.kill, number, signal.SIGKILL)  # no zombie
+                self.assertEqual(call.startswith(notice), not os.path.exists(folder))
+                shutil.rmtree(folder, ignore_errors=True)
 
     def test_close_is_quiet_though_a_handler_is_still_at_work(self) -> None:
         asked, let_go = threading.Event(), threading.Event()
@@ -4331,17 +4336,20 @@ class TestClient(WireCase):
         with mock.patch.multiple(mcp_ref, GRACE=0.1, STALL=0.2), self.spawn(
                 "signal.pause()") as client:
             client.start("tools/call", {"name": "x"})
-            began = time.monotonic()
-            self.assertRaises((mcp_ref.RequestTimeout, mcp_ref.ConnectionClosed),
-                              client.call_tool, "x", {"a": "x" * 999999}, 0.2)
-            self.assertLess(time.monotonic() - began, DEADLINE / 2)
+            thread = threading.Thread(target=self.assertRaises, daemon=True, args=(
+                (mcp_ref.RequestTimeout, mcp_ref.ConnectionClosed),
+                client.call_tool, "x", {"a": "x" * 999999}, 0.2))
+            thread.start()
+            thread.join(DEADLINE / 2)
+            self.assertFalse(thread.is_alive())
 
     def test_many_threads_may_call_at_once(self) -> None:
+        """[stdio.newline-delimited] Their lines are long, and still whole."""
         answers: Dict[int, List[str]] = {}
 
         def work(number: int) -> None:
             answers[number] = [stdio_text({"result": client.call_tool("echo", {
-                "text": f"{number}.{n}"})}) for n in range(25)]
+                "text": f"{number}.{n}" * 30000})}) for n in range(5)]
 
         with Client([sys.executable, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV,
                     timeout=DEADLINE) as client:
@@ -4351,7 +4359,7 @@ class TestClient(WireCase):
                 thread.start()
             for thread in threads:
                 thread.join(DEADLINE)
-        self.assertEqual({n: [f"{n}.{m}" for m in range(25)] for n in range(8)}, answers)
+        self.assertTrue({n: [f"{n}.{m}" * 30000 for m in range(5)] for n in range(8)} == answers)
 
     def test_env_and_cwd_are_those_of_the_command(self) -> None:
         with tempfile.TemporaryDirectory() as folder, self.spawn(
@@ -5003,6 +5011,909 @@ class TestEverything(unittest.TestCase):
             self.assertEqual("test_simple_text", client.list_tools()[0]["name"])
 
 
+HTTP_BOTH = "application/json, text/event-stream"
+HTTP_LEGACY_HEADERS = {"Content-Type": "application/json", "Accept": HTTP_BOTH}
+HTTP_LIMITS = http_wire.Limits(request=2.0, quick=0.1, pulse=0.05, silence=0.2, body=100_000, calls=10)
+HTTP_HELLO = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+
+
+class HttpWorld:
+    """What the tools of the test server share with the tests: events, and what they saw."""
+
+    def __init__(self) -> None:
+        self.go, self.running, self.cancelled = threading.Event(), threading.Event(), threading.Event()
+
+
+def HTTP_fixture(world: HttpWorld) -> Server:
+    server = Server("http", "1.0")
+
+    @server.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @server.tool
+    def count(ctx: Context) -> str:
+        """Report 1, wait to be let go, report 2, answer."""
+        ctx.progress(1, 2)
+        world.running.set()
+        world.go.wait(DEADLINE)
+        ctx.progress(2, 2)
+        return "counted"
+
+    @server.tool
+    def patient(ctx: Context) -> str:
+        """Report, then wait until nobody waits for the answer any more."""
+        ctx.progress(1)
+        world.running.set()
+        end = time.monotonic() + DEADLINE
+        while not ctx.cancelled and time.monotonic() < end:
+            world.go.wait(0.01)
+        if ctx.cancelled:
+            world.cancelled.set()
+        return "nobody waits"
+
+    @server.tool
+    def let_go(ctx: Context) -> str:
+        """Give the connection away, then answer."""
+        getattr(ctx.session, "close_stream", lambda rid: None)(ctx.request_id)
+        return "later"
+
+    @server.tool
+    def ask(ctx: Context) -> str:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        return str(ctx.elicit("Who?", schema)["content"]["name"])
+
+    @server.tool
+    def change() -> None:
+        server.tool(name="new")(add)
+        server.remove_tool("new")
+
+    @server.tool(input_schema={"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "inner": {"type": "object", "properties": {
+            "n": {"type": "integer", "x-mcp-header": "N"}, "b": {"type": "boolean", "x-mcp-header": "B"}}}}})
+    def placed(region: Any = None, inner: Any = None) -> str:
+        return str(region)
+
+    @server.resource("test://r")
+    def r() -> str:
+        return "r"
+
+    return server
+
+
+class HttpTalk:
+    """One kept connection to a server, by hand: requests as dictionaries, answers as they come."""
+
+    def __init__(self, server: Any, version: Optional[str] = None, token: Optional[str] = None) -> None:
+        self.server = server
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=DEADLINE)
+        self.headers = dict(HTTP_LEGACY_HEADERS)
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+        self._ids = itertools.count(100)
+        if version is not None:
+            status, headers, _ = self.post("initialize", {**HTTP_HELLO, "protocolVersion": version})
+            assert status == 200, status
+            self.headers["Mcp-Session-Id"] = headers["Mcp-Session-Id"]
+            self.headers["MCP-Protocol-Version"] = version
+            assert self.line({"jsonrpc": "2.0", "method": "notifications/initialized"})[0] == 202
+
+    def send(self, verb: str, body: Optional[bytes] = None, **headers: Optional[str]) -> Any:
+        """Send a request; return http.client's response. A header of None is left out."""
+        every = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        self.connection.request(verb, "/mcp", body, {k: v for k, v in every.items() if v is not None})
+        return self.connection.getresponse()
+
+    def line(self, message: Any, **headers: Optional[str]) -> Tuple[int, Any, Any]:
+        """POST a message (or bytes); return status, headers and the body, parsed."""
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        response = self.send("POST", body, **headers)
+        data = response.read()
+        return response.status, response.headers, json.loads(data) if data else None
+
+    def post(self, method: str, params: Any = None, **headers: Optional[str]) -> Tuple[int, Any, Any]:
+        return self.line({"jsonrpc": "2.0", "id": next(self._ids), "method": method,
+                          **({} if params is None else {"params": params})}, **headers)
+
+    def modern(self, method: str, params: Any = None, **headers: Optional[str]) -> Tuple[int, Any, Any]:
+        """POST a modern request with all its headers, but for those that are given."""
+        params = modern(params)
+        every: Dict[str, Optional[str]] = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method, **headers}
+        name = params.get("name", params.get("uri"))
+        if name is not None:
+            every.setdefault("Mcp_Name", name)
+        return self.post(method, params, **every)
+
+    def events(self, response: Any, most: int = 99) -> List[Any]:
+        """Read so many events, at most to the end of the stream."""
+        return list(itertools.islice(http_client.events(response), most))
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class HttpFake:
+    """A server as a test wants it: answer(handler, message) says what comes back."""
+
+    def __init__(self, answer: Callable[[Any, Any], Any]) -> None:
+        self.seen: List[Tuple[str, Dict[str, str], Any]] = []  # verb, headers in lower case, message
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do(self) -> None:
+                size = int(self.headers.get("Content-Length", 0))
+                message = json.loads(self.rfile.read(size)) if size else None
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                fake.seen.append((self.command, headers, message))
+                status, more, body = answer(fake, fake.seen[-1])
+                self.send_response(status)
+                for name, value in more.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+
+            do_POST = do_GET = do_DELETE = do
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/mcp"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self.thread.start()
+
+    def methods(self) -> List[str]:
+        return [message["method"] for _, _, message in self.seen if message and "method" in message]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def HTTP_result(message: Any, **result: Any) -> Any:
+    """What a fake modern server answers."""
+    body = {"jsonrpc": "2.0", "id": message["id"], "result": {"resultType": "complete", **result}}
+    return 200, {"Content-Type": "application/json"}, body
+
+
+def HTTP_discovered(message: Any) -> Any:
+    return HTTP_result(message, supportedVersions=[MODERN], capabilities={"tools": {}}, ttlMs=0, cacheScope="private")
+
+
+class HttpCase(WireCase):
+    """A server over HTTP for each test, and everything closed after it."""
+
+    def setUp(self) -> None:
+        self.world = HttpWorld()
+        self.mcp = HTTP_fixture(self.world)
+        self.http = self.serve(self.mcp)
+
+    def serve(self, server: Server, limits: Any = HTTP_LIMITS, **options: Any) -> Any:
+        running = http_server.HttpServer(server, limits=limits, **options)
+        thread = threading.Thread(target=running.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            self.world.go.set()
+            running.shutdown()
+            running.server_close()
+            thread.join(DEADLINE)
+
+        self.addCleanup(stop)
+        return running
+
+    def talk(self, version: Optional[str] = None, server: Any = None, **more: Any) -> HttpTalk:
+        talk = HttpTalk(server or self.http, version, **more)
+        self.addCleanup(talk.close)
+        return talk
+
+    def fake(self, answer: Callable[[Any, Any], Any]) -> HttpFake:
+        fake = HttpFake(answer)
+        self.addCleanup(fake.close)
+        return fake
+
+    def client(self, url: Optional[str] = None, token: Optional[str] = None, **options: Any) -> Client:
+        client = Client(http_client.HttpCarrier(url or self.http.url, token), timeout=DEADLINE, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def raw(self, data: bytes, server: Any = None, more: float = 0.0) -> bytes:
+        """Send bytes as they are; return all that comes until the server closes."""
+        with socket.create_connection(("127.0.0.1", (server or self.http).server_address[1]), DEADLINE) as sock:
+            sock.sendall(data)
+            parts = []
+            with contextlib.suppress(ConnectionError):
+                while True:
+                    part = sock.recv(1 << 16)
+                    if not part:
+                        break
+                    parts.append(part)
+        return b"".join(parts)
+
+    def eventually(self, holds: Callable[[], Any], what: str) -> None:
+        end, pause = time.monotonic() + DEADLINE, threading.Event()
+        while not holds():
+            self.assertLess(time.monotonic(), end, what)
+            pause.wait(0.01)
+
+    def status(self, answer: bytes) -> int:
+        found = re.match(rb"HTTP/1\.1 (\d{3}) ", answer)
+        self.assertIsNotNone(found, answer[:200])
+        return int(found[1]) if found else 0
+
+
+def HTTP_post(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1", host: bytes = b"Host: localhost",
+              kind: bytes = b"Content-Type: application/json", length: Optional[bytes] = None) -> bytes:
+    """Spell a request; its last connection header makes the server close."""
+    size = b"Content-Length: %d" % len(body) if length is None else length
+    lines = [line, host, kind, size, *headers, b"Connection: close", b"", b""]
+    return b"\r\n".join(one for one in lines if one or one == b"") .replace(b"\r\n\r\n\r\n", b"\r\n\r\n") + body
+
+
+HTTP_INIT = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HTTP_HELLO}).encode()
+HTTP_HOSTILE: List[Tuple[str, int, bytes]] = [
+    ("a request that is right", 200, HTTP_post(HTTP_INIT)),
+    ("two lengths that differ", 400, HTTP_post(HTTP_INIT, b"Content-Length: 5")),
+    ("two lengths that agree", 400, HTTP_post(HTTP_INIT, b"Content-Length: %d" % len(HTTP_INIT))),
+    ("a list of lengths", 400, HTTP_post(HTTP_INIT, length=b"Content-Length: 5, 5")),
+    ("length and chunks", 400, HTTP_post(HTTP_INIT, b"Transfer-Encoding: chunked")),
+    ("a coding that is not known", 400, HTTP_post(b"", b"Transfer-Encoding: gzip, chunked", length=b"X: y")),
+    ("chunked, twice", 400, HTTP_post(b"0\r\n\r\n", b"Transfer-Encoding: chunked, chunked", length=b"X: y")),
+    ("chunked with a tab inside", 400, HTTP_post(b"", b"Transfer-Encoding: \x0bchunked", length=b"X: y")),
+    ("a signed length", 400, HTTP_post(HTTP_INIT, length=b"Content-Length: +5")),
+    ("a negative length", 400, HTTP_post(HTTP_INIT, length=b"Content-Length: -1")),
+    ("a length in hex", 400, HTTP_post(HTTP_INIT, length=b"Content-Length: 0x10")),
+    ("a length in Arabic digits", 400, HTTP_post(HTTP_INIT, length="Content-Length: \u0665".encode())),
+    ("a length beyond all numbers", 400, HTTP_post(HTTP_INIT, length=b"Content-Length: " + b"9" * 400)),
+    ("no length", 411, HTTP_post(b"", length=b"X: y")),
+    ("a body over the limit", 413, HTTP_post(b"", length=b"Content-Length: 100001")),
+    ("chunks over the limit", 413, HTTP_post(b"FFFFFF\r\n", b"Transfer-Encoding: chunked", length=b"X: y")),
+    ("a chunk without a size", 400, HTTP_post(b"\r\n\r\n", b"Transfer-Encoding: chunked", length=b"X: y")),
+    ("a signed chunk", 400, HTTP_post(b"+1\r\nx\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", length=b"X: y")),
+    ("a chunk that is longer than it says", 400,
+     HTTP_post(b"1\r\nxy\r\n0\r\n\r\n", b"Transfer-Encoding: chunked", length=b"X: y")),
+    ("a blank before the colon", 400, HTTP_post(HTTP_INIT, b"Content-Length : 5")),
+    ("a folded header", 400, HTTP_post(HTTP_INIT, b"X: a", b" b")),
+    ("a header without a name", 400, HTTP_post(HTTP_INIT, b": a")),
+    ("a bare CR in a header", 400, HTTP_post(HTTP_INIT, b"X: a\rTransfer-Encoding: chunked")),
+    ("a NUL in a header", 400, HTTP_post(HTTP_INIT, b"X: a\0b")),
+    ("lines that end in LF alone", 400, HTTP_post(HTTP_INIT).replace(b"\r\n", b"\n")),
+    ("headers over the limit", 431, HTTP_post(HTTP_INIT, b"X: " + b"a" * 40000)),
+    ("many small headers", 431, HTTP_post(HTTP_INIT, *[b"X%d: y" % n for n in range(5000)])),
+    ("a request line over the limit", 414, HTTP_post(HTTP_INIT, line=b"POST /" + b"a" * 40000 + b" HTTP/1.1")),
+    ("no request line at all", 400, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n"),
+    ("HTTP/2", 400, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    ("HTTP/0.9", 400, b"GET /mcp\r\n"),
+    ("a full URL as the target", 400, HTTP_post(HTTP_INIT, line=b"POST http://localhost/mcp HTTP/1.1")),
+    ("another path", 404, HTTP_post(HTTP_INIT, line=b"POST / HTTP/1.1")),
+    ("a path that climbs", 404, HTTP_post(HTTP_INIT, line=b"POST /mcp/../../etc/passwd HTTP/1.1")),
+    ("a path that climbs, encoded", 404, HTTP_post(HTTP_INIT, line=b"POST /%2e%2e/mcp HTTP/1.1")),
+    ("no host", 400, HTTP_post(HTTP_INIT, host=b"X: y")),
+    ("another host", 403, HTTP_post(HTTP_INIT, host=b"Host: evil.example.com")),
+    ("two hosts", 403, HTTP_post(HTTP_INIT, b"Host: evil.example.com")),
+    ("a host that hides another", 403, HTTP_post(HTTP_INIT, host=b"Host: localhost@evil.example.com")),
+    ("half an IPv6 host", 403, HTTP_post(HTTP_INIT, host=b"Host: [::1")),
+    ("another origin", 403, HTTP_post(HTTP_INIT, b"Origin: http://evil.example.com")),
+    ("an origin that begins like ours", 403, HTTP_post(HTTP_INIT, b"Origin: http://localhost.evil.example.com")),
+    ("the origin of a sandbox", 403, HTTP_post(HTTP_INIT, b"Origin: null")),
+    ("another origin on GET", 403, HTTP_post(b"", b"Origin: http://evil", line=b"GET /mcp HTTP/1.1")),
+    ("another origin on DELETE", 403, HTTP_post(b"", b"Origin: http://evil", line=b"DELETE /mcp HTTP/1.1")),
+    ("a forged session", 404, HTTP_post(HTTP_INIT, b"Mcp-Session-Id: 123")),
+    ("two sessions", 404, HTTP_post(HTTP_INIT, b"Mcp-Session-Id: 123", b"Mcp-Session-Id: 456")),
+    ("a form", 415, HTTP_post(HTTP_INIT, kind=b"Content-Type: application/x-www-form-urlencoded")),
+    ("no content type", 415, HTTP_post(HTTP_INIT, kind=b"X: y")),
+    ("plain text, which a form can send too", 415, HTTP_post(HTTP_INIT, kind=b"Content-Type: text/plain")),
+    ("nothing that it would accept", 406, HTTP_post(HTTP_INIT, b"Accept: text/html")),
+    ("JSON that ends early", 400, HTTP_post(b'{"jsonrpc":')),
+    ("nested beyond the parser", 400, HTTP_post(b"[" * 90000)),
+    ("no UTF-8", 400, HTTP_post(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}')),
+    ("an empty body", 400, HTTP_post(b"")),
+    ("a verb that changes things elsewhere", 405, HTTP_post(b"", line=b"PUT /mcp HTTP/1.1")),
+    ("a preflight", 405, HTTP_post(b"", b"Origin: http://localhost", line=b"OPTIONS /mcp HTTP/1.1")),
+    ("HEAD", 405, HTTP_post(b"", line=b"HEAD /mcp HTTP/1.1")),
+    ("HTTP/1.0", 200, HTTP_post(HTTP_INIT, line=b"POST /mcp HTTP/1.0")),
+    ("chunks in HTTP/1.0", 400,
+     HTTP_post(b"0\r\n\r\n", b"Transfer-Encoding: chunked", line=b"POST /mcp HTTP/1.0", length=b"X: y")),
+    ("chunks, an extension and a trailer", 200,
+     HTTP_post(b"5;x=y\r\n" + HTTP_INIT[:5] + b"\r\n%X\r\n" % (len(HTTP_INIT) - 5) + HTTP_INIT[5:]
+               + b"\r\n0\r\nX-T: 1\r\n\r\n", b"Transfer-Encoding: chunked", length=b"X: y")),
+]
+
+
+class TestHttp(HttpCase):
+    """The same server and the same lines over Streamable HTTP: examples/http_*.py."""
+
+    # The two ends together.
+
+    def test_a_client_works_over_a_url_as_over_stdio_in_every_revision(self) -> None:
+        """[http.endpoint.post] [http.endpoint.post-get] [http.post.one-per-message]
+        [http.post.client-both-types] [http.sse.has-response] [http.post.body-batch]
+        [http.post.batch-one-response-each] [http.compat.dual-server]"""
+        for version in (None, *LEGACY[1:]):
+            with self.subTest(version=version):
+                self.world.go.set()
+                told: List[Any] = []
+                with self.client(protocol_version=version, on_elicit=lambda params: {
+                        "action": "accept", "content": {"name": "Ada"}}) as client:
+                    self.assertEqual(version or MODERN, client.protocol_version)
+                    self.assertIn("add", [tool["name"] for tool in client.list_tools()])
+                    result = client.call_tool("count", on_progress=lambda *said: told.append(said[0]))
+                    self.assertEqual(([1, 2], "counted"), (told, result["content"][0]["text"]))
+                    self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
+                    answers = client.batch([("tools/list", None), ("no/such", None)])
+                    self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
+                    if version != LEGACY[1]:  # which has no elicitation
+                        self.assertEqual("Ada", client.call_tool("ask")["content"][0]["text"])
+
+    def test_what_a_server_says_unasked_comes_on_the_get_stream_or_the_listen_stream(self) -> None:
+        """[http.get.unrelated] [http.get.no-response] [http.sse.listen-stream]"""
+        for version in (None, LEGACY[-1]):
+            with self.subTest(version=version):
+                heard, news = [], threading.Event()
+
+                def hear(method: str, params: Any) -> None:
+                    heard.append(method)
+                    if method == "notifications/tools/list_changed":
+                        news.set()
+
+                with self.client(protocol_version=version, on_notification=hear) as client:
+                    client.subscribe(tools=True)
+                    if version is None:
+                        self.eventually(lambda: heard, "the acknowledgement")
+                    self.mcp.tool(name="another")(lambda: None)
+                    self.assertTrue(news.wait(DEADLINE))
+                    self.mcp.remove_tool("another")
+
+    def test_a_hundred_sessions_at_once_lose_nothing_and_leave_nothing(self) -> None:
+        """[http.session.id-quality] [http.session.assigned]"""
+        threads, before = threading.active_count(), len(self.mcp.sessions)
+        server = self.serve(self.mcp, HTTP_LIMITS._replace(connections=128))
+        wrong: List[Any] = []
+        names = set()
+
+        def session(number: int) -> None:
+            try:
+                talk = HttpTalk(server, LEGACY[-1])
+                names.add(talk.headers["Mcp-Session-Id"])
+                for n in range(20):
+                    _, _, body = talk.post("tools/call", {"name": "add", "arguments": {"a": number, "b": n * 1000}})
+                    if body["result"]["content"][0]["text"] != str(number + n * 1000):
+                        wrong.append(body)
+                if talk.send("DELETE").read():
+                    wrong.append("DELETE has a body")
+                talk.close()
+            except Exception as error:
+                wrong.append(error)
+
+        clients = [threading.Thread(target=session, args=(n,)) for n in range(100)]
+        for one in clients:
+            one.start()
+        for one in clients:
+            one.join(DEADLINE)
+        self.assertEqual([], wrong)
+        self.assertEqual(100, len(names))
+        self.assertEqual({}, server.sessions)
+        self.assertEqual(before, len(self.mcp.sessions))
+        self.eventually(lambda: threading.active_count() <= threads + 1, "threads are left")  # 1: serve_forever
+
+    # Connections that break.
+
+    def test_a_broken_stream_of_a_session_is_taken_up_and_its_call_goes_on(self) -> None:
+        """[http.cancel.disconnect-no-cancel] [http.resume.own-stream-only] [http.resume.id-unique]
+        [http.resume.id-encodes-stream] [http.sse.prime-event] [http.sse.retry-sent]
+        [http.sse.terminated-after-response]"""
+        talk = self.talk(LEGACY[-1])
+        response = talk.send("POST", json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            "name": "count", "_meta": {"progressToken": 1}}}).encode())
+        self.assertEqual("text/event-stream", response.headers["Content-Type"])
+        prime, first = talk.events(response, 2)
+        self.assertEqual((b"", 0.5), (prime.data, prime.retry))
+        self.assertIn(b"progress", first.data)
+        talk.connection.sock and talk.connection.sock.close()
+        response.close()
+        talk.connection.close()
+        other = talk.post("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}})
+        self.assertEqual(200, other[0])
+        self.world.go.set()
+        response = talk.send("GET", Last_Event_ID=first.id, Accept="text/event-stream")
+        events = [event for event in talk.events(response) if event.data]
+        self.assertEqual(["notifications/progress", None],
+                         [json.loads(event.data).get("method") for event in events])
+        self.assertEqual(7, json.loads(events[-1].data)["id"])
+        self.assertEqual(3, len({first.id, *(event.id for event in events)}))
+        again = talk.events(talk.send("GET", Last_Event_ID=prime.id, Accept="text/event-stream"))
+        self.assertEqual(3, len([event for event in again if event.data]))  # from the beginning
+        gone = talk.send("GET", Last_Event_ID="99-0", Accept="text/event-stream")
+        self.assertEqual((400, True), (gone.status, bool(gone.read())))
+
+    def test_a_broken_stream_of_the_modern_era_cancels_its_request(self) -> None:
+        """[http.cancel.disconnect-is-cancel] [http.cancel.stop-work] [http.cancel.silent]
+        [http.sse.x-accel] [http.resume.removed]"""
+        talk = self.talk()
+        response = talk.send("POST", json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+            **modern({"name": "patient"}, progressToken=1)}}).encode(), MCP_Protocol_Version=MODERN,
+            Mcp_Method="tools/call", Mcp_Name="patient", Last_Event_ID="0-0")
+        self.assertEqual("no", response.headers["X-Accel-Buffering"])
+        event, = talk.events(response, 1)
+        self.assertEqual("", event.id)
+        response.close()
+        talk.connection.close()
+        self.assertTrue(self.world.cancelled.wait(DEADLINE))
+        self.eventually(lambda: not self.mcp.sessions, "what it left behind")
+
+    def test_a_client_takes_up_what_broke_and_reports_what_is_lost(self) -> None:
+        """[http.sse.client-polls] [http.resume.client-get] [http.cancel.reissue-new-id]"""
+        for version in (LEGACY[-1], MODERN):
+            with self.subTest(version=version):
+                self.world.go.clear()
+                self.world.running.clear()
+                client = self.client(protocol_version=version)
+                progress = threading.Event()
+                with client:
+                    answers: List[Any] = []
+
+                    def call() -> None:
+                        try:
+                            answers.append(client.call_tool("count", on_progress=lambda *said: progress.set()))
+                        except Exception as error:
+                            answers.append(error)
+
+                    caller = threading.Thread(target=call)
+                    caller.start()
+                    self.assertTrue(progress.wait(DEADLINE))
+                    for exchange in tuple(client._carrier._running):
+                        exchange.abort()
+                    if version == MODERN:
+                        caller.join(DEADLINE)
+                    self.world.go.set()
+                    caller.join(DEADLINE)
+                    if version == MODERN:
+                        self.assertIsInstance(answers[0], mcp_ref.ConnectionClosed)
+                    else:
+                        self.assertEqual("counted", answers[0]["content"][0]["text"])
+                    self.assertEqual("3", client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
+
+    def test_a_stream_can_be_let_go_and_its_answer_fetched_later(self) -> None:
+        """[http.sse.early-close] [http.sse.retry-respected] [http.sse.not-closed-early]"""
+        talk = self.talk(LEGACY[-1])
+        response = talk.send("POST", json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+                                                 "params": {"name": "let_go"}}).encode())
+        prime, = talk.events(response)  # and there is no more
+        response = talk.send("GET", Last_Event_ID=prime.id, Accept="text/event-stream")
+        answer = [event.data for event in talk.events(response) if event.data]
+        self.assertEqual("later", json.loads(answer[0])["result"]["content"][0]["text"])
+        talk = self.talk(LEGACY[-2])  # which knows nothing of that: it keeps its connection
+        self.assertEqual("later", talk.post("tools/call", {"name": "let_go"})[2]["result"]["content"][0]["text"])
+        began = time.monotonic()
+        with self.client(protocol_version=LEGACY[-1]) as client:
+            self.assertEqual("later", client.call_tool("let_go")["content"][0]["text"])
+        self.assertGreaterEqual(time.monotonic() - began, 0.5)
+
+    def test_a_cancelled_call_ends_its_stream_without_an_answer(self) -> None:
+        """[http.cancel.explicit] [http.cancel.timeout-closes]"""
+        for version in (LEGACY[-1], MODERN):
+            with self.subTest(version=version), self.client(protocol_version=version) as client:
+                self.world.running.clear()
+                self.world.cancelled.clear()
+                call = client.start("tools/call", {"name": "patient"})
+                self.assertTrue(self.world.running.wait(DEADLINE))
+                call.cancel()
+                self.assertTrue(self.world.cancelled.wait(DEADLINE))
+                self.eventually(lambda: len(client._carrier._running) <= (version != MODERN), "an open exchange")
+                self.assertEqual("3", client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
+
+    def test_a_later_reader_takes_the_place_of_an_earlier_one(self) -> None:
+        """[http.get.one-stream-only] [http.sse.keepalive] [http.sse.comments-ignored]"""
+        first, second = self.talk(LEGACY[-1]), self.talk()
+        second.headers = first.headers
+        one = first.send("GET", Accept="text/event-stream")
+        self.assertEqual("text/event-stream", one.headers["Content-Type"])
+        two = second.send("GET", Accept="text/event-stream")
+        self.assertEqual(1, len(first.events(one)))  # the priming, and then its end
+        self.mcp.tool(name="another")(lambda: None)
+        news = second.events(two, 2)[-1]
+        self.assertEqual("notifications/tools/list_changed", json.loads(news.data)["method"])
+        self.assertEqual(b":\n", two.readline())
+
+    # Sessions.
+
+    def test_a_session_lives_from_initialize_to_delete(self) -> None:
+        """[http.session.id-charset] [http.session.missing-400] [http.session.ended-404]
+        [http.session.echoed] [http.session.client-deletes]"""
+        talk = self.talk(LEGACY[-1])
+        name = talk.headers["Mcp-Session-Id"]
+        self.assertRegex(name, r"\A[!-~]{32,}\Z")
+        self.assertEqual(400, talk.post("ping", Mcp_Session_Id=None)[0])
+        self.assertEqual(404, talk.post("ping", Mcp_Session_Id=name[:-1])[0])
+        self.assertEqual((200, {}), (lambda said: (said[0], said[2]["result"]))(talk.post("ping")))
+        response = talk.send("DELETE")
+        self.assertEqual((204, b""), (response.status, response.read()))
+        for verb in ("POST", "GET", "DELETE"):
+            response = talk.send(verb, b'{"jsonrpc":"2.0","id":1,"method":"ping"}' if verb == "POST" else None)
+            self.assertEqual((404, True), (response.status, bool(response.read())), verb)
+        with self.client(protocol_version=LEGACY[-1]) as client:
+            self.assertEqual(1, len(self.http.sessions))
+        self.assertEqual({}, self.http.sessions)
+
+    def test_sessions_end_when_nobody_uses_them_and_are_not_too_many(self) -> None:
+        """[http.session.ended-404]"""
+        server = self.serve(self.mcp, HTTP_LIMITS._replace(session=0.0, sessions=1))
+        server.service_actions = lambda: None  # its turn comes by hand
+        talk = self.talk(LEGACY[-1], server)
+        self.assertEqual(503, self.talk(server=server).post("initialize", HTTP_HELLO)[0])
+        http_server.HttpServer.service_actions(server)
+        self.assertEqual(404, talk.post("ping")[0])
+        self.assertEqual(200, self.talk(server=server).post("initialize", HTTP_HELLO)[0])
+
+    def test_a_session_has_so_many_calls_at_once(self) -> None:
+        """[http.post.notification-refused]"""
+        talk = self.talk(LEGACY[1])
+        batch = [{"jsonrpc": "2.0", "id": n, "method": "ping"} for n in range(11)]
+        self.assertEqual(429, talk.line(batch)[0])
+        self.assertEqual((200, 10), (lambda said: (said[0], len(said[2])))(talk.line(batch[:10])))
+
+    def test_a_handshake_that_is_refused_opens_no_session(self) -> None:
+        """[http.session.assigned]"""
+        status, headers, body = self.talk().post("initialize", {})
+        self.assertError(body, -32602)
+        self.assertEqual((200, None, {}), (status, headers["Mcp-Session-Id"], self.http.sessions))
+
+    def test_what_came_before_the_reader_is_not_lost(self) -> None:
+        """[http.get.unrelated]"""
+        talk = self.talk(LEGACY[-1])
+        self.mcp.tool(name="another")(lambda: None)
+        event = talk.events(talk.send("GET", Accept="text/event-stream"), 2)[-1]
+        self.assertIn(b"list_changed", event.data)
+
+    # Status codes and headers.
+
+    def test_a_line_that_is_not_answered_gives_202(self) -> None:
+        """[http.post.notification-202] [http.post.answer-type]"""
+        talk, gone = self.talk(LEGACY[-1]), {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+        self.assertEqual((202, None), talk.line(gone)[::2])
+        self.assertEqual((202, None), talk.line({"jsonrpc": "2.0", "id": 5, "result": {}})[::2])
+        self.assertEqual((202, None), self.talk().line(gone, MCP_Protocol_Version=MODERN)[::2])
+
+    def test_a_legacy_error_is_an_answer_and_a_modern_one_a_status_too(self) -> None:
+        """[http.status.unknown-method-404] [http.status.meta-missing-400] [http.post.body-single]
+        [http.status.capability-missing-400] [http.post.body-single-modern] [http.post.no-responses]"""
+        talk = self.talk(LEGACY[-1])
+        status, _, body = talk.post("no/such")
+        self.assertEqual((200, -32601), (status, body["error"]["code"]))
+        self.assertEqual(400, talk.line([{"jsonrpc": "2.0", "id": 1, "method": "ping"}])[0])
+        talk = self.talk()
+        for method in ("no/such", "initialize", "ping", "logging/setLevel"):
+            status, _, body = talk.modern(method)
+            self.assertEqual((404, -32601), (status, body["error"]["code"]), method)
+        status, _, body = talk.modern("tools/call", {"name": "ask"})
+        self.assertEqual((400, -32021), (status, body["error"]["code"]))
+        status, _, body = talk.modern("tools/call", {"name": "no such"})
+        self.assertEqual((200, -32602), (status, body["error"]["code"]))
+        for line in ([], [{"jsonrpc": "2.0", "id": 1, "method": "ping"}], {"jsonrpc": "2.0", "id": 1, "result": {}}):
+            self.assertEqual(400, talk.line(line, MCP_Protocol_Version=MODERN)[0], line)
+
+    def test_a_modern_request_says_the_same_in_headers_and_body(self) -> None:
+        """[http.version.mismatch] [http.version.unsupported] [http.version.missing-rejected]
+        [http.version.equals-body] [http.status.header-400] [http.header.missing-rejected]
+        [http.header.mismatch-rejected] [http.header.values-cased] [http.header.invalid-chars]
+        [http.header.decoded-before-compare] [http.xheader.validated] [http.xheader.missing-refused]
+        [http.xheader.not-expected] [http.xheader.numeric-compare] [http.xheader.sentinel-exact]"""
+        call, say = "tools/call", self.talk().modern
+        for why, code, answer in (
+                ("all is right", None, say("tools/list")),
+                ("other version", -32020, say("tools/list", MCP_Protocol_Version="2026-01-01")),
+                ("legacy version", -32020, say("tools/list", MCP_Protocol_Version=LEGACY[-1])),
+                ("no version", -32020, say("tools/list", MCP_Protocol_Version=None)),
+                ("no method", -32020, say("tools/list", Mcp_Method=None)),
+                ("other method", -32020, say("tools/list", Mcp_Method="tools/call")),
+                ("capitals", -32020, say("tools/list", Mcp_Method="TOOLS/LIST")),
+                ("blanks around", None, say("tools/list", Mcp_Method="  tools/list  ")),
+                ("no name", -32020, say(call, {"name": "add"}, Mcp_Name=None)),
+                ("other name", -32020, say(call, {"name": "add"}, Mcp_Name="ask")),
+                ("no uri", -32020, say("resources/read", {"uri": "test://r"}, Mcp_Name=None)),
+                ("uri", None, say("resources/read", {"uri": "test://r"})),
+                ("coded uri", None, say("resources/read", {"uri": "test://r"}, Mcp_Name="=?base64?dGVzdDovL3I=?=")),
+                ("broken code", -32020, say("resources/read", {"uri": "test://r"}, Mcp_Name="=?base64?%%%?=")),
+                ("code in capitals", -32020,
+                 say("resources/read", {"uri": "test://r"}, Mcp_Name="=?BASE64?dGVzdDovL3I=?=")),
+                ("not ASCII", -32020, say(call, {"name": "add"}, Mcp_Name="\xe9"))):
+            status, _, body = answer
+            with self.subTest(why):
+                self.assertEqual((400 if code else 200, code), (status, body.get("error", {}).get("code")), body)
+        for region, header, fine in (
+                ("Hello", "Hello", True), ("Hello", "=?base64?SGVsbG8=?=", True), ("Hello", None, False),
+                ("Hello", "=?base64?SGVsbG8?=", False), ("Hello", "=?base64?SGVs!!!bG8=?=", False),
+                ("SGVsbG8=", "SGVsbG8=", True), ("=?base64?SGVsbG8=", "=?base64?SGVsbG8=", True),
+                (None, None, True), ("Hello", "hello", False)):
+            with self.subTest(region=region, header=header):
+                arguments = {} if region is None else {"region": region}
+                status, _, body = say(call, {"name": "placed", "arguments": arguments}, Mcp_Param_Region=header)
+                self.assertEqual(200 if fine else 400, status, body)
+        for inner, headers, fine in (
+                ({"n": 42}, {"Mcp_Param_N": "42"}, True), ({"n": 42}, {"Mcp_Param_N": "42.0"}, True),
+                ({"n": 42}, {"Mcp_Param_N": "43"}, False), ({"n": 2 ** 53}, {"Mcp_Param_N": str(2 ** 53)}, False),
+                ({"n": 2 ** 53 - 1}, {"Mcp_Param_N": str(2 ** 53 - 1)}, True),
+                ({"b": True}, {"mcp_param_b": "true"}, True), ({"b": True}, {"Mcp_Param_B": "True"}, False)):
+            with self.subTest(inner=inner, headers=headers):
+                status, _, body = say(call, {"name": "placed", "arguments": {"inner": inner}}, **headers)
+                self.assertEqual(200 if fine else 400, status, body)
+
+    def test_the_version_of_a_session_is_the_one_that_was_agreed_on(self) -> None:
+        """[http.version.default] [http.version.invalid-400] [http.version.missing-as-2025-03]"""
+        talk = self.talk(LEGACY[-1])
+        for version, status in ((None, 200), (LEGACY[-1], 200), (LEGACY[1], 200), ("1999-01-01", 400), ("x", 400)):
+            self.assertEqual(status, talk.post("ping", MCP_Protocol_Version=version)[0], version)
+
+    def test_the_other_verbs_are_of_the_legacy_era(self) -> None:
+        """[http.endpoint.other-verbs-modern] [http.get.sse-or-405] [http.get.accept]
+        [http.session.ignored-modern] [http.compat.sse-not-adopted]"""
+        talk = self.talk(LEGACY[-1])
+        for verb in ("GET", "DELETE"):
+            response = talk.send(verb, MCP_Protocol_Version=MODERN)
+            self.assertEqual((405, "POST, GET, DELETE"), (response.status, response.headers["Allow"]))
+            response.read()
+        response = talk.send("GET", Accept="application/json")
+        self.assertEqual(406, response.status)
+        response.read()
+        status, headers, _ = self.talk().modern("tools/list", Mcp_Session_Id="anything")
+        self.assertEqual((200, None), (status, headers["Mcp-Session-Id"]))
+
+    def test_no_request_of_the_server_is_on_a_modern_stream(self) -> None:
+        """[http.sse.no-server-requests] [http.sse.related-must] [http.sse.related-should]"""
+        talk = self.talk()
+        status, _, body = talk.post("tools/call", modern({"name": "ask"}, {"elicitation": {}}),
+                                    MCP_Protocol_Version=MODERN, Mcp_Method="tools/call", Mcp_Name="ask")
+        self.assertEqual((200, "input_required"), (status, body["result"]["resultType"]))
+
+    # Security.
+
+    def test_each_hostile_request_gets_its_status_and_the_next_good_one_is_served(self) -> None:
+        """[http.origin.validated] [http.origin.403] [http.post.accept]"""
+        self.assertGreaterEqual(len(HTTP_HOSTILE), 30)
+        for why, status, request in HTTP_HOSTILE:
+            with self.subTest(why):
+                answer = self.raw(request)
+                self.assertEqual(status, self.status(answer), answer[:300])
+                self.assertEqual(1, answer.count(b"HTTP/1.1 "), answer)  # nothing was smuggled behind it
+        self.assertEqual(200, self.talk().modern("tools/list")[0])
+
+    def test_requests_one_behind_the_other_are_answered_in_order(self) -> None:
+        """[http.post.one-per-message]"""
+        keep = HTTP_post(HTTP_INIT).replace(b"Connection: close\r\n", b"")
+        answer = self.raw(keep + keep + HTTP_post(b"", line=b"PUT /mcp HTTP/1.1") + keep)
+        self.assertEqual([b"200", b"200", b"405"], re.findall(rb"HTTP/1\.1 (\d+)", answer))
+
+    def test_who_asks_first_is_told_to_go_on(self) -> None:
+        """[http.post.answer-type]"""
+        answer = self.raw(HTTP_post(HTTP_INIT, b"Expect: 100-continue"))
+        self.assertTrue(answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"), answer)
+
+    def test_slow_senders_and_idle_connections_are_cut_off(self) -> None:
+        """[http.auth.in-place]"""
+        server = self.serve(self.mcp, HTTP_LIMITS._replace(request=0.3, idle=0.3))
+        address = ("127.0.0.1", server.server_address[1])
+        for why, sent, status in (("a slow head", b"POST /mcp HTTP/1.1\r\nHost: ", b"HTTP/1.1 408"),
+                                  ("a slow body", HTTP_post(HTTP_INIT)[:-5], b"HTTP/1.1 408"), ("silence", b"", b"")):
+            with self.subTest(why), socket.create_connection(address, DEADLINE) as sock:
+                began = time.monotonic()
+                sock.sendall(sent)
+                while not select.select([sock], [], [], 0.1)[0]:  # a byte now and then does not help
+                    self.assertLess(time.monotonic(), began + DEADLINE)
+                    with contextlib.suppress(OSError):
+                        sock.sendall(b"x" if sent else b"")
+                self.assertEqual(status, sock.recv(12))
+
+    def test_connections_are_not_too_many(self) -> None:
+        """[http.auth.in-place]"""
+        server = self.serve(self.mcp, HTTP_LIMITS._replace(connections=2))
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                talk = HttpTalk(server)
+                stack.callback(talk.close)
+                self.assertEqual(200, talk.modern("tools/list")[0])
+            self.assertEqual(503, self.status(self.raw(HTTP_post(HTTP_INIT), server)))
+        self.eventually(lambda: self.status(self.raw(HTTP_post(HTTP_INIT), server)) == 200, "a free place")
+
+    def test_a_token_is_asked_of_every_request_and_of_every_public_server(self) -> None:
+        """[http.bearer.missing-401] [http.bearer.invalid-401] [http.bearer.malformed-400]
+        [http.bearer.every-request] [http.bearer.not-in-query] [http.bearer.client-parses-challenge]
+        [http.bind.localhost] [http.bearer.no-passthrough]"""
+        for host in ("0.0.0.0", "::", "", "192.0.2.1"):
+            with self.subTest(host=host), self.assertRaises(ValueError):
+                http_server.HttpServer(self.mcp, host)
+        server = self.serve(self.mcp, token="secret")
+        talk = self.talk(server=server)
+        for said, status in ((None, 401), ("Bearer wrong", 401), ("bearer secret", 200), ("Bearer secret", 200),
+                             ("Basic c2VjcmV0", 400), ("Bearer", 400), ("Bearer \xe9", 401),
+                             ("Bearer secret, Bearer secret", 401)):
+            with self.subTest(said=said):
+                answer, headers, _ = talk.modern("tools/list", Authorization=said)
+                self.assertEqual(status, answer)
+                self.assertEqual(status == 401, (headers["WWW-Authenticate"] or "").startswith("Bearer "))
+        self.assertEqual(401, self.status(self.raw(
+            HTTP_post(HTTP_INIT, line=b"POST /mcp?access_token=secret HTTP/1.1"), server)))
+        for version in (None, LEGACY[-1]):
+            with self.client(server.url, "secret", protocol_version=version) as client:
+                client.list_tools()
+            with self.assertRaises(http_client.Unauthorized) as caught:
+                self.client(server.url, "wrong", protocol_version=version).connect()
+            self.assertIn('error="invalid_token"', caught.exception.challenge)
+
+    def test_a_further_name_of_the_host_can_be_given(self) -> None:
+        """[http.origin.validated]"""
+        server = self.serve(self.mcp, names=["mcp.example.com"])
+        request = HTTP_post(HTTP_INIT, b"Origin: https://mcp.example.com", host=b"Host: mcp.example.com:443")
+        self.assertEqual((200, 403), (self.status(self.raw(request, server)), self.status(self.raw(request))))
+
+    def test_a_defect_is_a_500_and_no_secret(self) -> None:
+        """[http.status.header-400]"""
+        def broken(kind: str) -> Any:
+            raise OverflowError("/secret/path")
+
+        self.mcp.entries = broken  # type: ignore[method-assign]
+        with self.assertLogs("http_wire", "ERROR"):
+            status, _, body = self.talk().modern("tools/call", {"name": "add"})
+        self.assertEqual((500, -32603, False), (status, body["error"]["code"], "secret" in json.dumps(body)))
+
+    # Headers, in the small.
+
+    def test_a_value_survives_its_way_through_a_header(self) -> None:
+        """[http.header.name-encoded] [http.xheader.conversion] [http.xheader.base64]
+        [http.xheader.sentinel-collision] [http.xheader.safe-integer]"""
+        for value, header in (
+                ("us-west1", "us-west1"), ("us west 1", "us west 1"), ("", ""), (42, "42"), (-7, "-7"),
+                (True, "true"), (False, "false"), ("Hello, \u4e16\u754c", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+                (" padded ", "=?base64?IHBhZGRlZCA=?="), ("a\nb", "=?base64?YQpi?="), ("a\tb", "=?base64?YQli?="),
+                ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=")):
+            with self.subTest(value=value):
+                self.assertEqual(header, http_wire.to_header(value))
+                self.assertTrue(http_wire.says(header, value))
+        for header in ("\xe9", "a\tb", " a", "=?base64?a?=", "=?base64?/w==?="):  # the last: no UTF-8
+            with self.subTest(header=header), self.assertRaises(ValueError):
+                http_wire.from_header(header)
+        self.assertFalse(http_wire.says(str(2 ** 53), 2 ** 53))
+
+    def test_an_annotation_is_a_name_of_its_own_on_a_text_that_is_always_there(self) -> None:
+        """[http.xheader.nonempty] [http.xheader.token] [http.xheader.no-control] [http.xheader.unique]
+        [http.xheader.primitive] [http.xheader.reachable] [http.xheader.no-detours]
+        [http.xheader.not-sensitive]"""
+        def tool(**properties: Any) -> Any:
+            return {"type": "object", "properties": properties}
+
+        def marked(name: Any = "N", kind: Any = "string") -> Any:
+            return {"type": kind, "x-mcp-header": name}
+
+        self.assertEqual({"mcp-param-n": ("a", "b")}, http_wire.mirrored(tool(a=tool(b=marked()))))
+        self.assertEqual({}, http_wire.mirrored(tool(**{"x-mcp-header": {"type": "string"}, "e": {
+            "enum": [{"x-mcp-header": "N"}]}})))
+        for why, schema in (
+                ("empty", tool(a=marked(""))), ("blank", tool(a=marked("a b"))), ("colon", tool(a=marked("a:b"))),
+                ("line break", tool(a=marked("a\r\nB: c"))), ("no text", tool(a=marked(1))),
+                ("not ASCII", tool(a=marked("\xe9"))), ("twice", tool(a=marked("N"), b=marked("n"))),
+                ("number", tool(a=marked(kind="number"))), ("object", tool(a=marked(kind="object"))),
+                ("two types", tool(a=marked(kind=["string", "null"]))), ("no type", tool(a={"x-mcp-header": "N"})),
+                ("items", tool(a={"type": "array", "items": marked()})), ("anyOf", tool(a={"anyOf": [marked()]})),
+                ("$defs", {**tool(), "$defs": {"d": marked()}}), ("the root", marked(kind="object")),
+                ("deep", tool(a={"anyOf": [tool(b=marked())]}))):
+            with self.subTest(why), self.assertRaises(ValueError):
+                http_wire.mirrored(schema)
+        server = Server("bad", "1.0")
+        server.tool(name="bad", input_schema=tool(a=marked("")))(lambda a: None)
+        with self.assertRaises(ValueError):
+            http_server.HttpServer(server)
+
+    # The client, at servers that are not ours.
+
+    def test_a_client_says_in_headers_what_is_due(self) -> None:
+        """[http.version.every-post] [http.header.method] [http.header.name] [http.xheader.mirrored]
+        [http.xheader.omitted] [http.xheader.client-rejects] [http.xheader.client-warns]
+        [http.xheader.client-supports] [http.xheader.stdio-ignored] [http.header.names-caseless]"""
+        schema = {"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}}
+        bad = {"type": "object", "properties": {"r": {"type": "number", "x-mcp-header": "R"}}}
+
+        def answer(fake: Any, seen: Any) -> Any:
+            message = seen[2]
+            return {"server/discover": HTTP_discovered, "tools/list": lambda m: HTTP_result(m, tools=[
+                {"name": "good \u00fc", "inputSchema": schema}, {"name": "bad", "inputSchema": bad}])}.get(
+                    message["method"], lambda m: HTTP_result(m, content=[], contents=[]))(message)
+
+        fake = self.fake(answer)
+        with self.client(fake.url) as client, self.assertLogs("http_client", "WARNING") as logged:
+            self.assertEqual(["good \u00fc"], [tool["name"] for tool in client.list_tools()])
+            client.call_tool("good \u00fc", {"r": "us"})
+            client.call_tool("good \u00fc", {"r": None})
+            client.read_resource("file:///a b ")
+        self.assertIn("bad", logged.output[0])
+        headers = [seen[1] for seen in fake.seen]
+        self.assertEqual([MODERN] * 5, [one["mcp-protocol-version"] for one in headers])
+        self.assertEqual(["server/discover", "tools/list", "tools/call", "tools/call", "resources/read"],
+                         [one["mcp-method"] for one in headers])
+        self.assertEqual([None, None, "=?base64?Z29vZCDDvA==?=", "=?base64?Z29vZCDDvA==?=",
+                          "=?base64?ZmlsZTovLy9hIGIg?="], [one.get("mcp-name") for one in headers])
+        self.assertEqual([None, None, "us", None, None], [one.get("mcp-param-region") for one in headers])
+        self.assertEqual({HTTP_BOTH}, {one["accept"] for one in headers})
+
+    def test_a_client_that_lacks_headers_reads_the_list_and_tries_again(self) -> None:
+        """[http.xheader.retry-after-mismatch]"""
+        with self.client() as client:
+            result = client.call_tool("placed", {"region": "here", "inner": {"n": 3}})
+            self.assertEqual("here", result["content"][0]["text"])
+
+    def test_a_400_is_read_before_the_client_falls_back(self) -> None:
+        """[http.compat.inspect-400] [http.compat.modern-error-no-fallback] [http.compat.fallback-initialize]
+        [http.compat.era-cached] [http.compat.initialize-hint]"""
+        def saying(body: Any) -> Callable[[Any, Any], Any]:
+            return lambda fake, seen: (400, {"Content-Type": "application/json"}, body)
+
+        def error(code: int, **more: Any) -> Any:
+            return {"jsonrpc": "2.0", "error": {"code": code, "message": "no", **more}}
+
+        for body, falls_back in (
+                (b"", True), (b"<html>", True), (error(-32000), True), (error(-32020), False),
+                (error(-32021), False), (error(-32022, data={"supported": ["2099-01-01"]}), False)):
+            with self.subTest(body=body):
+                fake = self.fake(saying(body))
+                with self.assertRaises((RpcError, OSError)):
+                    self.client(fake.url).connect()
+                self.assertEqual(falls_back, "initialize" in fake.methods(), fake.methods())
+
+    def test_a_redirect_is_followed_on_the_same_origin_only(self) -> None:
+        """[http.bearer.no-passthrough]"""
+        other = self.fake(lambda fake, seen: HTTP_discovered(seen[2]))
+
+        def answer(fake: Any, seen: Any) -> Any:
+            fake.asked = getattr(fake, "asked", 0) + 1
+            return (307, {"Location": fake.target}, b"") if fake.asked == 1 else HTTP_discovered(seen[2])
+
+        fake = self.fake(answer)
+        fake.target = "/mcp/"  # type: ignore[attr-defined]
+        with self.client(fake.url) as client:
+            self.assertEqual(MODERN, client.protocol_version)
+        fake = self.fake(lambda fake, seen: (307, {"Location": other.url}, b""))
+        with self.assertRaises(OSError):
+            self.client(fake.url, "secret").connect()
+        self.assertEqual([], other.seen)
+
+    def test_a_session_that_is_over_ends_the_client_and_connect_begins_anew(self) -> None:
+        """[http.session.client-restarts] [http.version.client-sends] [http.version.negotiated-value]
+        [http.session.secure-handling]"""
+        client = self.client(protocol_version=LEGACY[2])
+        with client:
+            session, = self.http.sessions.values()
+            self.http.end(session)
+            with self.assertRaises(mcp_ref.ConnectionClosed):
+                client.call_tool("add", {"a": 1, "b": 2})
+            client.connect()
+            self.assertEqual("3", client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
+            self.assertNotIn(session.id, self.http.sessions)
+
+    def test_an_event_stream_is_read_as_the_standard_says(self) -> None:
+        """[http.sse.comments-ignored] [http.sse.retry-respected]"""
+        import io
+        stream = io.BytesIO(b": hello\n\nid: 1\nretry: 500\ndata: \n\nevent: x\r\ndata:{\r\ndata: }\r\n\r\n"
+                            b"retry: soon\nid\ndata: y\n\ndata: not complete\n")
+        self.assertEqual([("", b"", None), ("1", b"", 0.5), ("", b"{\n}", None), ("", b"y", None)],
+                         [tuple(event) for event in http_client.events(stream)])
+
+    def test_a_stopped_server_ends_what_listens(self) -> None:
+        """[http.compat.shutdown-close] [http.sse.terminated-after-response]"""
+        server = http_server.HttpServer(self.mcp, limits=HTTP_LIMITS)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        talk, other = self.talk(LEGACY[-1], server), self.talk(server=server)
+        stream = talk.send("GET", Accept="text/event-stream")
+        body = json.dumps({"jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen",
+                           "params": modern({"notifications": {"toolsListChanged": True}})}).encode()
+        listens = other.send("POST", body, MCP_Protocol_Version=MODERN, Mcp_Method="subscriptions/listen")
+        self.assertIn(b"acknowledged", other.events(listens, 1)[0].data)
+        server.shutdown()
+        server.server_close()
+        thread.join(DEADLINE)
+        self.assertEqual([b""], [event.data for event in talk.events(stream)])
+        self.assertEqual(9, json.loads(other.events(listens)[-1].data)["id"])
+
+
 WIRETAP_PATH = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)),
                             "examples", "wiretap.py")
 WIRETAP_SPEC = importlib.util.spec_from_file_location("wiretap", WIRETAP_PATH)
@@ -5214,23 +6125,6 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual(2, len({one["session"] for one in entries}))
         self.assertEqual([], [one for one in entries if one["kind"] == "answer"
                               and not 0 <= one["ms"] < 1000 * DEADLINE])
-
-    def test_what_is_added_to_a_round_trip_is_milliseconds_at_most(self) -> None:
-        process = self.start(wiretap_command("--log", self.path("log")))
-        times = []
-        for number in range(50):
-            line = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % number
-            before = time.perf_counter()
-            process.stdin.write(line)
-            self.assertEqual(line, self.read_line(process))
-            times.append(time.perf_counter() - before)
-        self.assertLess(sorted(times)[25], 0.02)
-
-    def read_line(self, process: Any) -> bytes:
-        line = b""
-        while not line.endswith(b"\n"):
-            line += self.read(process, 1)
-        return line
 
     # Everything is seen.
 
@@ -5480,7 +6374,8 @@ Faults
 
 FILE_PATH = os.path.abspath(mcp_ref.__file__)
 FILE_ROOT = os.path.dirname(FILE_PATH)
-FILE_SOURCE = open(FILE_PATH, encoding="utf-8").read()
+with open(FILE_PATH, encoding="utf-8") as FILE_ITSELF:
+    FILE_SOURCE = FILE_ITSELF.read()
 FILE_ROWS = FILE_SOURCE.splitlines()
 FILE_TREE = ast.parse(FILE_SOURCE)
 FILE_CAPS = {"lines": 3000, "code": 2000, "function": 40}  # lowered whenever the file gets smaller
@@ -5540,6 +6435,7 @@ class TestTheFileItself(unittest.TestCase):
                                   stdin='{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         self.assertEqual('{"jsonrpc":"2.0","id":1,"result":{}}\n', out)
 
+    @unittest.skipIf(sys.version_info < (3, 10), "the symbol tables of 3.9 count annotations as uses")
     def test_nothing_refers_to_what_comes_later(self) -> None:
         bound: Dict[str, int] = {}
         for statement in FILE_TREE.body:
@@ -5601,15 +6497,16 @@ class TestTheFileItself(unittest.TestCase):
         self.assertLess(lines[-1] - lines[0], 12)
 
     def test_every_public_name_says_what_it_is(self) -> None:
-        for node in ast.walk(FILE_TREE):
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-                if any(node in ast.walk(outer) for outer in ast.walk(FILE_TREE)
-                       if isinstance(outer, ast.FunctionDef) and outer is not node):
-                    continue  # inside a function it is not public
+        """Overriding methods have their words where they are first defined; three lines speak for themselves."""
+        inherited = {"vet", "admit", "noted", "abandoned", "cancel", "close", "send", "open"}
+        outer = [node for node in FILE_TREE.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+        inner = [node for one in outer if isinstance(one, ast.ClassDef) for node in one.body
+                 if isinstance(node, ast.FunctionDef) and node.name not in inherited]
+        for node in [*outer, *inner]:
+            small = isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno < 3
+            if not node.name.startswith("_") and not small:
                 with self.subTest(node.name):
-                    inherited = node.name in ("vet", "admit", "noted", "abandoned", "cancel", "close", "send", "open")
-                    small = isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno < 3
-                    self.assertTrue(ast.get_docstring(node) or inherited or small)
+                    self.assertTrue(ast.get_docstring(node))
 
     def test_the_title_page_is_true(self) -> None:
         page = mcp_ref.__doc__ or ""

@@ -5,8 +5,8 @@
 Every scenario of the revisions below, in the stable release of the suite and in the
 newest one, except authorization (auth/...) and extensions, which the suite does not
 list by revision. One line for each scenario, then totals; the exit status is 1 when
-anything failed. A warning counts as a failure: nothing is expected to fail. The releases
-are pinned in interop/package.json.
+anything failed. A warning counts as a failure: nothing is expected to fail. The
+releases are pinned in interop/package.json.
 """
 
 from __future__ import annotations

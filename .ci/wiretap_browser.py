@@ -97,8 +97,9 @@ class Browser:
         self._wait(lambda one: one.get("method") == "Page.loadEventFired")
 
     def complaints(self) -> list[Any]:
-        """What a person would see in red: exceptions, console output, policy violations."""
-        wrong = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+        """What a person would see in red: exceptions, console, policy violations."""
+        wrong = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled",
+                 "Log.entryAdded")
         return [one["params"] for one in self.events if one.get("method") in wrong]
 
     def close(self) -> None:
@@ -152,7 +153,8 @@ def conversation(size: int) -> list[tuple[float, str, str]]:
                 params={"progressToken": number, "progress": 1, "total": 2})))
         if number > 4:
             text = {"type": "text", "text": "found " * (number % 50)}
-            lines.append((at + 0.002, "<", rpc(id=number - 4, result={"content": [text]})))
+            result = {"content": [text]}
+            lines.append((at + 0.002, "<", rpc(id=number - 4, result=result)))
     return lines
 
 
@@ -167,10 +169,11 @@ def broken() -> list[tuple[float, str, str]]:
         (0.5, ">", {"id": 2, "method": "tools/call", "params": call}),
         (0.6, "<", {"id": 7, "method": "elicitation/create",
                     "params": {"message": "Really?"}}),
-        (0.7, ">", {"id": 3, "method": "tools/call", "params": {**call, "name": "slow"}}),
+        (0.7, ">", {"id": 3, "method": "tools/call",
+                    "params": {**call, "name": "slow"}}),
         (0.8, "<", {"method": "notifications/message",
                     "params": {"level": "info", "data": 1}}),
-        (1.4, ">", {"id": 7, "result": {"action": "accept", "content": {"sure": True}}}),
+        (1.4, ">", {"id": 7, "result": {"action": "accept", "content": {"a": True}}}),
         (1.5, "<", {"id": 2, "result": {"content": [text]}}),
         (1.52, ">", {"id": 4, "method": "resources/list"}),
         (1.53, "<", {"id": 4, "error": missing}),
@@ -185,7 +188,8 @@ def broken() -> list[tuple[float, str, str]]:
 def hostile() -> list[tuple[float, str, str]]:
     lines = list(handshake())
     for number, text in enumerate(HOSTILE, 1):
-        lines += [(number, ">", rpc(id=text, method=text, params={"name": text, text: text})),
+        params = {"name": text, text: text}
+        lines += [(number, ">", rpc(id=text, method=text, params=params)),
                   (number + 0.1, "<", rpc(id=text, error={"code": 1, "message": text})),
                   (number + 0.2, "<", text)]
     return lines
@@ -198,7 +202,8 @@ def loaded(browser: Browser, path: str) -> tuple[float, int]:
         browser.open(path)
         times.append(browser.run(
             "performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    return statistics.median(times), browser.run("document.querySelectorAll('*').length")
+    nodes = browser.run("document.querySelectorAll('*').length")
+    return statistics.median(times), nodes
 
 
 def check_size(browser: Browser, small: str, large: str) -> None:
@@ -225,7 +230,8 @@ def check_hostile(browser: Browser, page: str) -> None:
         shown.append(browser.run("document.body.innerText"))
     for text in HOSTILE[:5]:
         assert text in "".join(shown), f"not shown as text: {text}"
-    assert "\\u202egnp.exe\\u0000\\u001b[2J" in "".join(shown), "control characters obeyed"
+    marks = "\\u202egnp.exe\\u0000\\u001b[2J"
+    assert marks in "".join(shown), "control characters obeyed"
     assert browser.run("document.title") == "wiretap", "a hostile string was executed"
     assert browser.run("document.querySelectorAll('img, svg, script').length") == 2
 

@@ -155,7 +155,7 @@ class HttpCarrier:
         finally:
             self._end(exchange)
         if status >= 400:
-            log.warning("HTTP %d in answer to %s", status, exchange.method or "a response")
+            log.warning("HTTP %d for %s", status, exchange.method or "a response")
         if exchange.method == "notifications/initialized":
             listener = Exchange()
             spawn(partial(self._await, listener))

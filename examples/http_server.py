@@ -4,8 +4,8 @@
 
 serves the object `server` of FILE (everything.py) at http://127.0.0.1:8000/mcp. NAME
 is a further name that clients may call this host by. MCP_TOKEN, when it is set, has to
-come with every request; without it nothing but this machine is served. TLS and OAuth are
-the work of a proxy in front.
+come with every request; without it nothing but this machine is served. TLS and OAuth
+are the work of a proxy in front.
 
 Look at: what a request sends goes into a Stream; what a connection writes is read from
 one. Broken connections, resumption, JSON or events: all that is the reader's business.

@@ -226,8 +226,8 @@ class Connection(socketserver.StreamRequestHandler):
             raise
         except Exception:
             logging.getLogger(__name__).exception("a defect behind %s", self.path)
-            self.last = True
-            self.reply(500, Refused(500, RpcError(INTERNAL_ERROR, "Internal error")).body)
+            self.last, error = True, RpcError(INTERNAL_ERROR, "Internal error")
+            self.reply(500, Refused(500, error).body)
 
     def read_head(self) -> None:
         """Read request line and headers. [RFC 9112 2 to 5]"""
