@@ -2429,6 +2429,7 @@ class Client:
         self._on_elicit, self._on_sample = on_elicit, on_sample
         self._roots = roots and [
             {"uri": one} if isinstance(one, str) else one for one in roots]
+        validate({"roots": self._roots or []}, QUESTIONS["roots/list"].answer, "client")
         self._capabilities = present(
             roots=None if roots is None else {}, sampling={} if on_sample else None,
             elicitation={"form": {}, "url": {}} if on_elicit else None)
@@ -2613,19 +2614,22 @@ class Client:
             validate(params or {}, QUESTIONS[method].params, "params")
             if {"tools", "toolChoice"} & (params or {}).keys():
                 raise ValueError("sampling.tools is not offered")
+            if method == "elicitation/create" and (params or {}).get("mode", "form") == "form":
+                validate((params or {}).get("requestedSchema"), self.rules.form, "requestedSchema")
         except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
         return cast(Json, ask(params or {}))
 
     def _elicited(self, params: Json) -> Json:
         """Fill in the defaults, and never accept with what the form does not allow."""
-        result, schema = cast(Any, self._on_elicit)(params), params.get("requestedSchema", {})
+        result = dict(cast(Any, self._on_elicit)(params))
+        given = result.pop("content", None) or {}
         if result["action"] == "accept" and params.get("mode", "form") == "form":
-            defaults = {name: one["default"] for name, one in schema["properties"].items()
-                        if "default" in one}
-            result = {**result, "content": {**defaults, **result.get("content", {})}}
-            validate(result["content"], schema, "content")
-        return cast(Json, result)
+            fields = params["requestedSchema"]["properties"]
+            defaults = {name: one["default"] for name, one in fields.items() if "default" in one}
+            result["content"] = {**defaults, **{n: given[n] for n in fields if n in given}}
+            validate(result["content"], params["requestedSchema"], "content")
+        return result
 
     def noted(self, method: str, params: Json) -> None:
         """Pass a notification on; progress goes to who asked for it as well."""

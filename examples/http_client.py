@@ -117,7 +117,7 @@ class HttpCarrier:
         """Begin anew; on_close(why, rid) says that a request is lost, or all are."""
         self._on_line, self._on_close = on_line, on_close
         self._ended = threading.Event()
-        self._running: set[Exchange] = set()
+        self.running: set[Exchange] = set()
         self._version: Optional[str] = None  # as it goes into the header
         self._session: Optional[str] = None
         self._mirrored: dict[str, dict[str, tuple[str, ...]]] = {}  # by tool
@@ -136,7 +136,7 @@ class HttpCarrier:
     def close(self) -> None:
         """End what runs, and the session. [2025-11-25 transports, sessions]"""
         self._ended.set()
-        for running in tuple(self._running):
+        for running in tuple(self.running):
             running.abort()
         if self._session:
             with suppress(*LOST):  # the server is gone, and the session with it
@@ -163,7 +163,7 @@ class HttpCarrier:
 
     def _cancel(self, exchange: Exchange) -> None:
         rid = exchange.params.get("requestId")
-        about = [one for one in tuple(self._running) if rid in one.waiting]
+        about = [one for one in tuple(self.running) if rid in one.waiting]
         if not any(one.version for one in about):
             self._tell(exchange)  # where a closed connection says nothing
         for one in about:
@@ -204,7 +204,7 @@ class HttpCarrier:
         exchange.connection, exchange.sock = connection, connection.sock
         if exchange.waiting or verb == "GET":  # how long that takes is not ours to say
             connection.sock.settimeout(None)
-        self._running.add(exchange)
+        self.running.add(exchange)
         return connection
 
     # In.
@@ -253,7 +253,7 @@ class HttpCarrier:
             self._on_close(ConnectionClosed(why), rid)
 
     def _end(self, exchange: Exchange) -> None:
-        self._running.discard(exchange)
+        self.running.discard(exchange)
         if exchange.sock:
             exchange.connection.close()
 

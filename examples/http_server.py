@@ -174,6 +174,11 @@ class HttpSession:
             raise Refused(400, "Last-Event-ID names nothing that is still here")
         return self._streams[name], int(number)
 
+    def forget(self, stream: Stream) -> None:
+        """Drop a stream that nobody can ask for: its events have had no ids."""
+        with self._turn:
+            self._streams.pop(stream.name, None)
+
     def close_stream(self, rid: Any) -> None:
         """Let go of the connection that waits for the current request: its client comes
         again, if its revision says how. [2025-11-25 transports, sending messages]"""
@@ -338,6 +343,8 @@ class Handler(Connection):
         lines, _, over = stream.take(stream.FIRST, 0, self.limits.quick)
         if not over or len(lines) > 1 or stream.reader is not stream.FIRST:
             return self.relay(stream, stream.FIRST, 0, headers)
+        if stream.session:
+            stream.session.forget(stream)
         if not lines:
             return self.reply(202)  # what came has no answer, or was cancelled
         error = getattr(decode(lines[0]), "error", None)
