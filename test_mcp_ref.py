@@ -4590,6 +4590,23 @@ class TestExamples(unittest.TestCase):
         self.assertEqual([], [line for line in lines if line[:1] != "#"])
         return "".join(line[2:] + "\n" for line in lines)
 
+    def test_the_loop_breaks_in_eight_ways_and_the_module_in_none(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, os.path.join(EXAMPLES_FOLDER, "break_it.py")], cwd=folder,
+                stdout=subprocess.PIPE, timeout=2 * DEADLINE, text=True)
+        rows = [re.split("  +", line.strip()) for line in done.stdout.splitlines()]
+        self.assertEqual([
+            ["the bare loop", "mcp_ref"],
+            ["a print in a tool", "JUNK, call ok, ping ok", "call ok, ping ok"],
+            ["input() in a tool", "call ok, ping LOST", "call isError, ping ok"],
+            ["an exception in a tool", "DIED, ping LOST", "call isError, ping ok"],
+            ["a line that is not JSON", "DIED, ping LOST", "null -32700, ping ok"],
+            ["a line that is no object", "DIED, ping LOST", "null -32600, ping ok"],
+            ["null as an id", "null ok, ping ok", "null -32600, ping ok"],
+            ["a slow call, then a ping", "call ok, ping ok", "ping ok, call ok"],
+            ["a call that is cancelled", "call ok, ping ok", "ping ok"]], rows)
+
     def test_all_of_them_are_there(self) -> None:
         self.assertEqual(["01_hello.py", "02_primitives.py", "03_client.py", "04_ask_back.py",
                           "05_other_pipes.py", "06_bare_loop.py", "07_orchestrator.py",
@@ -5583,6 +5600,10 @@ class TestHttp(HttpCase):
         news = second.events(two, 2)[-1]
         self.assertEqual("notifications/tools/list_changed", json.loads(news.data)["method"])
         self.assertEqual(b":\n", two.readline())
+        second.close()
+        third = second.send("GET", Accept="text/event-stream")
+        self.mcp.remove_tool("another")  # what was read is not said again
+        self.assertEqual(2, len([event for event in second.events(third, 3) if event.data or event.id]))
 
     def test_what_a_call_says_is_on_its_stream_and_nothing_of_other_sessions(self) -> None:
         """[http.sse.related-should] [http.get.one-stream-only] [http.resume.own-stream-only]"""
@@ -5768,6 +5789,17 @@ class TestHttp(HttpCase):
         answer = self.raw(keep + keep + HTTP_post(b"", line=b"PUT /mcp HTTP/1.1") + keep)
         self.assertEqual([b"200", b"200", b"405"], re.findall(rb"HTTP/1\.1 (\d+)", answer))
 
+    def test_an_old_client_gets_all_up_to_the_end_of_the_connection(self) -> None:
+        """[http.sse.has-response]"""
+        self.world.go.set()
+        request = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+                              "params": modern({"name": "count"}, progressToken=1)}).encode()
+        answer = self.raw(HTTP_post(request, b"MCP-Protocol-Version: 2026-07-28", b"Mcp-Method: tools/call",
+                                    b"Mcp-Name: count", line=b"POST /mcp HTTP/1.0")
+                          .replace(b"Connection: close\r\n", b""))
+        self.assertNotIn(b"chunked", answer)
+        self.assertRegex(answer, rb'\ndata: \{"jsonrpc":"2.0","id":7,"result":.*\}\n\n\Z')
+
     def test_who_asks_first_is_told_to_go_on(self) -> None:
         """[http.post.answer-type]"""
         answer = self.raw(HTTP_post(HTTP_INIT, b"Expect: 100-continue"))
@@ -5890,7 +5922,7 @@ class TestHttp(HttpCase):
     # The client, at servers that are not ours.
 
     def test_a_client_says_in_headers_what_is_due(self) -> None:
-        """[http.version.every-post] [http.header.method] [http.header.name] [http.xheader.mirrored]
+        """[http.version.every-post] [http.post.headers-each] [http.header.method] [http.header.name] [http.xheader.mirrored]
         [http.xheader.omitted] [http.xheader.client-rejects] [http.xheader.client-warns]
         [http.xheader.client-supports] [http.xheader.stdio-ignored] [http.header.names-caseless]"""
         schema = {"type": "object", "properties": {"r": {"type": "string", "x-mcp-header": "Region"}}}
@@ -5934,7 +5966,7 @@ class TestHttp(HttpCase):
             return {"jsonrpc": "2.0", "error": {"code": code, "message": "no", **more}}
 
         for body, falls_back in (
-                (b"", True), (b"<html>", True), (error(-32000), True), (error(-32020), False),
+                (b"", True), (b"<html>", True), (error(-32000), True), ({**error(-32600), "id": "server-error"}, True), (error(-32020), False),
                 (error(-32021), False), (error(-32022, data={"supported": ["2099-01-01"]}), False)):
             with self.subTest(body=body):
                 fake = self.fake(saying(body))
@@ -5959,6 +5991,21 @@ class TestHttp(HttpCase):
             self.client(fake.url, "secret").connect()
         self.assertEqual([], other.seen)
 
+    def test_a_modern_stream_that_breaks_is_not_taken_up(self) -> None:
+        """[http.cancel.reissue-new-id] [http.resume.removed]"""
+        def answer(fake: Any, seen: Any) -> Any:
+            if seen[2]["method"] == "server/discover":
+                return HTTP_discovered(seen[2])
+            return 200, {"Content-Type": "text/event-stream"}, b"id: 1\nretry: 1\ndata:\n\n"
+
+        fake = self.fake(answer)
+        with self.client(fake.url) as client:
+            with self.assertRaises(mcp_ref.ConnectionClosed):
+                client.call_tool("any")
+            self.assertEqual(MODERN, client.protocol_version)
+            client.ping()  # that one request was lost, and nothing else
+        self.assertEqual(["POST"] * 3, [verb for verb, _, _ in fake.seen])
+
     def test_a_session_that_is_over_ends_the_client_and_connect_begins_anew(self) -> None:
         """[http.session.client-restarts] [http.version.client-sends] [http.version.negotiated-value]
         [http.session.secure-handling]"""
@@ -5981,7 +6028,8 @@ class TestHttp(HttpCase):
                          [tuple(event) for event in http_client.events(stream)])
 
     def test_a_stopped_server_ends_what_listens(self) -> None:
-        """[http.compat.shutdown-close] [http.sse.terminated-after-response]"""
+        """[http.compat.shutdown-close] [http.sse.terminated-after-response]
+        [http.sse.listen-no-request-scoped]"""
         server = http_server.HttpServer(self.mcp, limits=HTTP_LIMITS)
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
@@ -5991,11 +6039,18 @@ class TestHttp(HttpCase):
                            "params": modern({"notifications": {"toolsListChanged": True}})}).encode()
         listens = other.send("POST", body, MCP_Protocol_Version=MODERN, Mcp_Method="subscriptions/listen")
         self.assertIn(b"acknowledged", other.events(listens, 1)[0].data)
+        self.world.go.set()
+        third = self.talk(server=server)
+        response = third.send("POST", json.dumps({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": modern(
+            {"name": "count"}, progressToken=1, logLevel="debug")}).encode(),
+            MCP_Protocol_Version=MODERN, Mcp_Method="tools/call", Mcp_Name="count")
+        self.assertEqual(3, len(third.events(response)))  # two reports and the answer: here,
         server.shutdown()
         server.server_close()
         thread.join(DEADLINE)
         self.assertEqual([b""], [event.data for event in talk.events(stream)])
-        self.assertEqual(9, json.loads(other.events(listens)[-1].data)["id"])
+        self.assertEqual([9], [json.loads(event.data).get("id") for event in other.events(listens)
+                               if b"notifications/cancelled" not in event.data])  # and not there
 
 
 WIRETAP_PATH = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)),

@@ -275,7 +275,8 @@ class HttpCarrier:
         message = decode(line)
         if not isinstance(message, (Response, Batch)):
             raise ConnectionError(f"HTTP {response.status} without an answer")
-        if isinstance(message, Response) and message.error and message.id is None:
+        if isinstance(message, Response) and message.error and (
+                message.id not in exchange.waiting):
             rid = next(iter(exchange.waiting))  # it answers this, and cannot say so
             return encode(Invalid(rid, message.error))
         return line
