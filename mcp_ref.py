@@ -588,8 +588,9 @@ class Peer:
 # Rule 3: no pipes, no threads. A carrier brings lines and takes lines away.
 
 # --- 4. Revisions: what each protocol version says ------------------------------------
-# Data only. Every date of the file stands here. Legacy: a handshake opens a session;
-# modern: each request says in its _meta what it speaks. [2026-07-28 basic/versioning]
+# Data only; what obeys it is below. Every date of the file stands here. Legacy: a
+# handshake opens a session, and what was agreed in it holds for all that follows.
+# Modern: each request says in its _meta what it speaks. [2026-07-28 basic/versioning]
 
 META = "io.modelcontextprotocol/"
 META_VERSION, META_CLIENT = META + "protocolVersion", META + "clientInfo"
@@ -598,29 +599,25 @@ META_SERVER, META_SUBSCRIPTION = META + "serverInfo", META + "subscriptionId"
 
 RESOURCE_NOT_FOUND = -32002  # legacy only
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
-MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)  # modern only
+MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION  # modern only
+
+# By rank, as in syslog. [RFC 5424 6.2.1]
+LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
+LISTS = {  # the member of the result that holds the items: what is offered, by kind
+    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates"}
+NOTICES = {  # what a modern client has to ask for, by the name that it asks with
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
+          "resource_link": "uri"}  # kinds of content, with the member that marks each
 
 
-class Revision(NamedTuple):
-    """One protocol version, in the points where the versions differ."""
-    version: str
-    modern: bool  # no session: each request stands alone
-    batches: bool  # a line may hold an array
-    null_id: bool  # an unreadable id is written as null; later it is left out
-    lenient: bool  # bad tool arguments are a result with isError; earlier -32602
-    unknown_resource: int  # error code
-    structured: Tuple[type, ...]  # what structuredContent may be
-    elicits: Tuple[str, ...]  # modes of elicitation
-    form: Json  # what it can ask for: the schema of schemas
-    sample: Json  # the schema of a message to the client's model
-    blocks: Tuple[str, ...]  # kinds of content
-    hidden: Tuple[str, ...]  # members that its definitions do not have
-
-    def shown(self, kind: str, entry: Json) -> Json:
-        """Take out of a definition what this revision does not know."""
-        return {name: value for name, value in entry.items()
-                if not {name, f"{kind}.{name}"} & set(self.hidden) and (
-                    name != "outputSchema" or value.get("type") == "object" or self.modern)}
+# The JSON Schemas of what crosses the wire, as far as this end has to be sure of it. No
+# other member is refused: the other end may know more than this file does.
 
 
 def _shape(required: str = "", **properties: Any) -> Json:
@@ -630,128 +627,163 @@ def _shape(required: str = "", **properties: Any) -> Json:
         for name, kind in properties.items()}}
 
 
-def _form_of(*fields: Json) -> Json:
-    return _shape("type properties", type={"const": "object"}, properties={
-        "type": "object", "additionalProperties": {"anyOf": list(fields)}})
+def _array(items: Json) -> Json:
+    return {"type": "array", "items": items}
 
 
-def _sample(blocks: Tuple[str, ...], several: bool = False) -> Json:
-    block = _shape("type", type={"enum": list(blocks)})
-    content = {"anyOf": [block, {"type": "array", "items": block}]} if several else block
+def _map(values: Json) -> Json:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _message_of(content: Json) -> Json:
     return _shape("role content", role={"enum": ["user", "assistant"]}, content=content)
 
 
+def _form_of(*fields: Json) -> Json:
+    """Write the schema that a form's own schema is held to: flat, of such fields."""
+    return _shape("type properties", type={"const": "object"},
+                  properties=_map({"anyOf": list(fields)}))
+
+
+def _block_of(*kinds: str) -> Json:
+    return _shape("type", type={"enum": list(kinds)})
+
+
 _FIELD = _shape("type", type={"enum": ["string", "number", "integer", "boolean"]},
-                oneOf=False, properties=False)
-_TITLED = {"type": "array", "items": _shape("const title", const="string", title="string")}
+                oneOf=False, properties=False)  # False: must be absent
+_TITLED = _array(_shape("const title", const="string", title="string"))
 _CHOICE = _shape("type oneOf", type={"const": "string"}, oneOf=_TITLED)
 _CHOICES = _shape("type items", type={"const": "array"}, items={"anyOf": [
     _shape("type enum", type={"const": "string"}, enum="array"),
     _shape("anyOf", anyOf=_TITLED)]})
-_NO_FORM: Json = {"not": {}}
-_OLD_FORM, _NEW_FORM = _form_of(_FIELD), _form_of(_FIELD, _CHOICE, _CHOICES)
-_SAMPLE = _sample(("text", "image", "audio"))
-_TOOL_SAMPLE = _sample(("text", "image", "audio", "tool_use", "tool_result"), several=True)
-_BLOCKS = ("text", "image", "resource", "audio", "resource_link")
+_FORM = _form_of(_FIELD, _CHOICE, _CHOICES)
+_SAMPLE = _message_of(_block_of("text", "image", "audio"))
+_TURN = _block_of("text", "image", "audio", "tool_use", "tool_result")
+_TOOL_SAMPLE = _message_of({"anyOf": [_TURN, _array(_TURN)]})
+_KNOWN = tuple(BLOCKS)  # in the order in which the revisions brought them
+# What is hidden from revisions that are older than it; "message" is that of progress.
 _LATER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
-REVISIONS = {row.version: row for row in (
-    Revision("2024-11-05", False, False, True, False, RESOURCE_NOT_FOUND, (), (), _NO_FORM,
-             _sample(("text", "image")), _BLOCKS[:3], _LATER),
-    Revision("2025-03-26", False, True, True, False, RESOURCE_NOT_FOUND, (), (), _NO_FORM,
-             _SAMPLE, _BLOCKS[:4], _LATER[:4]),
-    Revision("2025-06-18", False, False, True, False, RESOURCE_NOT_FOUND, (dict,),
-             ("form",), _OLD_FORM, _SAMPLE, _BLOCKS, _LATER[:1]),
-    Revision("2025-11-25", False, False, False, True, RESOURCE_NOT_FOUND, (dict,),
-             ("form", "url"), _NEW_FORM, _TOOL_SAMPLE, _BLOCKS, ()),
-    Revision("2026-07-28", True, False, False, True, INVALID_PARAMS, (object,),
-             ("form", "url"), _NEW_FORM, _TOOL_SAMPLE, _BLOCKS, ()))}
-LEGACY = [row for row in REVISIONS.values() if not row.modern][-1]  # the newest of each
-MODERN = [row for row in REVISIONS.values() if row.modern][-1]
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert",
-              "emergency")
+
+
+class Revision(NamedTuple):
+    """One protocol version, in the points where the versions differ."""
+    version: str
+    modern: bool = False  # no session: each request stands alone
+    batches: bool = False  # a line may hold an array
+    null_id: bool = True  # an unreadable id is written as null; later it is left out
+    lenient: bool = False  # bad tool arguments: a result with isError, not -32602
+    unknown_resource: int = RESOURCE_NOT_FOUND  # error code
+    structured: Tuple[type, ...] = ()  # what structuredContent may be
+    elicits: Tuple[str, ...] = ()  # modes of elicitation
+    form: Json = {"not": {}}  # what it can ask for: the schema of schemas
+    sample: Json = _SAMPLE  # the schema of a message to the client's model
+    blocks: Tuple[str, ...] = _KNOWN  # kinds of content
+    hidden: Tuple[str, ...] = ()  # members of definitions, all or of a kind, not in it
+
+    def shown(self, kind: str, entry: Json) -> Json:
+        """Take out of a definition what this revision does not know."""
+        return {name: value for name, value in entry.items()
+                if not {name, f"{kind}.{name}"} & set(self.hidden)
+                and (name != "outputSchema" or value.get("type") == "object"
+                     or self.modern)}
+
+
+REVISIONS = {row.version: row for row in (  # each row says where it leaves the defaults
+    Revision("2024-11-05", sample=_message_of(_block_of("text", "image")),
+             blocks=_KNOWN[:3], hidden=_LATER),
+    Revision("2025-03-26", batches=True, blocks=_KNOWN[:4], hidden=_LATER[:4]),
+    Revision("2025-06-18", structured=(dict,), elicits=("form",), form=_form_of(_FIELD),
+             hidden=_LATER[:1]),
+    Revision("2025-11-25", null_id=False, lenient=True, structured=(dict,),
+             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE),
+    Revision("2026-07-28", modern=True, null_id=False, lenient=True,
+             unknown_resource=INVALID_PARAMS, structured=(object,),
+             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE))}
+LEGACY_REVISIONS = {name: row for name, row in REVISIONS.items() if not row.modern}
+MODERN_REVISIONS = {name: row for name, row in REVISIONS.items() if row.modern}
+LEGACY = list(LEGACY_REVISIONS.values())[-1]  # the newest: what this end would rather
+MODERN = list(MODERN_REVISIONS.values())[-1]  # speak in a handshake, and without one
 
 
 class Method(NamedTuple):
-    """A request that clients send: where it exists, and how it is served."""
-    eras: Tuple[bool, bool]  # is it known to (legacy, modern)?
+    """A request that clients send: where it exists, and how it is served.
+
+    What runs no user code is served in line, before the next message is looked at.
+    """
     needs: str = ""  # the server's capability that it belongs to
     params: Json = {}  # their schema
+    eras: Tuple[bool, bool] = (True, True)  # is it known to (legacy, modern)?
     runs: bool = False  # it runs user code, so beside others and not in line
     asks: bool = False  # its modern result may be a question: input_required
     cached: bool = False  # its modern result says how long it stays fresh
 
 
-_LEGACY, _MODERN, _BOTH = (True, False), (False, True), (True, True)
-_STRINGS: Json = {"type": "object", "additionalProperties": {"type": "string"}}
-_LIST, _BY_URI = _shape(cursor="string"), _shape("uri", uri="string")
+_LEGACY, _MODERN = (True, False), (False, True)
+_STRING_MAP = _map({"type": "string"})
+_PAGE, _BY_URI = _shape(cursor="string"), _shape("uri", uri="string")
 _URI = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:."}  # [RFC 3986 3.1]
-_RETRY = {"requestState": "string", "inputResponses": {
-    "type": "object", "additionalProperties": {"type": "object"}}}
+# When a result was a question, the client calls again, with the answers and with what
+# it was given to keep. [2026-07-28 basic/patterns/mrtr]
+_RETRY = {"requestState": "string", "inputResponses": _map({"type": "object"})}
 METHODS = {
-    "initialize": Method(_LEGACY, "", _shape(
+    "initialize": Method("", _shape(
         "protocolVersion capabilities clientInfo", protocolVersion="string",
         capabilities="object", clientInfo=_shape(
-            "name version", name="string", version="string"))),
-    "ping": Method(_LEGACY),
-    "logging/setLevel": Method(_LEGACY, "logging", _shape(
-        "level", level={"enum": list(LOG_LEVELS)})),
-    "server/discover": Method(_MODERN, cached=True),
-    "subscriptions/listen": Method(_MODERN, "", _shape("notifications", notifications=_shape(
+            "name version", name="string", version="string")), _LEGACY),
+    "ping": Method(eras=_LEGACY),  # of no capability, and without params
+    "logging/setLevel": Method("logging", _shape(
+        "level", level={"enum": LOG_LEVELS}), _LEGACY),
+    "server/discover": Method(eras=_MODERN, cached=True),
+    "subscriptions/listen": Method("", _shape("notifications", notifications=_shape(
         toolsListChanged="boolean", promptsListChanged="boolean",
         resourcesListChanged="boolean",
-        resourceSubscriptions={"type": "array", "items": {"type": "string"}}))),
-    "tools/list": Method(_BOTH, "tools", _LIST, cached=True),
-    "tools/call": Method(_BOTH, "tools", _shape(
+        resourceSubscriptions=_array({"type": "string"}))), _MODERN),
+    "tools/list": Method("tools", _PAGE, cached=True),
+    "tools/call": Method("tools", _shape(
         "name", name="string", arguments="object", **_RETRY), runs=True, asks=True),
-    "resources/list": Method(_BOTH, "resources", _LIST, cached=True),
-    "resources/templates/list": Method(_BOTH, "resources", _LIST, cached=True),
-    "resources/read": Method(_BOTH, "resources", _shape(
+    "resources/list": Method("resources", _PAGE, cached=True),
+    "resources/templates/list": Method("resources", _PAGE, cached=True),
+    "resources/read": Method("resources", _shape(
         "uri", uri="string", **_RETRY), runs=True, asks=True, cached=True),
-    "resources/subscribe": Method(_LEGACY, "resources", _BY_URI),
-    "resources/unsubscribe": Method(_LEGACY, "resources", _BY_URI),
-    "prompts/list": Method(_BOTH, "prompts", _LIST, cached=True),
-    "prompts/get": Method(_BOTH, "prompts", _shape(
-        "name", name="string", arguments=_STRINGS, **_RETRY), runs=True, asks=True),
-    "completion/complete": Method(_BOTH, "completions", _shape(
-        "ref argument", ref={"anyOf": [
+    "resources/subscribe": Method("resources", _BY_URI, _LEGACY),
+    "resources/unsubscribe": Method("resources", _BY_URI, _LEGACY),
+    "prompts/list": Method("prompts", _PAGE, cached=True),
+    "prompts/get": Method("prompts", _shape(
+        "name", name="string", arguments=_STRING_MAP, **_RETRY), runs=True, asks=True),
+    "completion/complete": Method("completions", _shape(
+        "ref argument", argument=_shape("name value", name="string", value="string"),
+        context=_shape(arguments=_STRING_MAP), ref={"anyOf": [
             _shape("type name", type={"const": "ref/prompt"}, name="string"),
-            _shape("type uri", type={"const": "ref/resource"}, uri="string")]},
-        argument=_shape("name value", name="string", value="string"),
-        context=_shape(arguments=_STRINGS)), runs=True),
+            _shape("type uri", type={"const": "ref/resource"}, uri="string")],
+        }), runs=True),
 }
+
+
 class Question(NamedTuple):
-    """A request that servers send to clients, in either era."""
+    """What servers ask clients: a legacy request, or a part of a modern result."""
     needs: str  # the client's capability
     params: Json  # their schema
     answer: Json  # the schema of the result
+    parts: Dict[str, str] = {}  # member of params: part of the capability it needs
 
 
-_MESSAGES: Json = {"type": "array", "items": _shape(
-    "role content", role={"enum": ["user", "assistant"]},
-    content={"type": ["object", "array"]})}
+_MESSAGE = _message_of({"type": ["object", "array"]})
+_ROOT = _shape("uri", uri={"type": "string", "pattern": "^file://"})
 QUESTIONS = {
-    "roots/list": Question("roots", {}, _shape("roots", roots={
-        "type": "array", "items": _shape("uri", uri={"type": "string", "pattern": "^file://"})})),
+    "roots/list": Question("roots", {}, _shape("roots", roots=_array(_ROOT))),
     "sampling/createMessage": Question("sampling", _shape(
-        "messages maxTokens", messages=_MESSAGES, maxTokens="integer"), _shape(
-        "role content model", model="string", **_MESSAGES["items"]["properties"])),
+        "messages maxTokens", messages=_array(_MESSAGE), maxTokens="integer"), {
+            "allOf": [_MESSAGE, _shape("model", model="string")]},
+        {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
     "elicitation/create": Question("elicitation", _shape(
         "message", message="string", mode={"enum": ["form", "url"]}), _shape(
         "action", action={"enum": ["accept", "decline", "cancel"]}, content="object")),
 }
-LISTS = {"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
-         "resources/templates/list": "resourceTemplates"}  # the member with the items
-NOTICES = {  # what a modern client has to ask for, by the name that it asks with
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions",
-}
-BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
-          "resource_link": "uri"}  # kinds of content, with the member that marks each
 
 
 # --- 5. Lifecycle: who may say what, when ---------------------------------------------
+# The legacy era is a table of moves, fired by step(). The modern era has no state and
+# nothing to fire: modern_revision() reads what a request says of itself.
 
 
 class State(enum.Enum):
@@ -783,24 +815,30 @@ def step(state: State, method: str) -> State:
 
 
 def is_modern(state: State, method: str, meta: Json) -> bool:
-    """Tell the era of a request: it says so itself, or no session stands behind it."""
-    return META_VERSION in meta or state is State.NEW and (state, method) not in TRANSITIONS
+    """Tell the era of a request: it says so itself, or no session stands behind it.
+
+    A session may be open: modern requests between the legacy ones do not touch it.
+    """
+    return META_VERSION in meta or (
+        state is State.NEW and (state, method) not in TRANSITIONS)
 
 
 def modern_revision(meta: Json) -> Revision:
-    """Check what a modern request must say of itself. [2026-07-28 basic/versioning]"""
+    """Check what a modern request must say of itself. [2026-07-28 basic/versioning]
+
+    RpcError -32602 when it says too little or says it wrongly; -32022, with the
+    versions that are spoken here, when it speaks another one.
+    """
     version = meta.get(META_VERSION)
-    if not isinstance(version, str) or not isinstance(meta.get(META_CAPABILITIES), dict):
+    if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
         raise RpcError(INVALID_PARAMS, "There is no session, and params._meta lacks "
                        f"{META_VERSION} or {META_CAPABILITIES}")
-    revision = REVISIONS.get(version)
-    if revision is None or not revision.modern:
+    if version not in MODERN_REVISIONS:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
-            "supported": [row.version for row in REVISIONS.values() if row.modern],
-            "requested": version})
+            "supported": list(MODERN_REVISIONS), "requested": version})
     if meta.get(META_LEVEL, LOG_LEVELS[0]) not in LOG_LEVELS:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is no log level")
-    return revision
+    return MODERN_REVISIONS[version]
 
 
 # --- 6. Schema: what a function promises, and holding it to that ----------------------
@@ -1295,19 +1333,31 @@ def schema_of(fn: Any) -> Json:
 
 # --- 7. Server ------------------------------------------------------------------------
 # Tools, resources and prompts are treated alike: register, withdraw, list, use. The
-# registries hold finished listing entries, so that a list is a slice of one.
+# registries hold finished listing entries, so that a list is a slice of one. In order:
+# content; Context, one request; Session, one connection; Server, what is offered.
 
 PATIENCE = 600.0  # seconds that a question to the user may take, in either era
 
 
 class InputRequired(BaseException):
-    """Carries questions out of a function and into a modern result; the function is run
-    again from its top when the answers are there. Its `except Exception` lets this by."""
+    """Carries questions out of a function and into a modern result.
+
+    The function runs again from its top when the answers are there. It is no Exception:
+    an `except Exception` in the function lets it by.
+    """
 
 
 def present(**members: Any) -> Json:
     """Build an object of the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def demand(value: Any, node: Node, name: str) -> None:
+    """Hold what a client sent to a schema: RpcError -32602 where it does not fit."""
+    try:
+        hold(value, node, name)
+    except ValueError as error:
+        raise RpcError(INVALID_PARAMS, str(error)) from None
 
 
 def base64(data: bytes) -> str:
@@ -1316,8 +1366,8 @@ def base64(data: bytes) -> str:
 
 def text(value: Any) -> Json:
     """Build a text block; what is not a string is written as JSON."""
-    return {"type": "text", "text": value if isinstance(value, str) else
-            _AS_TEXT.encode(value)}
+    return {"type": "text",
+            "text": value if isinstance(value, str) else _AS_TEXT.encode(value)}
 
 
 def image(data: bytes, mime_type: str) -> Json:
@@ -1331,17 +1381,19 @@ def audio(data: bytes, mime_type: str) -> Json:
 
 
 def is_block(value: Any) -> bool:
-    return isinstance(value, dict) and BLOCKS.get(value.get("type", ""), "type?") in value
+    """Tell a content block from other data: by its type, and its own member."""
+    return isinstance(value, dict) and BLOCKS.get(value.get("type", ""), "?") in value
 
 
 def is_content(value: Any) -> bool:
-    """Tell what goes out as it is from data, which also goes out as structuredContent."""
+    """Tell what goes out as it is from data, which is structuredContent as well."""
     return value is None or isinstance(value, str) or is_block(value) or (
         isinstance(value, list) and value != [] and all(map(is_block, value)))
 
 
 def blocks(value: Any, rules: Revision) -> List[Json]:
-    """Turn what a function returned into content that the revision knows."""
+    """Turn what a function returned into content; a block that is newer than the
+    revision becomes text."""
     if not isinstance(value, list) or not is_content(value):
         value = [] if value is None else [value if is_block(value) else text(value)]
     return [block if block["type"] in rules.blocks else
@@ -1366,14 +1418,15 @@ def check_tool_use(messages: List[Json]) -> None:
     for message in [*messages, {"content": []}]:
         content = message["content"]
         items = content if isinstance(content, list) else [content]
-        results = [item.get("toolUseId") for item in items if item["type"] == "tool_result"]
-        if set(results) != used or results and len(results) < len(items):
+        results = [item for item in items if item["type"] == "tool_result"]
+        if {item.get("toolUseId") for item in results} != used or (
+                results and len(results) < len(items)):
             raise ValueError("messages: tool uses and tool results do not match")
         used = {item.get("id", "") for item in items if item["type"] == "tool_use"}
 
 
 class Context:
-    """One request, as the functions that serve it see it: a parameter annotated Context.
+    """One request, as a function that serves it sees it: its parameter hinted Context.
 
     request_id, meta (its _meta), revision (a version string), client_info and
     client_capabilities (objects of the wire) say where it comes from.
@@ -1397,10 +1450,8 @@ class Context:
         return self.asked.cancelled
 
     def tell(self, method: str, **params: Any) -> None:
-        """Send a notification that belongs to this request, while it is not answered."""
-        hidden = self.rules.hidden
-        self.session.tell(self.asked, method, {
-            name: value for name, value in params.items() if name not in hidden})
+        """Send a notification about this request, as long as it is not answered."""
+        self.session.tell(self.asked, method, self.rules.shown(method, params))
 
     def progress(self, progress: float, total: Optional[float] = None,
                  message: Text = None) -> None:
@@ -1417,21 +1468,27 @@ class Context:
                       **present(total=total, message=message))
 
     def log(self, level: str, data: Any, logger: Text = None) -> None:
-        """Send data (any JSON) to the client's log, if it wants this one of LOG_LEVELS."""
+        """Send data (any JSON) to the client's log, if it wants this one of LOG_LEVELS.
+
+        A legacy client sets its level for all requests, and starts with "info"; a
+        modern one names it in each request, or gets no log of it.
+        """
         rank, wanted = LOG_LEVELS.index(level), self.said.get(META_LEVEL)
         if wanted is not None and rank >= LOG_LEVELS.index(wanted):
             self.tell("notifications/message", level=level, data=data,
                       **present(logger=logger))
 
-    # Asking back: written once by the author of a tool, for both eras. A key names the
-    # question in modern results; without one, its number and its words do.
+    # Asking back: written once by the author of a function, for both eras. Legacy: the
+    # question goes out as a request, and the function waits. Modern: the questions are
+    # the result, and the client calls again with the answers. There a key tells which
+    # answer is whose; if none is given, the number of the question and its words do.
 
     def elicit(self, message: str, schema: Optional[Json] = None, *, url: Text = None,
                key: Text = None) -> Json:
         """Have the user fill in a form (schema: a flat object) or visit a url.
 
-        Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits the
-        schema when a form was accepted. [2025-11-25 client/elicitation]
+        Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits
+        the schema when a form was accepted. [2025-11-25 client/elicitation]
         """
         params: Json = {"message": message, "requestedSchema": schema}
         if url is None:
@@ -1448,17 +1505,17 @@ class Context:
 
         params go out as they are, spelled as on the wire. [2025-11-25 client/sampling]
         """
-        params.update(messages=messages, maxTokens=max_tokens)
-        validate(messages, {"type": "array", "items": self.rules.sample}, "messages")
+        validate(messages, _array(self.rules.sample), "messages")
         check_tool_use(messages)
+        params.update(messages=messages, maxTokens=max_tokens)
         return self._ask_one(key, "sampling/createMessage", params)
 
     def list_roots(self, *, key: Text = None) -> List[Json]:
         """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
-        roots: List[Json] = self._ask_one(key, "roots/list", {})["roots"]
-        return roots
+        return cast(List[Json], self._ask_one(key, "roots/list", {})["roots"])
 
     def _ask_one(self, key: Text, method: str, params: Json) -> Json:
+        """Ask one question. Its key is the same each time that the function runs."""
         self._asks += 1
         words = binascii.crc32(_ENCODER.encode([method, params]).encode())
         key = key or f"{self._asks}-{words:08x}"
@@ -1467,13 +1524,13 @@ class Context:
     def ask(self, questions: Dict[str, Tuple[str, Json]]) -> Dict[str, Json]:
         """Ask {key: (method, params)} in one round; return {key: answer}.
 
-        RpcError -32021 when the client did not offer what a question needs; ValueError
-        when none of three answers has the shape asked for.
+        When the client did not offer what a question needs: RpcError -32021 or, legacy,
+        RuntimeError. ValueError when none of three answers has the shape asked for.
         """
-        for method, params in questions.values():
-            self._require(method, params)
+        for question in questions.values():
+            self._require(*question)
         if not self.rules.modern:
-            return {key: self._ask_legacy(*ask) for key, ask in questions.items()}
+            return {key: self._wait_for(*one) for key, one in questions.items()}
         missing = {key: {"method": method, "params": params}
                    for key, (method, params) in questions.items()
                    if not fits(method, params, self.answers.get(key))}
@@ -1482,7 +1539,8 @@ class Context:
             raise InputRequired(missing)
         return {key: self.answers[key] for key in questions}
 
-    def _ask_legacy(self, method: str, params: Json) -> Json:
+    def _wait_for(self, method: str, params: Json) -> Json:
+        """Ask a legacy client, and again if the answer is not what was asked for."""
         for _ in range(3):
             call, = self.session.ask((method, params))
             self.asked.questions.append(call)
@@ -1494,24 +1552,19 @@ class Context:
         raise ValueError(f"{method}: none of three answers has the shape asked for")
 
     def _require(self, method: str, params: Json) -> None:
-        """Refuse to ask what the client has not offered, {} of elicitation being a form."""
-        name, rules = QUESTIONS[method].needs, self.rules
-        offer, need = self.client_capabilities.get(name), cast(Json, {})
-        if name == "elicitation":
+        """Refuse to ask what the client has not offered. [2025-11-25 lifecycle]"""
+        question, rules = QUESTIONS[method], self.rules
+        offer = self.client_capabilities.get(question.needs)
+        need: Json = {part: {} for member, part in question.parts.items()
+                      if params.get(member, "none") != "none"}
+        if method == "elicitation/create":  # offered as {}, it is the form alone
             need = {params.get("mode", "form"): {}}
-            offer = offer if offer is None else offer or {"form": {}}
-            offer = None if need.keys() - set(rules.elicits) else offer
-        elif "tools" in params or "toolChoice" in params:
-            need = {"tools": {}}
-        elif params.get("includeContext", "none") != "none":
-            need = {"context": {}}
-        if offer is not None and need.keys() - offer.keys():
-            offer = None
-        if offer is None and not self.rules.modern:
-            raise RuntimeError(f"The client offers no {name}")  # legacy has no code for it
-        if offer is None:
-            raise RpcError(MISSING_CAPABILITY, f"The client offers no {name}",
-                           {"requiredCapabilities": {name: need}})
+            offer = set(rules.elicits) & set(["form"] if offer == {} else offer or ())
+        if offer is None or set(need) - set(offer):
+            words = f"The client offers no {question.needs}"
+            data = {"requiredCapabilities": {question.needs: need}}
+            raise (RpcError(MISSING_CAPABILITY, words, data) if rules.modern else
+                   RuntimeError(words))  # legacy has no code for it
 
 
 class Session(Peer):
@@ -1528,7 +1581,7 @@ class Session(Peer):
         self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
         self.offered: Set[str] = set()  # capabilities that the handshake told of
         self.watched: Set[str] = set()  # uris of resources/subscribe
-        self.listens: Dict[Id, Tuple[Asked, Json]] = {}  # subscriptions/listen: wishes
+        self.listens: List[Tuple[Asked, Json]] = []  # subscriptions/listen: wishes
 
     def vet(self, message: Message) -> Message:
         """Apply the rules of MCP that are narrower than those of JSON-RPC."""
@@ -1539,21 +1592,22 @@ class Session(Peer):
         return message
 
     def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
-        """Check revision, method, lifecycle and params, in this order; then serve."""
+        """Check revision, method, lifecycle and params, in this order; then serve.
+
+        What runs no user code is served at once, so that what it changes holds for the
+        next line already.
+        """
         name, params = asked.request.method, cast(Json, asked.request.params or {})
-        meta = params.get("_meta", {})
+        meta = params.pop("_meta", {})  # nobody else reads it
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         modern = is_modern(self.state, name, meta)
         rules = modern_revision(meta) if modern else self.revision or LEGACY
-        method, handler, takes = self.server.find(name, modern)
+        method, call, takes = self.server.find(name, modern)
         after = self.state if modern else step(self.state, name)
-        try:
-            hold(params, takes, "params")
-        except ValueError as error:
-            raise RpcError(INVALID_PARAMS, str(error)) from None
+        demand(params, takes, "params")
         context = Context(self, asked, rules, meta)
-        job = partial(self.server.serve, method, handler, context, params)
+        job = partial(self.server.serve, method, call, context, params)
         if method.runs:
             return job
         result, self.state = job(), after
@@ -1562,41 +1616,42 @@ class Session(Peer):
         return None
 
     def noted(self, notification: Notification) -> None:
+        """Take what changes something here; what nobody knows is let pass."""
         if notification.method == "notifications/initialized":
             self.state = step(self.state, notification.method)
         elif notification.method == "notifications/cancelled":
             self.cancel(cast(Json, notification.params)["requestId"])
 
-    def cancel(self, rid: Any) -> None:
-        super().cancel(rid)
-        self.listens = {key: one for key, one in self.listens.items() if not one[0].cancelled}
-
     def abandoned(self, request: Request, why: Exception) -> None:
-        self.notify("notifications/cancelled", {"requestId": request.id, "reason": str(why)})
+        self.notify("notifications/cancelled", {
+            "requestId": request.id, "reason": str(why)})
 
     def publish(self, notice: str, **about: Any) -> None:
         """Tell of a change those who asked to be told, each era in its own way."""
         uri = about.get("uri")
+        # Legacy: who saw the capability hears of its list; of a uri, who subscribed.
         if self.state is State.READY and notice.split("/")[1] in self.offered and (
                 uri is None or uri in self.watched):
             self.notify(notice, about or None)
-        for rid, (asked, wishes) in list(self.listens.items()):
+        for asked, wishes in self.listens:
             wish = wishes.get(NOTICES[notice])
             if wish is True or wish and uri in wish:
-                self.tell(asked, notice, {"_meta": {META_SUBSCRIPTION: rid}, **about})
+                self.tell(asked, notice, {
+                    "_meta": {META_SUBSCRIPTION: asked.request.id}, **about})
 
     def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
         super().close(why, rid)
         self.server.sessions.discard(self)
-        listens, self.listens = self.listens, {}
-        for rid, (asked, _) in listens.items():
+        listens, self.listens = self.listens, []  # first: telling may fail and call us
+        for asked, _ in listens:
+            rid = asked.request.id
             self.tell(asked, "notifications/cancelled", {"requestId": rid})
-            self.answer(asked, {"resultType": "complete", "_meta": {
-                META_SUBSCRIPTION: rid, META_SERVER: self.server.info}})
+            self.answer(asked, self.server.dress("complete", {
+                "_meta": {META_SUBSCRIPTION: rid}}))
 
 
 class Offer(NamedTuple):
-    """A registered tool, resource, template or prompt."""
+    """What is registered: a tool, a resource, a template or a prompt."""
     entry: Json  # as it is listed
     call: Callable[[Context, Json], Any]
     takes: Node  # what its arguments are held to
@@ -1604,12 +1659,18 @@ class Offer(NamedTuple):
     pattern: Any = None  # of a template: what its uris match
 
 
+# A method, the function that serves it, and what its params are held to.
+Served = Tuple[Method, Callable[[Context, Json], Any], Node]
+
+
 def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
-    """Fit a function to JSON: call(context, arguments), its schema, its result's schema."""
+    """Fit a function to JSON: return call(context, arguments), the schema of what it
+    takes, and that of what it gives if that is an object with named members."""
     hints, optional, gives, more = signature_of(fn)
     wants = [name for name, hint in hints.items() if hint is Context]
-    takes, convert = object_of({name: hint for name, hint in hints.items()
-                                if name not in wants}, optional, dict, f"{fn.__name__}()", more)
+    takes, convert = object_of(
+        {name: hint for name, hint in hints.items() if name not in wants},
+        optional, dict, f"{fn.__name__}()", more)
 
     def call(context: Context, arguments: Json) -> Any:
         value = fn(**(convert(arguments) if convert else arguments),
@@ -1620,15 +1681,15 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
             value = asyncio.run(value)
         return plain(value)
 
-    is_object = hasattr(gives, "__required_keys__") or hasattr(gives, "__dataclass_fields__")
-    return call, takes, part_of(gives, fn.__name__)[0] if is_object else None
+    structured = {"__required_keys__", "__dataclass_fields__"} & set(dir(gives))
+    return call, takes, part_of(gives, fn.__name__)[0] if structured else None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Decorator(typing.Protocol):
-    """What registers a function and returns it: with parentheses or, if it can, without."""
+    """What registers a function and returns it, with or without parentheses."""
     @typing.overload
     def __call__(self, fn: F) -> F: ...
     @typing.overload
@@ -1646,21 +1707,29 @@ def decorator(register: Callable[..., None]) -> Decorator:
     return cast(Decorator, outer)
 
 
-def entry(fn: Any, name: Text, description: Text, **more: Any) -> Json:
-    """Build a listing entry; name and description come from the function by default."""
+def listed(fn: Any, own: Json, *, name: Text = None, title: Text = None,
+           description: Text = None, icons: Optional[List[Json]] = None,
+           meta: Optional[Json] = None) -> Json:
+    """Build a listing entry of what all kinds have and of what is its own. Name and
+    description come from the function by default."""
     lines = (description or fn.__doc__ or "").strip().splitlines()
-    return present(name=name or fn.__name__, **more, description="\n".join(
-        line.strip() for line in lines) or None)
+    return present(
+        name=name or fn.__name__, title=title, **own, icons=icons, _meta=meta,
+        description="\n".join(line.strip() for line in lines) or None)
+
+
+_OUTSIDE = re.compile(r"[/\\\0]|^\.\.?$")  # in a name: leads out of its place
 
 
 def template(uri: str) -> Any:
-    """Compile a URI template into a pattern; None for a plain uri. [RFC 6570 level 1]"""
+    """Make a pattern of a URI template; None of a plain uri. [RFC 6570 level 1]"""
     fixed, names = re.split(r"\{\w+\}", uri), re.findall(r"\{(\w+)\}", uri)
     validate(uri, _URI, uri)
     if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(names):
         raise ValueError(f"{uri}: a URI template can hold {{name}}, each once, no more")
-    parts = [re.escape(part) + f"(?P<{name}>[^/?#]+)" for part, name in zip(fixed, names)]
-    return re.compile("".join(parts) + re.escape(fixed[-1])) if names else None
+    parts = "".join(f"{re.escape(part)}(?P<{name}>[^/?#]+)"
+                    for part, name in zip(fixed, names))
+    return re.compile(parts + re.escape(fixed[-1])) if names else None
 
 
 class Server:
@@ -1670,23 +1739,27 @@ class Server:
     functions run at once; 0: one by one, on the thread that called run(). page_size
     splits lists into pages. state_key (bytes) signs what a modern client keeps between
     two rounds of questions: give it when another process may have to take up a retry.
+
+    tool, resource and prompt are decorators, and share the options name, title,
+    description, icons (a list of objects) and meta (an object, listed as _meta).
     """
 
     def __init__(self, name: str, version: str, title: Text = None,
                  instructions: Text = None, workers: int = 64,
-                 page_size: Optional[int] = None, state_key: Optional[bytes] = None) -> None:
+                 page_size: Optional[int] = None,
+                 state_key: Optional[bytes] = None) -> None:
         self.info = present(name=name, version=version, title=title)
-        self.instructions, self.workers, self.page_size = instructions, workers, page_size
-        self._state_key = state_key or os.urandom(32)
-        # What is offered: by the name that its list has on the wire, then by its own.
-        self._offers: Dict[str, Dict[str, Offer]] = {kind: {} for kind in LISTS.values()}
+        self.instructions, self.workers = instructions, workers
+        self.page_size, self._state_key = page_size, state_key or os.urandom(32)
+        # What is offered: by its kind, one of LISTS' values, then by its name or uri.
+        self._offers: Dict[str, Dict[str, Offer]] = {one: {} for one in LISTS.values()}
         self._completions: Dict[Tuple[str, str], Callable[[str, Json], List[str]]] = {}
-        self._methods: Dict[str, Tuple[Method, Callable[..., Any], Node]] = {}
-        self.capabilities: Dict[str, Json] = {"logging": {}}  # grows with what is offered
+        self._served: Dict[str, Served] = {}
+        self.capabilities: Json = {"logging": {}}  # grows with what is offered
         self.sessions: Set[Session] = set()
 
-    def _register(self, kind: str, key: str, offer: Offer) -> None:
-        name = offer.entry[key]
+    def _register(self, kind: str, name: str, offer: Offer) -> None:
+        """Offer something from now on: whoever is connected is told, here and below."""
         if name in self._offers[kind]:
             raise ValueError(f"{kind}: {name} is there already")
         _ENCODER.encode(offer.entry)  # what is not JSON fails here, not in the list
@@ -1698,20 +1771,25 @@ class Server:
         self._changed(kind)
 
     def _changed(self, kind: str) -> None:
-        kind = "resources" if kind == "resourceTemplates" else kind
-        self.capabilities[kind] = {"listChanged": True, **(
-            {"subscribe": True} if kind == "resources" else {})}
+        """Templates are resources: they have no capability or notice of their own."""
+        name = "resources" if kind == "resourceTemplates" else kind
+        self.capabilities[name] = {"listChanged": True, **(
+            {"subscribe": True} if name == "resources" else {})}
+        self._publish(f"notifications/{name}/list_changed")
+
+    def _publish(self, notice: str, **about: Any) -> None:
         for session in tuple(self.sessions):
-            session.publish(f"notifications/{kind}/list_changed")
+            session.publish(notice, **about)
 
     def entries(self, kind: str) -> Dict[str, Json]:
-        """Return what is offered as it is listed, by name: kind is one of LISTS' values."""
+        """Return what is listed, by name or uri: kind is one of LISTS' values."""
         return {name: offer.entry for name, offer in dict(self._offers[kind]).items()}
 
     def _list(self, context: Context, params: Json) -> Json:
-        """Cut one page of a list; the cursor is the last name of the page before, in hex."""
-        member, rules, start = LISTS[context.asked.request.method], context.rules, 0
-        entries = self.entries(member)
+        """Cut a page of a list; the cursor is the last name of the page before, in hex:
+        what is registered or withdrawn between two pages moves nothing."""
+        kind, start = LISTS[context.asked.request.method], 0
+        entries = self.entries(kind)
         names = list(entries)
         if "cursor" in params:
             try:
@@ -1719,18 +1797,23 @@ class Server:
             except ValueError:
                 raise RpcError(INVALID_PARAMS, "Invalid cursor") from None
         end = start + (self.page_size or len(names))
-        result: Json = {member: [rules.shown(member, entries[name]) for name in names[start:end]]}
-        if end < len(names):
-            result["nextCursor"] = names[end - 1].encode().hex()
-        return result
+        cursor = names[end - 1].encode().hex() if end < len(names) else None
+        page = [context.rules.shown(kind, entries[name]) for name in names[start:end]]
+        return {kind: page, **present(nextCursor=cursor)}
+
+    def _find(self, kind: str, params: Json) -> Tuple[Offer, Json]:
+        """Return the tool or prompt that is asked for, and its arguments."""
+        name = params["name"]
+        if name not in self._offers[kind]:
+            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}")
+        return self._offers[kind][name], params.get("arguments", {})
 
     # Tools.
 
     @decorator
-    def tool(self, fn: Any, *, name: Text = None, title: Text = None,
-             description: Text = None, input_schema: Optional[Json] = None,
+    def tool(self, fn: Any, *, input_schema: Optional[Json] = None,
              output_schema: Optional[Json] = None, annotations: Optional[Json] = None,
-             icons: Optional[List[Json]] = None, meta: Optional[Json] = None) -> None:
+             **options: Any) -> None:
         """Make a function a tool. Its hints become the schemas, where none are given.
 
         TypeError for a hint that no schema expresses; ValueError or NotImplementedError
@@ -1741,23 +1824,27 @@ class Server:
         checks = compile_schema(takes), compile_schema(gives) if gives else None
         if takes.get("type") != "object" or not isinstance(gives, (dict, type(None))):
             raise ValueError("inputSchema: the type at the root is object")
-        self._register("tools", "name", Offer(entry(
-            fn, name, description, title=title, inputSchema=takes, outputSchema=gives,
-            annotations=annotations, icons=icons, _meta=meta), call, *checks))
+        entry = listed(fn, {"inputSchema": takes, "outputSchema": gives,
+                            "annotations": annotations}, **options)
+        self._register("tools", entry["name"], Offer(entry, call, *checks))
 
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool; KeyError when there is none of that name."""
         self._remove("tools", name)
 
     def _call_tool(self, context: Context, params: Json) -> Json:
-        """What goes wrong inside a tool is a result, for the model to read and mend."""
-        offer, arguments, rules = self._find("tools", params), params.get("arguments", {}), context.rules
+        """What goes wrong inside a tool is a result, for the model to read and mend.
+
+        An RpcError is meant for the client, and goes out as such: one that the function
+        raised, or that came of asking back. [2025-11-25 server/tools, error handling]
+        """
+        (offer, arguments), rules = self._find("tools", params), context.rules
         try:
-            hold(arguments, offer.takes, "arguments")
-        except ValueError as error:
+            demand(arguments, offer.takes, "arguments")
+        except RpcError as error:
             if not rules.lenient:
-                raise RpcError(INVALID_PARAMS, str(error)) from None
-            return {"content": [text(str(error))], "isError": True}
+                raise
+            return {"content": [text(error.message)], "isError": True}
         try:
             value = offer.call(context, arguments)
             result: Json = {"content": blocks(value, rules)}
@@ -1765,29 +1852,22 @@ class Server:
                 hold(value, offer.gives, "result")
             elif is_content(value):
                 return result
-            return {**result, "structuredContent": value} if isinstance(
-                value, rules.structured) else result
+            if isinstance(value, rules.structured):
+                result["structuredContent"] = value
+            return result
         except (RpcError, InputRequired, Interrupted):
             raise
-        except BaseException as error:  # SystemExit too; the traceback stays on this side
+        except BaseException as error:  # SystemExit too; its traceback stays here
             log("tool %s failed", params["name"], error=error)
-            words = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            words = getattr(error, "strerror", "") or str(error) or type(error).__name__
             return {"content": [text(words)], "isError": True}
-
-    def _find(self, kind: str, params: Json) -> Offer:
-        offer = self._offers[kind].get(params["name"])
-        if offer is None:
-            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {params['name'][:80]!r}")
-        return offer
 
     # Resources.
 
     @decorator
-    def resource(self, uri: str, fn: Any, *, name: Text = None, title: Text = None,
-                 description: Text = None, mime_type: str = "text/plain",
-                 annotations: Optional[Json] = None, icons: Optional[List[Json]] = None,
-                 meta: Optional[Json] = None) -> None:
-        """Make a function readable at a uri, or at all that fit a template with {names}.
+    def resource(self, uri: str, fn: Any, *, mime_type: str = "text/plain",
+                 annotations: Optional[Json] = None, **options: Any) -> None:
+        """Make a function readable at a uri, or at all that fit a template's {names}.
 
         The names are its parameters. str is served as text, bytes as a blob, any other
         value as JSON. [2025-11-25 server/resources]
@@ -1796,82 +1876,76 @@ class Server:
         pattern = template(uri)
         if set(takes["properties"]) != set(pattern.groupindex if pattern else ()):
             raise TypeError(f"{uri}: its names are not the parameters of {fn.__name__}")
-        key = "uriTemplate" if pattern else "uri"
-        self._register("resourceTemplates" if pattern else "resources", key, Offer(entry(
-            fn, name, description, title=title, mimeType=mime_type, icons=icons,
-            annotations=annotations, _meta=meta, **{key: uri}), call,
-            compile_schema(takes), pattern=pattern))
+        entry = listed(fn, {"uriTemplate" if pattern else "uri": uri, "annotations":
+                            annotations, "mimeType": mime_type}, **options)
+        self._register("resourceTemplates" if pattern else "resources", uri, Offer(
+            entry, call, compile_schema(takes), pattern=pattern))
 
     def remove_resource(self, uri: str) -> None:
         """Withdraw a resource or a template; KeyError when there is none such."""
         self._remove("resourceTemplates" if "{" in uri else "resources", uri)
 
-    def _find_resource(self, uri: str) -> Tuple[Optional[Offer], Json]:
-        """A name in a template is one segment: no %2F or .. leads out of its place."""
+    def _find_resource(self, uri: str, rules: Revision) -> Tuple[Offer, Json]:
+        """Find what serves a uri, and the names in it, each of them one segment."""
         if uri in self._offers["resources"]:
             return self._offers["resources"][uri], {}
         for offer in tuple(self._offers["resourceTemplates"].values()):
             from urllib.parse import unquote  # here: 4 ms, and only for templates
 
             match = offer.pattern.fullmatch(uri)
-            values = {k: unquote(v) for k, v in match.groupdict().items()} if match else {}
-            if match and not any(re.search(r"[/\\\0]|^\.\.?$", v) for v in values.values()):
+            names = match.groupdict() if match else {}
+            values = {name: unquote(value) for name, value in names.items()}
+            if match and not any(map(_OUTSIDE.search, values.values())):
                 return offer, values
-        return None, {}
+        raise RpcError(rules.unknown_resource, "Unknown resource", {"uri": uri})
 
     def _read_resource(self, context: Context, params: Json) -> Json:
-        offer, arguments = self._find_resource(params["uri"])
-        if offer is None:
-            raise RpcError(context.rules.unknown_resource, "Unknown resource",
-                           {"uri": params["uri"]})
+        """What goes wrong inside is no result, as with a tool: nobody is to mend it."""
+        uri = params["uri"]
+        offer, arguments = self._find_resource(uri, context.rules)
         value = offer.call(context, arguments)
-        data = {"blob": base64(value)} if isinstance(value, bytes) else {
-            "text": text(value)["text"]}
-        return {"contents": [{"uri": params["uri"], "mimeType": offer.entry["mimeType"], **data}]}
+        data = ({"blob": base64(value)} if isinstance(value, bytes) else
+                {"text": text(value)["text"]})
+        return {"contents": [{"uri": uri, "mimeType": offer.entry["mimeType"], **data}]}
 
     def resource_updated(self, uri: str) -> None:
         """Say that a resource has changed, to those who subscribed to it."""
-        for session in tuple(self.sessions):
-            session.publish("notifications/resources/updated", uri=uri)
+        self._publish("notifications/resources/updated", uri=uri)
 
     # Prompts.
 
     @decorator
-    def prompt(self, fn: Any, *, name: Text = None, title: Text = None,
-               description: Text = None, icons: Optional[List[Json]] = None,
-               meta: Optional[Json] = None) -> None:
-        """Make a function a prompt. Its parameters are strings, optional with a default.
+    def prompt(self, fn: Any, **options: Any) -> None:
+        """Make a function a prompt. Its parameters are strings; a default: optional.
 
         It returns a str, a content block, a message {"role", "content"}, or a list of
         these. [2025-11-25 server/prompts]
         """
         call, takes, _ = adapt(fn)
-        self._register("prompts", "name", Offer(entry(
-            fn, name, description, title=title, icons=icons, _meta=meta, arguments=[
-                present(name=key, description=schema.get("description"),
-                        required=key in takes["required"])
-                for key, schema in takes["properties"].items()]), call,
-            compile_schema(takes)))
+        entry = listed(fn, {"arguments": [
+            present(name=key, description=schema.get("description"),
+                    required=key in takes["required"])
+            for key, schema in takes["properties"].items()]}, **options)
+        offer = Offer(entry, call, compile_schema(takes))
+        self._register("prompts", entry["name"], offer)
 
     def remove_prompt(self, name: str) -> None:
         """Withdraw a prompt; KeyError when there is none of that name."""
         self._remove("prompts", name)
 
     def _get_prompt(self, context: Context, params: Json) -> Json:
-        offer, arguments = self._find("prompts", params), params.get("arguments", {})
-        try:
-            hold(arguments, offer.takes, "arguments")
-        except ValueError as error:
-            raise RpcError(INVALID_PARAMS, str(error)) from None
+        """A message holds one block: of several, each goes out in one of its own."""
+        offer, arguments = self._find("prompts", params)
+        demand(arguments, offer.takes, "arguments")
         value = offer.call(context, arguments)
         messages = []
         for item in value if isinstance(value, list) else [value]:
-            message = item if isinstance(item, dict) and "role" in item else {
-                "role": "user", "content": item}
-            if message["role"] not in ("user", "assistant"):
-                raise ValueError(f"a prompt's message cannot come from {message['role']!r}")
-            messages += [{"role": message["role"], "content": block}
-                         for block in blocks(message["content"], context.rules)]
+            own = isinstance(item, dict) and "role" in item
+            role, content = (item["role"], item["content"]) if own else ("user", item)
+            if role not in ("user", "assistant"):
+                raise ValueError(f"a prompt's message cannot come from {role!r}")
+            messages += [{"role": role, "content": block}
+                         for block in blocks(content, context.rules)]
         return present(description=offer.entry.get("description"), messages=messages)
 
     # What goes with them.
@@ -1881,63 +1955,70 @@ class Server:
         """Suggest values for an argument of a prompt (its name) or of a uri template.
 
         fn(value, context) gets what was typed so far and the other arguments, a dict of
-        strings; it returns strings, the best first. [2025-11-25 server/utilities/completion]
+        strings; it returns strings, the best first.
+        [2025-11-25 server/utilities/completion]
         """
         self._completions[ref, argument] = fn
         self.capabilities["completions"] = {}
 
     def _complete(self, context: Context, params: Json) -> Json:
-        argument, ref = params["argument"], params["ref"].get("name", params["ref"].get("uri"))
-        kinds = ["prompts"] if "name" in params["ref"] else ["resources", "resourceTemplates"]
-        if not any(ref in self._offers[kind] for kind in kinds):
-            raise RpcError(INVALID_PARAMS, f"Nothing to complete for {ref[:80]!r}")
-        fn, chosen = self._completions.get((ref, argument["name"])), params.get("context", {})
-        values = list(fn(argument["value"], chosen.get("arguments", {}))) if fn else []
+        """No values where nobody suggests any; 100 go out at most, as specified."""
+        ref, argument = params["ref"], params["argument"]
+        key, *kinds = (("name", "prompts") if ref["type"] == "ref/prompt" else
+                       ("uri", "resources", "resourceTemplates"))
+        if not any(ref[key] in self._offers[kind] for kind in kinds):
+            raise RpcError(INVALID_PARAMS, f"Nothing to complete for {ref[key][:80]!r}")
+        fn = self._completions.get((ref[key], argument["name"]))
+        others = params.get("context", {}).get("arguments", {})
+        values = list(fn(argument["value"], others)) if fn else []
         return {"completion": {"values": values[:100], "total": len(values),
                                "hasMore": len(values) > 100}}
 
     @decorator
     def method(self, name: str, fn: Any) -> None:
-        """Serve a further JSON-RPC method: fn gets the params by name, returns a dict."""
+        """Serve a further JSON-RPC method: fn gets params by name, returns a dict."""
         if name in METHODS or name.startswith("rpc."):
             raise ValueError(f"{name} is not free")
         call, takes, _ = adapt(fn)
-        takes["properties"]["_meta"] = {}
+        self._served[name] = Method(runs=True), call, compile_schema(takes)
 
-        def handler(server: Server, context: Context, params: Json) -> Json:
-            result = call(context, {k: v for k, v in params.items() if k != "_meta"})
-            if not isinstance(result, dict):
-                raise TypeError(f"{name}: a result is an object")
-            return result
-        self._methods[name] = Method((True, True), runs=True), handler, compile_schema(takes)
-
-    # The two eras.
+    # The two eras: how each begins, and how the results of the modern one are dressed.
+    # A handler gets (server, context, params) and returns the result, or None when the
+    # answer comes later.
 
     def _introduce(self, **members: Any) -> Json:
-        return present(capabilities=self.capabilities, instructions=self.instructions, **members)
+        return present(capabilities=self.capabilities, instructions=self.instructions,
+                       **members)
 
     def _initialize(self, context: Context, params: Json) -> Json:
-        session, revision = context.session, REVISIONS.get(params["protocolVersion"], LEGACY)
-        session.revision = revision = LEGACY if revision.modern else revision
-        session.null_id, session.offered = revision.null_id, set(self.capabilities)
+        """Agree on the revision asked for or, where that is not legacy, the newest."""
+        session = context.session
+        rules = LEGACY_REVISIONS.get(params["protocolVersion"], LEGACY)
+        session.revision, session.null_id = rules, rules.null_id
+        session.offered = set(self.capabilities)
         session.said.update({META_CLIENT: params["clientInfo"],
                              META_CAPABILITIES: params["capabilities"]})
-        return self._introduce(protocolVersion=revision.version, serverInfo=self.info)
+        return self._introduce(protocolVersion=rules.version, serverInfo=self.info)
 
     def _discover(self, context: Context, params: Json) -> Json:
-        return self._introduce(supportedVersions=[
-            row.version for row in REVISIONS.values() if row.modern])
+        """Say what is here; a modern client may ask, and need not. [server/discover]"""
+        return self._introduce(supportedVersions=list(MODERN_REVISIONS))
 
     def _listen(self, context: Context, params: Json) -> None:
-        """Acknowledge what will be told; the answer comes when the stream ends."""
+        """Acknowledge what will be told; the answer comes when the connection ends.
+
+        [2026-07-28 basic/patterns/subscriptions]
+        """
         wishes, rid = params["notifications"], context.request_id
         granted = {name: wishes[name] for notice, name in NOTICES.items()
                    if wishes.get(name) and notice.split("/")[1] in self.capabilities}
-        context.session.tell(context.asked, "notifications/subscriptions/acknowledged", {
-            "_meta": {META_SUBSCRIPTION: rid}, "notifications": granted})
-        context.session.listens[rid] = context.asked, granted
+        context.tell("notifications/subscriptions/acknowledged", notifications=granted,
+                     _meta={META_SUBSCRIPTION: rid})
+        session = context.session
+        session.listens = [one for one in session.listens if not one[0].cancelled] + [
+            (context.asked, granted)]
 
-    _SERVED: Dict[str, Callable[..., Any]] = {
+    _HANDLERS: Dict[str, Callable[..., Any]] = {
         **dict.fromkeys(LISTS, _list),
         "initialize": _initialize,
         "server/discover": _discover,
@@ -1947,6 +2028,7 @@ class Server:
         "prompts/get": _get_prompt,
         "completion/complete": _complete,
         "ping": lambda server, context, params: {},
+        # What a legacy session remembers.
         "logging/setLevel": lambda server, context, params:
             context.said.update({META_LEVEL: params["level"]}) or {},
         "resources/subscribe": lambda server, context, params:
@@ -1955,63 +2037,70 @@ class Server:
             context.session.watched.discard(params["uri"]) or {},
     }
 
-    def find(self, name: str, modern: bool) -> Tuple[Method, Callable[..., Any], Node]:
+    def find(self, name: str, modern: bool) -> Served:
         """Look a method up; not there in this era, or not offered: -32601."""
-        if name in METHODS and name not in self._methods:
-            node = compile_schema(METHODS[name].params)
-            self._methods[name] = METHODS[name], self._SERVED[name], node
-        found = self._methods.get(name)
+        if name in METHODS and name not in self._served:  # used for the first time
+            self._served[name] = (METHODS[name], partial(self._HANDLERS[name], self),
+                                  compile_schema(METHODS[name].params))
+        found = self._served.get(name)
         if found is None or not found[0].eras[modern] or (
-                found[0].needs and found[0].needs not in self.capabilities):
+                found[0].needs not in ("", *self.capabilities)):
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name[:80]!r}")
         return found
 
-    def serve(self, method: Method, handler: Callable[..., Any], context: Context,
-              params: Json) -> Optional[Json]:
-        """Run a handler and dress its result for the era that asks."""
-        if not context.rules.modern:
-            result: Optional[Json] = handler(self, context, params)
-            return result
+    def serve(self, method: Method, call: Callable[[Context, Json], Any],
+              context: Context, params: Json) -> Optional[Json]:
+        """Run a method and dress its result for the era that asks."""
+        modern = context.rules.modern
+        if modern and method.asks:
+            context.answers = self._unseal(context, params)
         try:
-            if method.asks:
-                context.answers = self._unseal(context, params)
-            result = handler(self, context, params)
-            kind: Json = {"resultType": "complete"}
-            if method.cached:  # not for long, and for nobody else
-                kind.update(ttlMs=0, cacheScope="private")
-        except InputRequired as asking:
+            result: Optional[Json] = call(context, params)
+        except InputRequired as asking:  # in the modern era only
             if not method.asks:
-                raise RuntimeError("only tools, resources and prompts can ask") from None
-            kind, result = {"resultType": "input_required"}, {
-                "inputRequests": asking.args[0], "requestState": self._seal(context, params)}
-        return None if result is None else {**kind, **result, "_meta": {
-            META_SERVER: self.info, **result.get("_meta", {})}}
+                raise RuntimeError("only tools, resources, prompts can ask") from None
+            state = json.dumps([time.time() + PATIENCE, context.answers])
+            return self.dress("input_required", {
+                "inputRequests": asking.args[0],
+                "requestState": self._seal(context, params, state)})
+        if method.runs and not isinstance(result, dict):
+            raise TypeError(f"{context.asked.request.method}: a result is an object")
+        if result is None or not modern:
+            return result
+        # What may be cached is good for no time, and for nobody else.
+        fresh: Json = {"ttlMs": 0, "cacheScope": "private"} if method.cached else {}
+        return self.dress("complete", {**fresh, **result})
 
-    # What a modern client keeps for us between two rounds: answers, signed and dated.
+    def dress(self, kind: str, result: Json) -> Json:
+        """Say in a modern result of which type it is and who made it."""
+        return {"resultType": kind, **result,
+                "_meta": {META_SERVER: self.info, **result.get("_meta", {})}}
 
-    def _sign(self, context: Context, params: Json, state: str) -> str:
+    # What a modern client keeps for us between two rounds: the answers so far. They
+    # come back through hands that we do not trust, so they are dated, signed and bound
+    # to the method and its params. [2026-07-28 basic/patterns/mrtr]
+
+    def _seal(self, context: Context, params: Json, state: str) -> str:
+        """Put a signature in front of a state, which is good for this very call."""
         import hmac  # here: 8 ms, and few tools ask back
 
-        bound = {key: value for key, value in params.items() if key not in (
-            "_meta", "requestState", "inputResponses")}
+        bound = {key: value for key, value in params.items() if key not in _RETRY}
         call = json.dumps([context.asked.request.method, bound, state], sort_keys=True)
-        return hmac.new(self._state_key, call.encode(), "sha256").hexdigest()
-
-    def _seal(self, context: Context, params: Json) -> str:
-        state = json.dumps([time.time() + PATIENCE, context.answers])
-        return f"{self._sign(context, params, state)}.{state}"
+        return hmac.new(self._state_key, call.encode(), "sha256").hexdigest() + state
 
     def _unseal(self, context: Context, params: Json) -> Json:
+        """Gather the answers of all rounds; RpcError for a state that is not ours."""
         answers: Json = dict(params.get("inputResponses", {}))
         if "requestState" in params:
-            import hmac  # here: as above
+            from hmac import compare_digest  # here: as above
 
-            mac, _, state = params["requestState"].partition(".")
-            if not hmac.compare_digest(self._sign(context, params, state), ascii(mac)[1:-1]):
-                raise RpcError(INVALID_PARAMS, "requestState does not belong to this call")
-            expires, earlier = json.loads(state)
+            sealed = params["requestState"]
+            state = sealed[64:]  # the signature is 256 bits, in hex
+            own = self._seal(context, params, state)
+            genuine = compare_digest(ascii(own), ascii(sealed))
+            expires, earlier = json.loads(state) if genuine else (0, {})
             if expires < time.time():
-                raise RpcError(INVALID_PARAMS, "requestState has expired")
+                raise RpcError(INVALID_PARAMS, "requestState: of another call, or old")
             answers.update(earlier)
         return answers
 
