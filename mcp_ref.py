@@ -1425,6 +1425,18 @@ def check_tool_use(messages: List[Json]) -> None:
         used = {item.get("id", "") for item in items if item["type"] == "tool_use"}
 
 
+def check_question(rules: Revision, method: str, params: Json) -> None:
+    """Refuse a question that the revision has no words for, with ValueError."""
+    validate(params, QUESTIONS[method].params, "params")
+    if method == "sampling/createMessage":
+        validate(params["messages"], _array(rules.sample), "messages")
+        check_tool_use(params["messages"])
+    elif params.get("mode") == "url":
+        validate(params.get("url"), _URI, "url")
+    elif method == "elicitation/create":
+        validate(params.get("requestedSchema"), rules.form, "requestedSchema")
+
+
 class Context:
     """One request, as a function that serves it sees it: its parameter hinted Context.
 
@@ -1490,13 +1502,9 @@ class Context:
         Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits
         the schema when a form was accepted. [2025-11-25 client/elicitation]
         """
-        params: Json = {"message": message, "requestedSchema": schema}
-        if url is None:
-            validate(schema, self.rules.form, "schema")
-        else:
-            validate(url, _URI, "url")
-            params = present(message=message, mode="url", url=url, elicitationId=None
-                             if self.rules.modern else os.urandom(16).hex())
+        params = {"message": message, "requestedSchema": schema} if url is None else present(
+            message=message, mode="url", url=url,
+            elicitationId=None if self.rules.modern else os.urandom(16).hex())
         return self._ask_one(key, "elicitation/create", params)
 
     def sample(self, messages: List[Json], max_tokens: int, *, key: Text = None,
@@ -1505,8 +1513,6 @@ class Context:
 
         params go out as they are, spelled as on the wire. [2025-11-25 client/sampling]
         """
-        validate(messages, _array(self.rules.sample), "messages")
-        check_tool_use(messages)
         params.update(messages=messages, maxTokens=max_tokens)
         return self._ask_one(key, "sampling/createMessage", params)
 
@@ -1525,10 +1531,12 @@ class Context:
         """Ask {key: (method, params)} in one round; return {key: answer}.
 
         When the client did not offer what a question needs: RpcError -32021 or, legacy,
-        RuntimeError. ValueError when none of three answers has the shape asked for.
+        RuntimeError. ValueError for a question that the revision has no words for, and
+        when none of three answers has the shape asked for.
         """
         for question in questions.values():
             self._require(*question)
+            check_question(self.rules, *question)
         if not self.rules.modern:
             return {key: self._wait_for(*one) for key, one in questions.items()}
         missing = {key: {"method": method, "params": params}
