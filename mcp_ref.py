@@ -1431,10 +1431,14 @@ def check_question(rules: Revision, method: str, params: Json) -> None:
     if method == "sampling/createMessage":
         validate(params["messages"], _array(rules.sample), "messages")
         check_tool_use(params["messages"])
-    elif params.get("mode") == "url":
-        validate(params.get("url"), _URI, "url")
-    elif method == "elicitation/create":
-        validate(params.get("requestedSchema"), rules.form, "requestedSchema")
+    if method == "elicitation/create":
+        mode = params.get("mode", "form")
+        if mode not in rules.elicits:
+            raise ValueError(f"params.mode: {mode} is not known to {rules.version}")
+        if mode == "url":
+            validate(params.get("url"), _URI, "params.url")
+        else:
+            validate(params.get("requestedSchema"), rules.form, "params.requestedSchema")
 
 
 class Context:
@@ -2123,11 +2127,13 @@ class Server:
     run: Callable[..., None]  # over stdin and stdout: serve() of section 8
 
 
-# Part III: the outside world ===========================================================
+# Part III: the outside world ==========================================================
 # Rule 1: descriptors, threads, processes and signals live here and nowhere else.
 # Rule 2: a carrier moves lines and knows no method; another one can take its place.
 
 # --- 8. Stdio -------------------------------------------------------------------------
+# Three things, each of use without the others: lines on descriptors, threads behind one
+# input, and the standard descriptors kept clean. serve() puts them together.
 
 TICK = 0.005  # seconds between two looks at the work in progress
 
@@ -2137,8 +2143,7 @@ def read_lines(fd: int) -> Iterator[bytes]:
 
     Of a line over MAX_LINE so much is kept that decode() refuses it, and no more.
     """
-    parts: List[bytes] = []
-    size, chunk = 0, b"?"
+    line, chunk = bytearray(), b"?"
     while chunk:
         try:
             chunk = os.read(fd, 1 << 16)
@@ -2147,14 +2152,14 @@ def read_lines(fd: int) -> Iterator[bytes]:
             continue
         except OSError:  # a terminal that hung up, a socket that was reset: the end
             chunk = b""
-        *lines, rest = (chunk or b"\n").split(b"\n")
-        for line in lines:
-            line, parts, size = b"".join([*parts, line]), [], 0
+        *ends, rest = (chunk or b"\n").split(b"\n")
+        for end in ends:
+            line += end
             if line and not line.isspace():
-                yield line
-        if size <= MAX_LINE:
-            parts.append(rest)
-        size += len(rest)
+                yield bytes(line)
+            line.clear()
+        if len(line) <= MAX_LINE:
+            line += rest
 
 
 def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
@@ -2174,22 +2179,22 @@ def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
 class Crew:
     """The threads behind one input: one while jobs are quick, more while jobs wait.
 
-    Who has the turn reads a line and then runs himself what it brought, so that a quick
-    job costs no change of threads. The thread that called run() looks on: while jobs are
-    stuck and nobody reads, it sends in as many threads as there are stuck jobs. A thread
-    that finds nothing to do and the turn taken goes home. Without traffic all sleep.
+    Each step of `input` reads a line and takes it in, which may start() jobs. Who has
+    the turn makes a step and then runs himself what it brought, so that a quick job
+    costs no change of threads. The thread that called run() looks on: while jobs are
+    stuck and nobody reads, it sends in as many threads as jobs are stuck. A thread that
+    finds nothing to do and the turn taken goes home. Without traffic all sleep.
     """
 
-    def __init__(self, lines: Iterator[bytes], receive: Callable[[bytes], None],
-                 limit: int) -> None:
-        self._lines, self._receive, self._limit = lines, receive, limit
+    def __init__(self, input: Iterator[None], limit: int) -> None:
+        self._input, self._limit = input, limit
         self._turn = threading.Lock()  # held by the one who reads
+        self._bell = threading.Event()  # wakes the one who looks on
+        self._ended = self._hurry = self._asleep = False
         self._lock = threading.Lock()  # guards the three below
         self._jobs: Deque[Job] = deque()  # those that nobody has begun
         self._busy: Dict[int, int] = {}  # thread: number of the job that it runs
-        self._begun = 0  # how many jobs were ever begun
-        self._ended = self._hurry = self._asleep = False
-        self._bell = threading.Event()  # wakes the one who looks on
+        self._begun = 0  # how many jobs were ever begun: the number of the last
 
     def start(self, job: Job) -> None:
         """Put a job in line. It must not raise."""
@@ -2198,7 +2203,7 @@ class Crew:
             self._bell.set()
 
     def end(self, hurry: bool = False) -> None:
-        """Say that nothing more will come; in a hurry, that nothing can be sent either."""
+        """Say that nothing will come; in a hurry, that nothing can be sent either."""
         self._ended, self._hurry = True, hurry
         self._bell.set()
 
@@ -2217,11 +2222,12 @@ class Crew:
                     return False
             with self._lock:
                 now, new = dict(self._busy), self._begun != begun
+            # Stuck is what ran at the last look too; all, if the process hardly works.
             idle = time.process_time() - spent < tick / 2
-            stuck = [one for one in now if idle or before.get(one) == now[one]]
+            stuck = len(now if idle else now.items() & before.items())
             if not self._turn.locked():
                 try:
-                    for _ in stuck[:self._limit + 1 - len(now)]:
+                    for _ in range(min(stuck, self._limit + 1 - len(now))):
                         spawn(self._work)
                 except RuntimeError:  # no more threads to be had: go on with these
                     pass
@@ -2234,36 +2240,33 @@ class Crew:
                 self._bell.wait(None if self._asleep else tick)
             self._bell.clear()
             if self._asleep and self._limit and not self._ended:
-                spent = time.process_time()  # what rang has only begun: it is not stuck yet
+                spent = time.process_time()  # what rang has just begun: not stuck yet
                 self._bell.wait(TICK)
         return True
 
-    def _take(self) -> Optional[Job]:
-        with self._lock:
-            if not self._jobs or len(self._busy) >= self._limit:
-                return None
-            self._begun += 1
-            self._busy[threading.get_ident()] = self._begun
-            return self._jobs.popleft()
-
     def _work(self) -> None:
-        patience = TICK  # who was sent in waits for the turn; who has worked does not
+        me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
         while True:
-            job = self._take()
-            if job is not None:
+            with self._lock:
+                free = self._jobs and len(self._busy) < self._limit
+                if free:
+                    job, self._begun = self._jobs.popleft(), self._begun + 1
+                    self._busy[me] = self._begun
+            if free:
                 job()
-                patience = 0
+                patience = 0  # who has worked does not wait
                 with self._lock:
-                    del self._busy[threading.get_ident()]
+                    del self._busy[me]
                 if self._ended:
                     self._bell.set()
             elif not self._ended and self._turn.acquire(timeout=patience):
-                line = next(self._lines, None)
-                if line is None:
-                    self.end()
-                else:
-                    self._receive(line)
-                self._turn.release()
+                over = True
+                try:
+                    over = bool(next(self._input, True))
+                finally:  # also of a defect, or of memory: nobody waits for ever
+                    if over:
+                        self.end()
+                    self._turn.release()
             else:
                 return
 
@@ -2281,8 +2284,9 @@ class Stdio:
                 os.fstat(number)
             except OSError:  # started without it; the lowest free number is this one
                 os.open(os.devnull, os.O_RDWR)
-        self.source, self._sink, self._null = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
         self._lock = threading.Lock()  # one line at a time
+        self.source, self._sink = os.dup(0), os.dup(1)
+        self._null = os.open(os.devnull, os.O_RDWR)
         if sys.platform == "win32":
             import msvcrt
 
@@ -2301,10 +2305,10 @@ class Stdio:
             sys.stdout.flush()  # while it still goes to stderr
         except (OSError, ValueError, AttributeError):  # full, closed, replaced:
             return self.let_go()  # what is in its buffer must not come out after all
-        for mine, number in ((self.source, 0), (self._sink, 1)):
-            os.dup2(mine, number)
+        os.dup2(self.source, 0)
+        os.dup2(self._sink, 1)
+        for mine in (self.source, self._sink, self._null):
             os.close(mine)
-        os.close(self._null)
 
     def let_go(self, words: str = "") -> None:
         """Leave the descriptors to what is still running; say so, if stderr takes it.
@@ -2312,8 +2316,8 @@ class Stdio:
         From now on nobody prints through a lock or a buffer that the end of the
         interpreter would wait for.
         """
-        sys.stdout = sys.stderr = io.TextIOWrapper(
-            io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
+        sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(
+            2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
         said = threading.Thread(target=os.write, args=(2, words.encode()), daemon=True)
         said.start()
         said.join(1.0)
@@ -2340,47 +2344,50 @@ def serve(server: Server, drain: float = 5.0) -> None:
             crew.end(hurry=True)
             raise
 
-    def lines() -> Iterator[bytes]:
-        yield from read_lines(stdio.source)
+    def steps() -> Iterator[None]:
+        for line in read_lines(stdio.source):
+            session.receive(line)
+            yield
         session.close(ConnectionClosed("the client has closed its end"))
 
-    stdio = Stdio()
-    crew = Crew(lines(), lambda line: session.receive(line), server.workers)
+    stdio, crew, done = Stdio(), Crew(steps(), server.workers), False
     session = server.connect(send, crew.start)
-    old = [(number, signal.signal(number, _interrupt))
-           for number in (signal.SIGINT, signal.SIGTERM)  # for the main thread alone
-           if threading.current_thread() is threading.main_thread()]
-    done = False
+    main = threading.current_thread() is threading.main_thread()  # it alone has signals
+    old = {number: signal.signal(number, _interrupt)
+           for number in (signal.SIGINT, signal.SIGTERM) if main}
     try:
         done = crew.run(drain)
     except Interrupted as interrupted:
         raise SystemExit(128 + interrupted.args[0]) from None
     finally:
-        for number, handler in old:
+        for number, handler in old.items():
             signal.signal(number, handler)
-        names = [f"{request.method} {cast(Json, request.params or {}).get('name', '')!r}"
-                 for request in session.unanswered()]
         session.close()
+        left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
+                for one in session.unanswered()]
         if done:
             stdio.give_back()
         else:
-            stdio.let_go(f"{__name__}: abandoned: {', '.join(names)}\n")
+            stdio.let_go(f"{__name__}: abandoned: {', '.join(left)}\n" if left else "")
 
 
 setattr(Server, "run", serve)
 
 
 # --- 9. Client ------------------------------------------------------------------------
+# A carrier moves lines (Child), a Host matches answers to questions, the Client says in
+# MCP's words what goes over them. It mirrors Server: tools, resources, prompts.
 
 PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
 ROUNDS = 10  # of questions to the user that one modern request may need
 STALL = 10.0  # seconds that a server may leave its stdin unread
 GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
+Handler = Callable[[Json], Json]  # params of a question of the server -> its result
 
 
 class Child:
-    """A carrier: a server as a child process, with our stderr, over its stdin and stdout."""
+    """A carrier: a child process, over its stdin and stdout; its stderr is ours."""
 
     def __init__(self, command: List[str], env: Optional[Dict[str, str]] = None,
                  cwd: Text = None) -> None:
@@ -2388,30 +2395,30 @@ class Child:
         self._lock = threading.Lock()  # one line at a time
 
     def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
-        """Start the process; both callbacks come from one thread, on_close last."""
+        """Start the process. on_line(line) comes from one thread; on_close(why) when it
+        has ended, says with which status, or has closed its stdout."""
         import subprocess  # here: 7 ms, and a server does without
 
-        self._child = cast(Any, subprocess.Popen(
+        def read() -> None:
+            with child.stdout:
+                for line in read_lines(child.stdout.fileno()):
+                    on_line(line)
+            if not self._ends(child):
+                on_close(ConnectionClosed(f"{self._command[0]} closed its stdout"))
+
+        def watch() -> None:
+            how = f"{self._command[0]} ended with status {child.wait()}"
+            reader.join(GRACE)  # a child of its own may hold the pipe for longer
+            on_close(ConnectionClosed(how))
+
+        child = self._child = cast(Any, subprocess.Popen(
             self._command, env=self._env, cwd=self._cwd, bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         if os.name == "posix":
-            os.set_blocking(self._child.stdin.fileno(), False)
-        spawn(partial(self._read, self._child, on_line, on_close))
-
-    def _read(self, child: Any, on_line: Send, on_close: Callable[[Exception], None]) -> None:
-        reader = threading.current_thread()
-
-        def watch() -> None:
-            child.wait()
-            reader.join(GRACE)  # a child of its own may hold the pipe for longer
-            on_close(ConnectionClosed(f"{self._command[0]} ended with status {child.returncode}"))
-
+            os.set_blocking(child.stdin.fileno(), False)
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
         spawn(watch)
-        with child.stdout:
-            for line in read_lines(child.stdout.fileno()):
-                on_line(line)
-        if not self._ends(child):
-            on_close(ConnectionClosed(f"{self._command[0]} closed its stdout"))
 
     def _ends(self, child: Any) -> bool:
         try:
@@ -2427,7 +2434,7 @@ class Child:
             raise BrokenPipeError("its stdin is closed") from None
 
     def close(self) -> None:
-        """End it: EOF on its stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
+        """End it: EOF on stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
         for end in (self._child.stdin.close, self._child.terminate, self._child.kill):
             end()
             if self._ends(self._child):
@@ -2435,7 +2442,7 @@ class Child:
 
 
 class Host(Peer):
-    """The client's end of the wire: it answers what a server may ask, and skips junk."""
+    """The client's end of the wire: it answers what a server may ask and skips junk."""
 
     def __init__(self, client: Any, send: Send, ids: Iterator[int]) -> None:
         super().__init__(send, ids=ids)
@@ -2444,18 +2451,16 @@ class Host(Peer):
     def vet(self, message: Message) -> Optional[Message]:
         """Skip what must not be answered: a stray print, say, or a modern request."""
         rules = self._client.rules
-        if isinstance(message, Invalid) or isinstance(message, Batch) and not rules.batches or (
-                isinstance(message, Request) and rules.modern):
+        junk = {Invalid: True, Batch: not rules.batches, Request: rules.modern}
+        if junk.get(type(message)):
             log("skipped %.200r", message)
             return None
         return message
 
     def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
-        method, params = asked.request.method, asked.request.params
-        if method == "ping":
-            self.answer(asked, {})
-            return None
-        return partial(self._client.answer, method, params)
+        name, params = asked.request.method, asked.request.params
+        # dict() makes the answer to a ping: {}
+        return dict if name == "ping" else partial(self._client.answer, name, params)
 
     def noted(self, notification: Notification) -> None:
         params = notification.params if isinstance(notification.params, dict) else {}
@@ -2464,9 +2469,9 @@ class Host(Peer):
         self._client.noted(notification.method, params)
 
     def abandoned(self, request: Request, why: Exception) -> None:
+        told = {"requestId": request.id, "reason": str(why)}
         if request.method != "initialize":  # which must not be cancelled [lifecycle]
-            self.notify("notifications/cancelled", {
-                "requestId": request.id, "reason": str(why)})
+            self.notify("notifications/cancelled", told)
 
 
 class Subscription:
@@ -2474,24 +2479,27 @@ class Subscription:
 
     def __init__(self, client: Any, wishes: Json) -> None:
         self._client, self._wishes = client, wishes
-        self._uris = [] if client.rules.modern else wishes.get("resourceSubscriptions", [])
         self.start()
 
     def start(self) -> None:
-        """Ask; of a legacy server only uris have to be asked for."""
+        """Ask for it. A legacy server tells of lists unasked, and of uris if asked."""
         if self._client.rules.modern:
             self._call = self._client.start("subscriptions/listen", {
                 "notifications": self._wishes})
-        for uri in self._uris:
-            self._client.request("resources/subscribe", {"uri": uri})
+        else:
+            self._for_each_uri("resources/subscribe")
 
     def cancel(self) -> None:
         """Have no more of it."""
         self._client.subscriptions.remove(self)
         if self._client.rules.modern:
             self._call.cancel()
-        for uri in self._uris:
-            self._client.request("resources/unsubscribe", {"uri": uri})
+        else:
+            self._for_each_uri("resources/unsubscribe")
+
+    def _for_each_uri(self, method: str) -> None:
+        for uri in self._wishes.get("resourceSubscriptions", ()):
+            self._client.request(method, {"uri": uri})
 
 
 def speaks_modern(error: RpcError) -> bool:
@@ -2499,6 +2507,32 @@ def speaks_modern(error: RpcError) -> bool:
     named = error.data.get("supported") if isinstance(error.data, dict) else None
     return error.code == UNSUPPORTED_VERSION and isinstance(named, list) and (
         MODERN.version in named)
+
+
+def elicited(on_elicit: Handler, params: Json) -> Json:
+    """Have a form filled in: defaults where nothing was given, only what it allows."""
+    result = dict(on_elicit(params))
+    given = result.pop("content", None) or {}
+    if result["action"] == "accept" and params.get("mode", "form") == "form":
+        form = params["requestedSchema"]
+        given = {name: given.get(name, field.get("default"))
+                 for name, field in form["properties"].items()
+                 if name in given or "default" in field}
+        validate(given, form, "content")
+        result["content"] = given
+    return result
+
+
+# What the results of the protocol itself must look like; those of tools are their own.
+_RESULT = compile_schema(_shape())
+_MODERN_RESULT = compile_schema(_shape(
+    resultType={"enum": ["complete", "input_required"]}, requestState="string",
+    inputRequests={"type": "object", "additionalProperties": _shape(
+        "method", method="string", params="object")}))
+_DISCOVERED = _shape("supportedVersions", supportedVersions="array", _meta="object")
+_INITIALIZED = _shape(
+    "protocolVersion capabilities serverInfo", serverInfo="object", protocolVersion={
+        "enum": [row.version for row in REVISIONS.values() if not row.modern]})
 
 
 class Client:
@@ -2514,30 +2548,30 @@ class Client:
     URIs or of {"uri", "name"}. What is not given is not offered.
     """
 
-    def __init__(self, server: Any, env: Optional[Dict[str, str]] = None, cwd: Text = None,
-                 timeout: float = 30.0, protocol_version: Text = None,
+    def __init__(self, server: Any, env: Optional[Dict[str, str]] = None,
+                 cwd: Text = None, timeout: float = 30.0, protocol_version: Text = None,
                  on_notification: Optional[Callable[[str, Json], Any]] = None,
-                 on_elicit: Optional[Callable[[Json], Json]] = None,
-                 on_sample: Optional[Callable[[Json], Json]] = None,
+                 on_elicit: Optional[Handler] = None,
+                 on_sample: Optional[Handler] = None,
                  roots: Optional[Sequence[Any]] = None) -> None:
         self._carrier = Child(server, env, cwd) if isinstance(server, list) else server
         self._timeout, self._on_notification = timeout, on_notification
         self._wanted = REVISIONS[protocol_version] if protocol_version else None
-        self._on_elicit, self._on_sample = on_elicit, on_sample
-        self._roots = roots and [
-            {"uri": one} if isinstance(one, str) else one for one in roots]
-        validate({"roots": self._roots or []}, QUESTIONS["roots/list"].answer, "client")
-        self._capabilities = present(
-            roots=None if roots is None else {}, sampling={} if on_sample else None,
-            elicitation={"form": {}, "url": {}} if on_elicit else None)
+        listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
+        validate({"roots": listed}, QUESTIONS["roots/list"].answer, "client")
+        self._answers: Dict[str, Handler] = present(**{  # what we answer, and so offer
+            "roots/list": None if roots is None else lambda params: {"roots": listed},
+            "sampling/createMessage": on_sample,
+            "elicitation/create": on_elicit and partial(elicited, on_elicit)})
+        self._capabilities: Json = {QUESTIONS[name].needs: {} for name in self._answers}
+        if on_elicit:
+            self._capabilities["elicitation"] = {"form": {}, "url": {}}
         self._peer: Optional[Host] = None
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
         self._progress: Dict[Any, Callable[..., Any]] = {}  # token: on_progress
         self._outputs: Json = {}  # tool: the schema of its structured results
         self.subscriptions: List[Subscription] = []
-        self.rules, self.server_info = LEGACY, cast(Json, {})
-        self.server_capabilities: Json = {}
-        self.instructions: Text = None
+        self._introduced(LEGACY, {}, {})
 
     # Connection.
 
@@ -2560,12 +2594,24 @@ class Client:
         self._carrier.open(self._peer.receive, self._peer.close)
 
     def _agree(self) -> None:
-        """Probe; silence, death and any answer but a modern one mean a legacy server."""
+        """Find a common revision; an error that names ours is taken at its word.
+
+        A server says so to `initialize` when its answer to the probe came too late.
+        """
+        try:
+            self._probe()
+        except RpcError as error:
+            if not speaks_modern(error):
+                raise
+            self._discover(self._timeout)
+
+    def _probe(self) -> None:
+        """Discover; silence, death and any answer but a modern one mean legacy."""
         if self._wanted and not self._wanted.modern:
             return self._initialize(self._wanted)
         try:
             self._discover(min(PROBE, self._timeout))
-        except (RpcError, RequestTimeout, ConnectionClosed) as why:
+        except (RpcError, RequestTimeout, ConnectionClosed, ValueError) as why:
             if self._wanted or isinstance(why, RpcError) and why.code in MODERN_ERRORS:
                 raise
             if isinstance(why, ConnectionClosed):
@@ -2573,49 +2619,32 @@ class Client:
                 self._open()
             self._initialize(LEGACY)
 
-    def _discover(self, timeout: float, again: bool = True) -> None:
+    def _discover(self, timeout: float) -> None:
         self.rules = MODERN
-        try:
-            result = self.start("server/discover").result(timeout)
-        except RpcError as error:  # it may name the version that we speak all the same
-            if not (again and speaks_modern(error)):
-                raise
-            return self._discover(timeout, again=False)
-        versions = result.get("supportedVersions") if isinstance(result, dict) else None
-        if not isinstance(versions, list):
-            raise RpcError(INVALID_REQUEST, "server/discover: no supportedVersions")
-        if MODERN.version not in versions:
-            raise ConnectionError(f"no common protocol version: it speaks {versions}")
-        self._introduced(result, result.get("_meta", {}).get(META_SERVER, {}))
+        result = self.start("server/discover").result(timeout)
+        validate(result, _DISCOVERED, "server/discover")
+        if MODERN.version not in result["supportedVersions"]:
+            raise ConnectionError(f"no common revision: {result['supportedVersions']}")
+        info = result.get("_meta", {}).get(META_SERVER, {})
+        self._introduced(MODERN, result, info)
 
     def _initialize(self, rules: Revision) -> None:
         self.rules = rules
+        result = self.start("initialize", {
+            "protocolVersion": rules.version, "capabilities": self._capabilities,
+            "clientInfo": CLIENT_INFO}).result(self._timeout)
         try:
-            result = self.start("initialize", {
-                "protocolVersion": rules.version, "capabilities": self._capabilities,
-                "clientInfo": CLIENT_INFO}).result(self._timeout)
-        except RpcError as error:  # it has taken the probe, and will be modern for good
-            if not speaks_modern(error):
-                raise
-            return self._discover(self._timeout)
-        try:
-            validate(result, _shape("protocolVersion capabilities serverInfo",
-                                    protocolVersion="string", serverInfo="object"))
-            self.rules = {row.version: row for row in REVISIONS.values()
-                          if not row.modern}[result["protocolVersion"]]
-        except (ValueError, KeyError):
-            raise ConnectionError(f"no handshake that we can use: {result}") from None
-        self._introduced(result, result["serverInfo"])
+            validate(result, _INITIALIZED, "initialize")
+        except ValueError as error:
+            raise ConnectionError(f"{error}, in {result}") from None
+        rules = REVISIONS[result["protocolVersion"]]
+        self._introduced(rules, result, result["serverInfo"])
         self.notify("notifications/initialized")
 
-    def _introduced(self, result: Json, info: Json) -> None:
+    def _introduced(self, rules: Revision, result: Json, info: Json) -> None:
+        self.rules, self.protocol_version = rules, rules.version
         self.server_info, self.instructions = info, result.get("instructions")
-        self.server_capabilities = result.get("capabilities", {})
-
-    @property
-    def protocol_version(self) -> str:
-        """The revision that is spoken."""
-        return self.rules.version
+        self.server_capabilities: Json = result.get("capabilities", {})
 
     def close(self) -> None:
         """End the server: EOF, then SIGTERM, then SIGKILL, each with a bounded wait."""
@@ -2637,43 +2666,34 @@ class Client:
             raise ConnectionClosed("not connected")
         return self._peer
 
-    def _stamped(self, params: Optional[Json]) -> Optional[Json]:
-        """Say in each modern request who asks, and what can be asked of us."""
-        if not self.rules.modern:
-            return params
-        meta = {META_VERSION: self.rules.version, META_CLIENT: CLIENT_INFO,
-                META_CAPABILITIES: self._capabilities}
-        return {**(params or {}), "_meta": {**meta, **(params or {}).get("_meta", {})}}
-
     def start(self, method: str, params: Optional[Json] = None) -> Call:
         """Send a request and return at once; call.result() gives what came back."""
-        return self._wire().ask((method, self._stamped(params)))[0]
+        if self.rules.modern:  # each request says who asks, and what can be asked of us
+            given = params or {}
+            params = {**given, "_meta": {
+                META_VERSION: self.rules.version, META_CLIENT: CLIENT_INFO,
+                META_CAPABILITIES: self._capabilities, **given.get("_meta", {})}}
+        return self._wire().ask((method, params))[0]
 
     def request(self, method: str, params: Optional[Json] = None,
-                timeout: Optional[float] = None) -> Any:
+                timeout: Optional[float] = None) -> Json:
         """Send a request and wait for its result; questions on the way are answered.
 
         RpcError as it came; RequestTimeout after timeout seconds without an answer;
-        ConnectionClosed. [2026-07-28 basic/patterns/mrtr]
+        ConnectionClosed; ValueError for no result that makes sense.
+        [2026-07-28 basic/patterns/mrtr]
         """
         retry = params
         for _ in range(ROUNDS):
-            result = self.start(method, retry).result(timeout or self._timeout)
-            if not isinstance(result, dict):
-                raise ValueError(f"{method}: the result is not an object")
-            kind = result.get("resultType", "complete") if self.rules.modern else "complete"
-            if kind == "complete":
+            result: Json = self.start(method, retry).result(timeout or self._timeout)
+            hold(result, _MODERN_RESULT if self.rules.modern else _RESULT, method)
+            if result.get("resultType") != "input_required" or not self.rules.modern:
                 return result
-            if kind != "input_required":
-                raise ValueError(f"{method}: a result of unknown type {kind!r}")
             try:
-                validate(result, _shape(requestState="string", inputRequests={
-                    "type": "object", "additionalProperties": _shape(
-                        "method", method="string", params="object")}), method)
                 answers = {key: self.answer(one["method"], one.get("params"))
                            for key, one in result.get("inputRequests", {}).items()}
             except RpcError as error:  # it never comes near the wire
-                raise ValueError(f"{method} asks what is not answered: {error}") from None
+                raise ValueError(f"{method} asks in vain: {error}") from None
             retry = {**(params or {}), "inputResponses": answers,
                      **present(requestState=result.get("requestState"))}
         raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
@@ -2700,33 +2720,17 @@ class Client:
     # What the server asks and tells.
 
     def answer(self, method: str, params: Optional[Json]) -> Json:
-        """Answer a question, that came in a legacy request or in a modern result."""
-        ask: Any = {"elicitation/create": self._on_elicit and self._elicited,
-               "sampling/createMessage": self._on_sample,
-               "roots/list": None if self._roots is None else
-               lambda params: cast(Json, {"roots": self._roots})}.get(method)
-        if ask is None:
+        """Answer a question that came in a legacy request or in a modern result."""
+        if method not in self._answers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
+        params = params or {}
         try:
-            validate(params or {}, QUESTIONS[method].params, "params")
-            if {"tools", "toolChoice"} & (params or {}).keys():
+            check_question(self.rules, method, params)
+            if "tools" in params or "toolChoice" in params:
                 raise ValueError("sampling.tools is not offered")
-            if method == "elicitation/create" and (params or {}).get("mode", "form") == "form":
-                validate((params or {}).get("requestedSchema"), self.rules.form, "requestedSchema")
         except ValueError as error:
             raise RpcError(INVALID_PARAMS, str(error)) from None
-        return cast(Json, ask(params or {}))
-
-    def _elicited(self, params: Json) -> Json:
-        """Fill in the defaults, and never accept with what the form does not allow."""
-        result = dict(cast(Any, self._on_elicit)(params))
-        given = result.pop("content", None) or {}
-        if result["action"] == "accept" and params.get("mode", "form") == "form":
-            fields = params["requestedSchema"]["properties"]
-            defaults = {name: one["default"] for name, one in fields.items() if "default" in one}
-            result["content"] = {**defaults, **{n: given[n] for n in fields if n in given}}
-            validate(result["content"], params["requestedSchema"], "content")
-        return result
+        return self._answers[method](params)
 
     def noted(self, method: str, params: Json) -> None:
         """Pass a notification on; progress goes to who asked for it as well."""
@@ -2738,40 +2742,40 @@ class Client:
 
     # Tools, resources, prompts: what there is, and its use.
 
-    def _pages(self, method: str, member: str) -> List[Json]:
+    def pages(self, method: str) -> List[Json]:
+        """Return the items of all pages of one of LISTS."""
         items: List[Json] = []
-        params: Json = {}
-        seen: Set[str] = set()
-        while True:
-            result = self.request(method, params)
-            items += result[member]
+        cursor, seen = cast(Any, None), set()
+        while cursor not in seen:
+            seen.add(cursor)
+            result = self.request(method, present(cursor=cursor))
+            items += result[LISTS[method]]
             if "nextCursor" not in result:  # an empty one is a cursor as well
                 return items
-            params = {"cursor": result["nextCursor"]}
-            if params["cursor"] in seen:
-                raise ValueError(f"{method}: its pages go round in a circle")
-            seen.add(params["cursor"])
+            cursor = result["nextCursor"]
+        raise ValueError(f"{method}: its pages go round in a circle")
 
     def list_tools(self) -> List[Json]:
         """Return all tools, of all pages."""
-        tools = self._pages("tools/list", "tools")
+        tools = self.pages("tools/list")
         self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
     def call_tool(self, name: str, arguments: Optional[Json] = None,
                   timeout: Optional[float] = None,
-                  on_progress: Optional[Callable[..., Any]] = None) -> Json:
+                  on_progress: Optional[Callable[..., Any]] = None,
+                  meta: Optional[Json] = None) -> Json:
         """Call a tool; on_progress(progress, total, message) hears how far it has come.
 
-        ValueError when the structured result is not what list_tools() promised.
+        meta goes into _meta: {META_LEVEL: "info"}, say, has a modern server send its
+        log. ValueError when the structured result is not what list_tools() promised.
         """
-        token = next(self._tokens)
-        params = present(name=name, arguments=arguments,
-                         _meta={"progressToken": token} if on_progress else None)
+        token, meta = next(self._tokens), dict(meta or {})
         if on_progress:
-            self._progress[token] = on_progress
+            self._progress[token], meta["progressToken"] = on_progress, token
         try:
-            result: Json = self.request("tools/call", params, timeout)
+            result = self.request("tools/call", present(
+                name=name, arguments=arguments, _meta=meta or None), timeout)
         finally:
             self._progress.pop(token, None)
         if self._outputs.get(name) is not None and not result.get("isError"):
@@ -2783,36 +2787,35 @@ class Client:
 
     def list_resources(self) -> List[Json]:
         """Return all resources, of all pages."""
-        return self._pages("resources/list", "resources")
+        return self.pages("resources/list")
 
     def list_resource_templates(self) -> List[Json]:
         """Return all resource templates, of all pages."""
-        return self._pages("resources/templates/list", "resourceTemplates")
+        return self.pages("resources/templates/list")
 
     def read_resource(self, uri: str) -> Json:
         """Read a resource: {"contents": [...]}."""
-        return cast(Json, self.request("resources/read", {"uri": uri}))
+        return self.request("resources/read", {"uri": uri})
 
-    def subscribe(self, uris: Sequence[str] = (), tools: bool = False, prompts: bool = False,
-                  resources: bool = False) -> Subscription:
+    def subscribe(self, uris: Sequence[str] = (), tools: bool = False,
+                  prompts: bool = False, resources: bool = False) -> Subscription:
         """Ask to be told of changes, through on_notification, until its cancel()."""
-        wishes = {"toolsListChanged": tools, "promptsListChanged": prompts,
-                  "resourcesListChanged": resources, "resourceSubscriptions": list(uris)}
+        wishes = zip(NOTICES.values(), (tools, prompts, resources, list(uris)))
         self.subscriptions.append(Subscription(self, {
-            name: wish for name, wish in wishes.items() if wish}))
+            name: wish for name, wish in wishes if wish}))
         return self.subscriptions[-1]
 
     def list_prompts(self) -> List[Json]:
         """Return all prompts, of all pages."""
-        return self._pages("prompts/list", "prompts")
+        return self.pages("prompts/list")
 
     def get_prompt(self, name: str, arguments: Optional[Json] = None) -> Json:
-        """Get a prompt: {"messages": [...]}; arguments that are no strings become JSON."""
-        return cast(Json, self.request("prompts/get", present(
-            name=name, arguments=arguments and {
-                key: text(value)["text"] for key, value in arguments.items()})))
+        """Get a prompt: {"messages": [...]}; what is no string is given as JSON."""
+        return self.request("prompts/get", present(name=name, arguments=arguments and {
+            key: text(value)["text"] for key, value in arguments.items()}))
 
-    def complete(self, ref: Json, argument: Json, context: Optional[Json] = None) -> Json:
+    def complete(self, ref: Json, argument: Json,
+                 context: Optional[Json] = None) -> Json:
         """Complete an argument {"name", "value"} of a prompt or a resource template.
 
         ref: {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}. Returns
@@ -2822,16 +2825,16 @@ class Client:
             ref=ref, argument=argument, context=context))["completion"])
 
     def ping(self) -> None:
-        """Make sure that the server is there; the modern era has no ping and discovers."""
+        """Make sure that the server is there; modern has no ping and discovers."""
         self.request("server/discover" if self.rules.modern else "ping")
 
 
 # --- 10. Command line and demo server -------------------------------------------------
 
-USAGE = """usage: mcp_ref.py [--trace]                     serve the demo server on stdio
-       mcp_ref.py demo                          a conversation, every message explained
-       mcp_ref.py [--trace] inspect -- COMMAND...                what a server offers
-       mcp_ref.py [--trace] call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
+USAGE = """usage: mcp_ref.py [--trace]                    serve the demo server on stdio
+       mcp_ref.py demo                         a conversation, every message explained
+       mcp_ref.py [--trace] inspect -- COMMAND...               what a server offers
+       mcp_ref.py [--trace] call TOOL '{"a": 1}' -- COMMAND...  call one of its tools
        mcp_ref.py --version"""
 
 
@@ -2857,15 +2860,14 @@ def demo_server() -> Server:
     @server.tool
     def greet(context: Context) -> str:
         """Ask the user for a name, and greet."""
-        answer = context.elicit("What is your name?", {
-            "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
+        answer = context.elicit("What is your name?", _shape("name", name="string"))
         return f"Hello, {answer.get('content', {}).get('name', 'stranger')}!"
 
     return server
 
 
 class Trace:
-    """Shows every line on stderr: seconds, direction, latency of an answer, the line."""
+    """Shows the wire on stderr: seconds, direction, latency of an answer, the line."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -2885,13 +2887,12 @@ class Trace:
 EXPLAINED = {  # what a message says, by its method, and where that is specified
     "server/discover": "What do you speak, what do you offer? [server/discover]",
     "initialize": "Let us open a session: my newest revision is ... [basic/lifecycle]",
-    "notifications/initialized": "The session is open. No id, no answer. [basic/lifecycle]",
-    "ping": "Are you there? [basic/utilities/ping]",
+    "notifications/initialized": "It is open. No id, so no answer. [basic/lifecycle]",
     "tools/list": "Which tools are there? [server/tools]",
     "tools/call": "Call a tool. The answer will carry the same id. [server/tools]",
     "no/such": "A method that nobody knows. [basic]",
     "notifications/progress": "The call has come so far. [basic/utilities/progress]",
-    "notifications/cancelled": "I wait no more: no answer. [basic/utilities/cancellation]",
+    "notifications/cancelled": "I wait no more. [basic/utilities/cancellation]",
     "elicitation/create": "I have to ask your user first. [client/elicitation]",
 }
 
@@ -2902,102 +2903,117 @@ class Explainer:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # one message at a time
         self._asked: Dict[Id, str] = {}  # id: method
-        self._dim, self._end = ("\033[2m", "\033[0m") if (
-            sys.stdout.isatty() and "NO_COLOR" not in os.environ) else ("", "")
+        dim = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        self._style = "    \033[2m{}\033[0m" if dim else "    {}"
 
     def __call__(self, arrow: str, line: bytes) -> None:
         message, shown = decode(line), line.decode("utf-8", "backslashreplace")
-        members = message.members if isinstance(message, Batch) else (message,)
+        speaker = "client" if arrow == ">" else "server"
         with self._lock:
-            for one in members:
-                print(f"\n{'client' if arrow == '>' else 'server'}: {self._meaning(one)}")
+            for one in message.members if isinstance(message, Batch) else (message,):
+                print(f"\n{speaker}: {self._meaning(one)}")
             for start in range(0, len(shown), 76):
-                print(f"    {self._dim}{shown[start:start + 76]}{self._end}")
+                print(self._style.format(shown[start:start + 76]))
 
     def _meaning(self, message: Single) -> str:
+        if isinstance(message, Request):
+            self._asked[message.id] = message.method
         if isinstance(message, (Request, Notification)):
-            if isinstance(message, Request):
-                self._asked[message.id] = message.method
             return EXPLAINED.get(message.method, message.method)
-        method, result = self._asked.get(message.id, "?"), getattr(message, "result", None) or {}
-        if message.error:
+        method = self._asked.get(message.id, "?")
+        if isinstance(message, Invalid) or message.error:
             return f"The answer to {method}: an error, and so no result. [basic]"
-        if "inputRequests" in result:
-            return f"Before {method}: ask the user and call again. [basic/patterns/mrtr]"
-        failed = ": it failed, and the model may read why" if result.get("isError") else ""
-        return f"The answer to {method}{failed}."
+        if "inputRequests" in message.result:
+            return f"Before {method}: ask the user, call again. [basic/patterns/mrtr]"
+        failed = message.result.get("isError") and ": it failed, the model may read why"
+        return f"The answer to {method}{failed or ''}."
 
 
 def demo() -> None:
     """Let a client and the demo server talk in three revisions, and print it all."""
     batched = next(row for row in REVISIONS.values() if row.batches)
-    for title, row in (("Legacy: a handshake opens a session", LEGACY),
-                       ("Modern: each request stands alone", MODERN),
-                       ("A batch: only one revision has it", batched)):
-        print(f"\n=== {title} ({row.version}) ===")
-        Peer.tap = Explainer()
-        with Client([sys.executable, os.path.abspath(__file__)], on_elicit=lambda params: {
-                "action": "accept", "content": {"name": "Ada"}},
-                protocol_version=row.version) as client:
-            two = {"name": "add", "arguments": {"a": 1, "b": 2}}
-            if row.batches:
+    two: Json = {"name": "add", "arguments": {"a": 1, "b": 2}}
+    tap, Peer.tap = Peer.tap, Explainer()
+    try:
+        for title, row in (("Legacy: a handshake opens a session", LEGACY),
+                           ("Modern: each request stands alone", MODERN),
+                           ("A batch: only one revision has it", batched)):
+            print(f"\n=== {title} ({row.version}) ===")
+            with Client([sys.executable, os.path.abspath(__file__)],
+                        protocol_version=row.version, on_elicit=lambda params: {
+                            "action": "accept", "content": {"name": "Ada"}}) as client:
+                client.list_tools()
                 client.batch([("tools/call", two), ("no/such", None)])
-                continue
-            client.list_tools()
-            client.call_tool("add", {"a": 1, "b": 2})
-            client.call_tool("add", {"a": 1, "b": "two"})
-            client.batch([("no/such", {})])
-            client.call_tool("count", {"to": 2}, on_progress=lambda *progress: None)
-            client.start("tools/call", {"name": "count", "arguments": {"to": 9}}).cancel()
-            client.call_tool("greet")
-    Peer.tap = None
+                if not row.batches:
+                    client.call_tool("add", {"a": 1, "b": "two"})
+                    client.call_tool("count", {"to": 2}, on_progress=lambda *how: None)
+                    client.start("tools/call", {
+                        "name": "count", "arguments": {"to": 9}}).cancel()
+                    client.call_tool("greet")
+    finally:
+        Peer.tap = tap
     print("\nThe client closes the server's stdin, and the server ends with status 0.")
 
 
 def inspect_server(client: Client) -> None:
     """Print what a server says of itself and what it offers."""
-    offers, info = client.server_capabilities, client.server_info
+    info = client.server_info
     print(info.get("name"), info.get("version"), "speaks", client.protocol_version)
-    for title, capability, items in (
-            ("tool", "tools", client.list_tools),
-            ("resource", "resources", client.list_resources),
-            ("template", "resources", client.list_resource_templates),
-            ("prompt", "prompts", client.list_prompts)):
-        for item in items() if capability in offers else ():
-            name = item.get("uri") or item.get("uriTemplate") or item["name"]
-            print(f"  {title} {name}: {item.get('description', '').partition(chr(10))[0]}")
+    for method, kind in LISTS.items():
+        if method.split("/")[0] in client.server_capabilities:
+            for item in client.pages(method):
+                name = item.get("uri") or item.get("uriTemplate") or item["name"]
+                words = item.get("description", "").split("\n")[0]
+                print(f"  {kind[:-1]} {name}: {words}")
+
+
+def _serve() -> None:
+    if sys.stdin and sys.stdin.isatty():
+        log("This is an MCP server, and waits for JSON-RPC on stdin. Try: demo, --help")
+    serve(demo_server())
+
+
+def _inspect(command: List[str]) -> None:
+    with Client(command) as client:
+        inspect_server(client)
+
+
+def _call(command: List[str], tool: str, arguments: str = "") -> None:
+    with Client(command) as client:
+        result = client.call_tool(tool, json.loads(arguments or "{}"))
+        print(json.dumps(result, indent=2))
+
+
+COMMANDS: Dict[Tuple[str, int, bool], Callable[..., None]] = {
+    # first word, number of words, whether a server's command comes after them
+    ("", 0, False): _serve,
+    ("demo", 1, False): demo,
+    ("inspect", 1, True): _inspect,
+    ("call", 2, True): _call,
+    ("call", 3, True): _call,
+    ("--help", 1, False): partial(print, USAGE),
+    ("--version", 1, False): partial(print, f"mcp_ref {__version__}"),
+}
 
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Run the command line, see USAGE; return the exit status."""
-    args = sys.argv[1:] if argv is None else argv
-    Peer.tap = Trace() if args[:1] == ["--trace"] else None
-    args = args[1:] if Peer.tap else args
-    words, command = args, []
-    if "--" in args:
-        words, command = args[:args.index("--")], args[args.index("--") + 1:]
-    if not args:
-        if sys.stdin and sys.stdin.isatty():
-            log("This is an MCP server, and waits for JSON-RPC on stdin. Try: demo, --help")
-        serve(demo_server())
-    elif args == ["demo"]:
-        demo()
-    elif args in (["--version"], ["--help"]):
-        print(USAGE if args == ["--help"] else f"mcp_ref {__version__}")
-    elif command and (words == ["inspect"] or words[:1] == ["call"] and len(words) in (2, 3)):
-        try:
-            with Client(command) as client:
-                if words == ["inspect"]:
-                    inspect_server(client)
-                else:
-                    result = client.call_tool(words[1], json.loads("".join(words[2:]) or "{}"))
-                    print(json.dumps(result, indent=2))
-        except (RpcError, OSError, ValueError) as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            return 1
-    else:
-        print(USAGE, file=sys.stderr)
-        return 2
+    args, tap = sys.argv[1:] if argv is None else argv, Peer.tap
+    if args[:1] == ["--trace"]:
+        Peer.tap, args = Trace(), args[1:]
+    cut = args.index("--") if "--" in args[:-1] else len(args)
+    words, command = args[:cut], args[cut + 1:]
+    action = COMMANDS.get(("".join(words[:1]), len(words), bool(command)))
+    try:
+        if action is None:
+            print(USAGE, file=sys.stderr)
+            return 2
+        action(*([command] if command else []), *words[1:])
+    except (RpcError, OSError, ValueError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    finally:
+        Peer.tap = tap
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from judge import HERE, Answer, Bridge, Refusal
@@ -53,6 +53,7 @@ class Table:
     server: Profile
     revision: str
     burst: int
+    stranger: Bridge  # changes things: another client, where a server can have two
 
 
 def text_of(result: dict[str, Any]) -> str:
@@ -271,14 +272,15 @@ def changes(table: Table) -> None:
     updates = offers(table, "resources", "subscribe")
     watched = list(table.server.watched) if updates else []
     table.bridge.do("subscribe", uris=watched, tools=True, prompts=True, resources=True)
+    elsewhere = replace(table, bridge=table.stranger)
     for event, call in table.server.changes.items():
         kind = event.split("/")[1]
         if not (updates if event == UPDATED else offers(table, kind, "listChanged")):
             continue
-        expect_text(table, call)
+        expect_text(elsewhere, call)
         params = table.bridge.await_event(event)
         expect(event != UPDATED or params["uri"] in watched, params)
-        expect_text(table, call)  # for server-everything: a switch, now off again
+        expect_text(elsewhere, call)  # for server-everything: a switch, now off again
 
 
 Step = Callable[[Table], None]

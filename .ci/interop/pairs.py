@@ -24,6 +24,7 @@ class Client:
     lacks: frozenset[str] = frozenset()
     burst: int = 20
     spares: bool = False  # starts a server just to probe it, and ends that by SIGTERM
+    forgets: bool = False  # deletes no session: the server has to let it expire
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Server:
     command: list[str]
     newest: str
     profile: Profile
+    http: bool = False  # listens at {port}; otherwise a client runs it on pipes
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Pair:
 
     @property
     def name(self) -> str:
-        return f"{self.client.name} -> {self.server.name}"
+        carrier = " over HTTP" if self.server.http else ""
+        return f"{self.client.name} -> {self.server.name}{carrier}"
 
     @property
     def revision(self) -> str:
@@ -129,14 +132,17 @@ def our_servers() -> Iterator[Server]:
         ("examples/everything.py", EVERY_FEATURE),
     ):
         yield Server(file, [sys.executable, str(ROOT / file)], MODERN, profile)
+    carrier = str(ROOT / "examples/http_server.py")
+    hosted = [sys.executable, carrier, "--port", "{port}", str(ROOT / file)]
+    yield Server(file, hosted, MODERN, profile, http=True)
 
 
 def sdk_servers() -> Iterator[Server]:
-    def of(name: str, package: str, command: list[str], **more: Any) -> Server:
-        newest = MODERN if more else LEGACY
-        return Server(
-            f"{name} {VERSIONS[package]} server", command, newest, fixture(**more)
-        )
+    def of(
+        name: str, package: str, command: list[str], http: bool = False, **more: Any
+    ) -> Server:
+        title, newest = f"{name} {VERSIONS[package]} server", MODERN if more else LEGACY
+        return Server(title, command, newest, fixture(**more), http)
 
     package = "@modelcontextprotocol/server"
     all_changes: dict[str, Any] = {"changes": {**CHANGE, **UPDATE}, "watched": (TEXT,)}
@@ -146,6 +152,8 @@ def sdk_servers() -> Iterator[Server]:
     yield of("python-sdk", "sdk1", one)
     yield of("python-sdk", "sdk2", two, **all_changes)
     yield of("typescript-sdk", package, three, **all_changes)
+    yield of("python-sdk", "sdk1", [*one, "{port}"], http=True)
+    yield of("python-sdk", "sdk2", [*two, "{port}"], http=True, **all_changes)
 
 
 def other_servers() -> Iterator[Server]:
@@ -162,6 +170,12 @@ def other_servers() -> Iterator[Server]:
         ["/usr/bin/env", "MEMORY_FILE_PATH={folder}/memory", "stdio"],
         MEMORY,
     )
+    package = "server-everything"
+    main = module(f"@modelcontextprotocol/{package}/dist/index.js")
+    loopback = ["--import", script("servers/loopback.mjs")]
+    command = ["/usr/bin/env", "PORT={port}", node(), *loopback, main, "streamableHttp"]
+    title = f"{package} {VERSIONS['@modelcontextprotocol/' + package]}"
+    yield Server(title, command, LEGACY, EVERYTHING, http=True)
     command = [python("time"), "-m", "mcp_server_time", "--local-timezone", "UTC"]
     yield Server(f"mcp-server-time {VERSIONS['time']}", command, MODERN, TIME)
 
@@ -271,7 +285,11 @@ def clients() -> Iterator[Client]:
     yield of("typescript-sdk", package, script_2, MODERN, "auto", spares=True)
     yield of("typescript-sdk", package, script_2, LEGACY, "legacy")
     package = "@modelcontextprotocol/inspector"
-    one_shot_only: dict[str, Any] = {"lacks": CONVERSATIONS, "burst": 3}
+    one_shot_only: dict[str, Any] = {
+        "lacks": CONVERSATIONS,
+        "burst": 3,
+        "forgets": True,
+    }
     yield of("inspector", package, inspector, LEGACY, "legacy", **one_shot_only)
     yield of("inspector", package, inspector, MODERN, "auto", **one_shot_only)
 

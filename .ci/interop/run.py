@@ -1,5 +1,7 @@
 """`make interop`: our server under foreign clients, our client on foreign servers.
 
+On pipes and over HTTP: the same steps, with another way to connect.
+
     python .ci/interop/run.py [--only PATTERN] [--judges]
 
 One line for each pair and step; the last line says `N passed, N failed`, and the exit
@@ -20,40 +22,38 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from checks import CORE, EXTENDED, USER, Step, Table, connect
+from checks import CORE, EXTENDED, USER, Step, Table, connect, expect
 from environment import prepare
-from judge import GRACE, Bridge, last_words, settled, witnessed
+from judge import GRACE, Bridge, last_words
 from pairs import Pair, judges, pairs
+from stages import Hosted, Piped, Stage
 
 TIME_FOR_A_PAIR = 240.0
 LONGEST_COMPLAINT = 500
+NOISE = (
+    "Fatal Python error",
+    "Exception in thread",
+    "Exception ignored",
+    "Exception occurred during processing of request",
+)
 
 
-def leave(bridge: Bridge, folder: Path, spares: bool) -> None:
-    """Close the client: its servers are gone, of themselves and with status 0."""
-    try:
-        status = bridge.close()
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"the client did not leave within {GRACE} s") from None
-    if status:
-        raise AssertionError(
-            f"the client left with {status}: {last_words(folder / 'client')}"
-        )
-    servers = settled(folder)
-    ended, signalled = servers.ended(), servers.signalled()
-    if not ended or servers.running():
-        raise AssertionError(f"servers ended {ended}, still there {servers.running()}")
-    if signalled and not spares:
-        raise AssertionError("the end of stdin was not enough for the server")
-    if any(status for pid, status in ended.items() if pid not in signalled):
-        said = last_words(folder / "stderr")
-        raise AssertionError(f"server statuses {ended}; last words: {said}")
+def leave(clients: list[Bridge], stage: Stage) -> None:
+    """Close the clients: gone with status 0, and the server ends as it should."""
+    for client in clients:
+        try:
+            status = client.close()
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the client did not leave within {GRACE} s") from None
+        said = last_words(client.folder / "client")
+        expect(not status, f"the client left with {status}: {said}")
+    stage.leave()
 
 
 def quiet(said: Path) -> None:
-    """Nothing on our stderr that an interpreter writes when it leaves in disorder."""
+    """Nothing on our stderr that Python writes of itself when things go wrong."""
     text = said.read_text(errors="replace")
-    for words in ("Fatal Python error", "Exception in thread", "Exception ignored"):
+    for words in NOISE:
         if words in text:
             raise AssertionError(text[text.index(words) :])
 
@@ -65,21 +65,41 @@ def steps_of(pair: Pair) -> Iterator[tuple[str, Step]]:
             yield name, step
 
 
+def staged(pair: Pair, folder: Path) -> Stage:
+    command = [part.replace("{folder}", str(folder)) for part in pair.server.command]
+    if pair.server.http:
+        return Hosted(command, folder, pair.revision, pair.client.forgets)
+    return Piped(command, folder, pair.client.spares)
+
+
+def places(pair: Pair, folder: Path) -> list[Path]:
+    """Return a folder for each client; ours tells all its sessions what changes."""
+    if not (pair.server.http and pair.server.profile.strict):
+        return [folder]
+    (folder / "stranger").mkdir()
+    return [folder, folder / "stranger"]
+
+
 def judge(pair: Pair, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield for each step its name and what is wrong, "" where nothing is."""
-    server = [part.replace("{folder}", str(folder)) for part in pair.server.command]
-    command = [*pair.client.command, *witnessed(folder, server)]
-    bridge = Bridge(command, folder, time.monotonic() + TIME_FOR_A_PAIR)
-    bridge.user.update(USER)
-    table = Table(bridge, pair.server.profile, pair.revision, pair.client.burst)
+    deadline = time.monotonic() + TIME_FOR_A_PAIR
     with contextlib.ExitStack() as sweeping:
-        sweeping.callback(bridge.sweep)
+        stage = staged(pair, folder)
+        sweeping.callback(stage.sweep)
+        clients = []
+        for place in places(pair, folder):
+            client = Bridge([*pair.client.command, *stage.address], place, deadline)
+            sweeping.callback(client.sweep)
+            client.user.update(USER)
+            clients.append(client)
+        of_pair = pair.server.profile, pair.revision, pair.client.burst
+        table = Table(clients[0], *of_pair, stranger=clients[-1])
         for name, step in steps_of(pair):
             wrong = complaint(step, table)
             yield name, wrong
             if wrong and step is connect:
                 break  # the rest would only say so again
-        yield "close", complaint(leave, bridge, folder, pair.client.spares)
+        yield "close", complaint(leave, clients, stage)
     if pair.ours:
         yield "quiet", complaint(quiet, folder / pair.ours)
 

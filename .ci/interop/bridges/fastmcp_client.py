@@ -1,4 +1,4 @@
-"""Bridge: FastMCP's client.    fastmcp_client.py auto COMMAND...
+"""Bridge: FastMCP's client.    fastmcp_client.py auto URL|COMMAND...
 
 It has no call for subscriptions of its own, so none is offered here.
 """
@@ -12,13 +12,17 @@ from typing import Any
 import mcp_types as types
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
-from fastmcp.client.transports import StdioTransport
-from remote import Action, Remote, wire
+from fastmcp.client.transports import (
+    ClientTransport,
+    StdioTransport,
+    StreamableHttpTransport,
+)
+from remote import Action, Remote, is_url, wire
 
 MODERN = "2026-07-28"
 
 
-def actions_of(client: Client[StdioTransport], remote: Remote) -> dict[str, Action]:
+def actions_of(client: Client[ClientTransport], remote: Remote) -> dict[str, Action]:
     async def describe() -> dict[str, Any]:
         return {
             "revision": client.protocol_version,
@@ -78,8 +82,10 @@ async def main(mode: str, command: str, *args: str) -> None:
         if not isinstance(message, Exception):
             remote.event(message.method, message.params)
 
-    client = Client(
-        StdioTransport(command, list(args), keep_alive=False),
+    client: Client[ClientTransport] = Client(
+        StreamableHttpTransport(command)
+        if is_url(command)
+        else StdioTransport(command, list(args), keep_alive=False),
         mode=mode,
         roots=roots,
         sampling_handler=sample,

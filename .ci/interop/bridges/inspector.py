@@ -1,6 +1,8 @@
-"""Bridge: the Inspector in CLI mode.    inspector.py NODE SCRIPT auto|legacy COMMAND...
+"""Bridge: the Inspector in CLI mode.
 
-One run of the tool, and so one server process, for everything the judge wants.
+    inspector.py NODE SCRIPT auto|legacy URL|COMMAND...
+
+One run of the tool for everything the judge wants, and so a server process or session.
 """
 
 from __future__ import annotations

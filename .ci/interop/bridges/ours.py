@@ -1,4 +1,4 @@
-"""Bridge: our own client.    ours.py FOLDER auto|REVISION COMMAND...
+"""Bridge: our own client.    ours.py FOLDER auto|REVISION URL|COMMAND...
 
 FOLDER is where mcp_ref.py stands.
 """
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remote import Action, Remote
+from remote import Action, Remote, is_url
 
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/examples"]
 
+from http_client import HttpCarrier  # noqa: E402
 from mcp_ref import META_LEVEL, REVISIONS, Client  # noqa: E402
 
 PATIENCE = 20.0
@@ -101,7 +102,7 @@ async def main(mode: str, *command: str) -> None:
         return answer
 
     client = Client(
-        list(command),
+        HttpCarrier(command[0]) if is_url(command[0]) else list(command),
         protocol_version=None if mode == "auto" else mode,
         on_notification=remote.event,
         on_elicit=user("elicitation/create"),

@@ -1,4 +1,4 @@
-"""Bridge: official Python SDK, 1.x line.    python_sdk_1.py legacy COMMAND..."""
+"""Bridge: official Python SDK, 1.x line.    python_sdk_1.py legacy URL|COMMAND..."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 from mcp import ClientSession, StdioServerParameters, stdio_client, types
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
-from remote import Action, Remote, wire
+from remote import Action, Remote, is_url, wire
 
 
 def actions_of(
@@ -74,11 +75,16 @@ async def main(command: str, *args: str) -> None:
         if isinstance(message, types.ServerNotification):
             remote.event(message.root.method, message.root.params)
 
-    parameters = StdioServerParameters(command=command, args=list(args))
+    carrier = (
+        streamable_http_client(command)
+        if is_url(command)
+        else stdio_client(StdioServerParameters(command=command, args=list(args)))
+    )
     async with (
-        stdio_client(parameters) as pipes,
+        carrier as (incoming, outgoing, *_),
         ClientSession(
-            *pipes,
+            incoming,
+            outgoing,
             sampling_callback=sample,
             elicitation_callback=elicit,
             list_roots_callback=roots,

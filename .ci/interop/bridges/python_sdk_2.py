@@ -1,4 +1,4 @@
-"""Bridge: official Python SDK, 2.x line.    python_sdk_2.py auto|legacy COMMAND..."""
+"""Bridge: official Python SDK 2.x.    python_sdk_2.py auto|legacy URL|COMMAND..."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mcp_types as types
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import Subscription
 from mcp.shared.subscriptions import event_to_notification
-from remote import Action, Remote, wire
+from remote import Action, Remote, is_url, wire
 
 MODERN = "2026-07-28"
 
@@ -114,7 +114,9 @@ async def main(mode: str, command: str, *args: str) -> None:
             remote.event(message.method, message.params)
 
     client = Client(
-        StdioServerParameters(command=command, args=list(args)),
+        command
+        if is_url(command)
+        else StdioServerParameters(command=command, args=list(args)),
         mode=mode,
         log_level="debug",
         cache=None,

@@ -36,6 +36,8 @@ export async function serve(actions) {
   }
 }
 
+export const isUrl = (address) => address.startsWith("http://");
+
 export const options = { onprogress: (params) => event("progress", params) };
 
 // What the two generations of the TypeScript client spell alike; each adds what differs.

@@ -33,6 +33,11 @@ def wire(value: Any) -> Any:
     return value
 
 
+def is_url(address: str) -> bool:
+    """Tell where the server listens from the command that runs it."""
+    return address.startswith("http://")
+
+
 class Remote:
     """One bridge's side of the conversation with the judge."""
 

@@ -1,13 +1,14 @@
-// Bridge: the official TypeScript SDK, v1.    typescript_sdk_1.mjs legacy COMMAND...
+// Bridge: the official TypeScript SDK, v1.    typescript_sdk_1.mjs legacy URL|COMMAND...
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { actionsOf, ask, event, options, serve } from "./remote.mjs";
+import { actionsOf, ask, event, isUrl, options, serve } from "./remote.mjs";
 
 const [, , , command, ...args] = process.argv;
 const capabilities = { elicitation: {}, roots: {}, sampling: {} };
@@ -18,7 +19,9 @@ for (const schema of [CreateMessageRequestSchema, ElicitRequestSchema, ListRoots
 client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
 
 let revision;
-const transport = new StdioClientTransport({ command, args });
+const transport = isUrl(command)
+  ? new StreamableHTTPClientTransport(new URL(command))
+  : new StdioClientTransport({ command, args });
 transport.setProtocolVersion = (negotiated) => (revision = negotiated);
 await client.connect(transport);
 await serve({
@@ -31,4 +34,5 @@ await serve({
   "tools/call": (params) => client.callTool(params, undefined, options),
   subscribe: ({ uris }) => Promise.all(uris.map((uri) => client.subscribeResource({ uri }))),
 });
+await transport.terminateSession?.(); // close() leaves the session to the server
 await client.close();

@@ -1,8 +1,8 @@
-// Bridge: the official TypeScript SDK, v2.    typescript_sdk_2.mjs auto|legacy COMMAND...
+// Bridge: the official TypeScript SDK, v2.    typescript_sdk_2.mjs auto|legacy URL|COMMAND...
 
-import { Client } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { actionsOf, ask, event, options, serve } from "./remote.mjs";
+import { actionsOf, ask, event, isUrl, options, serve } from "./remote.mjs";
 
 const [, , mode, command, ...args] = process.argv;
 const client = new Client(
@@ -17,7 +17,10 @@ for (const method of ["sampling/createMessage", "elicitation/create", "roots/lis
 }
 client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
 
-await client.connect(new StdioClientTransport({ command, args }));
+const transport = isUrl(command)
+  ? new StreamableHTTPClientTransport(new URL(command))
+  : new StdioClientTransport({ command, args });
+await client.connect(transport);
 const modern = client.getProtocolEra() === "modern";
 const wantsLog = modern ? { _meta: { "io.modelcontextprotocol/logLevel": "debug" } } : {};
 await serve({
@@ -42,4 +45,5 @@ await serve({
     });
   },
 });
+await transport.terminateSession?.(); // close() leaves the session to the server
 await client.close();

@@ -1,6 +1,8 @@
-"""A server on the official Python SDK, 1.x line."""
+"""A server on the official Python SDK, 1.x line.    python_sdk_1.py [PORT]"""
 
 from __future__ import annotations
+
+import sys
 
 from fixtures import Context, server, types
 from pydantic import BaseModel
@@ -39,4 +41,8 @@ async def test_trigger_tool_change(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) == 1:
+        server.run()
+    else:
+        server.settings.port = int(sys.argv[1])
+        server.run("streamable-http")

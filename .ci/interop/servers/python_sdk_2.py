@@ -1,4 +1,4 @@
-"""A server on the official Python SDK, 2.x line.
+"""A server on the official Python SDK, 2.x line.    python_sdk_2.py [PORT]
 
 Questions to the user are dependencies here (`Resolve`): the same tool asks by a server
 request in a legacy session and by an `input_required` result in the modern era.
@@ -6,6 +6,7 @@ request in a legacy session and by an `input_required` result in the modern era.
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 from fixtures import Context, server, types
@@ -69,4 +70,7 @@ async def test_trigger_resource_update(ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) == 1:
+        server.run()
+    else:
+        server.run("streamable-http", port=int(sys.argv[1]))
