@@ -17,7 +17,7 @@ test-all:        ## the suite, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref
 
 check: $(VENV)   ## types, lint, branch coverage
-	$(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/0*.py
+	MYPYPATH=.:examples $(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/*.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref

@@ -87,7 +87,8 @@ class Exchange:
         params = getattr(self.message, "params", None)
         self.params: Json = params if isinstance(params, dict) else {}
         self.version = self.params.get("_meta", {}).get(META_VERSION)  # None: legacy
-        self.verb, self.headers = "", Headers()
+        self.verb = ""
+        self.headers: Headers = Headers()
         self.connection: http.client.HTTPConnection
         self.sock: Optional[socket.socket] = None
         self.opened = threading.Event()  # the head of the answer has come

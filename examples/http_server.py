@@ -22,6 +22,7 @@ import ipaddress
 import itertools
 import os
 import secrets
+import signal
 import sys
 import threading
 import time
@@ -471,8 +472,9 @@ def main() -> None:
     server, token = load(given.file), os.environ.get("MCP_TOKEN")
     with HttpServer(server, given.host, given.port, token, given.name) as http:
         print(f"serving {server.info['name']} at {http.url}", flush=True)
-        with suppress(KeyboardInterrupt):
-            http.serve_forever()
+        for number in (signal.SIGINT, signal.SIGTERM):  # with the status of serve()
+            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        http.serve_forever()
 
 
 if __name__ == "__main__":
