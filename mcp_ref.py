@@ -24,8 +24,8 @@ says in its `_meta` what its client speaks and offers.
 
 Legend, with no synonyms: `line` the bytes of one message, without its newline; `obj`
 decoded JSON of any shape; `message` one of the five kinds that decode() gives; `rid` a
-request id; `asked` a request of the other end that is not answered yet; `call` a request
-of this end; `fn` a function of the user; `rules` the row of a revision; `carrier` what
+request id; `asked` a request of the other end that is not answered yet; `call` one of
+this end; `fn` a function of the user; `rules` the row of a revision; `carrier` what
 moves lines.
 
 The life of one tools/call, through the sections of this file:
@@ -34,12 +34,12 @@ The life of one tools/call, through the sections of this file:
     3 Peer       notes its id among those that must be answered
     5 Lifecycle  is it modern? may it come now?
     4 Revisions  is the method known in this revision? are its params well-formed?
-    7 Server     finds the tool; 6 Schema holds the arguments to what its hints promised;
-                 the function runs; what it returns becomes content
+    7 Server     finds the tool; 6 Schema holds the arguments to what its hints
+                 promised; the function runs; what it returns becomes content
     3 Peer       forgets the id and writes the answer, unless it was cancelled meanwhile
 
-Left out, and why: HTTP (another carrier, shown in examples/), OAuth (stdio has no use for
-it), the experimental tasks of 2025-11-25 (withdrawn into an extension), extensions,
+Left out, and why: HTTP (another carrier, shown in examples/), OAuth (stdio has no use
+for it), the experimental tasks of 2025-11-25 (withdrawn into an extension), extensions,
 caching of results in the client, and JSON Schema's unevaluated*, $dynamicRef and remote
 references (refused at registration, never ignored).
 """
@@ -95,7 +95,7 @@ class RpcError(Exception):
 
 
 class ConnectionClosed(ConnectionError):
-    """The other end is gone; the message says how, with its exit status if it had one."""
+    """The other end is gone; the message says how, and with which exit status."""
 
 
 class RequestTimeout(TimeoutError):
@@ -127,6 +127,17 @@ def wire_error(error: BaseException) -> RpcError:
         return error
     log("%s while serving a request", type(error).__name__, error=error)
     return RpcError(INTERNAL_ERROR, "Internal error")
+
+
+def outcome_of(job: Callable[[], Any]) -> Any:
+    """Run a job and return its result, or what it raised: SystemExit too, which does
+    not end this process, but never Interrupted, which does."""
+    try:
+        return job()
+    except Interrupted:
+        raise
+    except BaseException as error:
+        return error
 
 
 # --- 2. Envelope: one line of bytes <-> one message -----------------------------------
@@ -194,36 +205,35 @@ def invalid(rid: Id, why: str, code: int = INVALID_REQUEST) -> Invalid:
 
 def _answer(obj: Json, rid: Id) -> Single:
     """Read a response. Its id is one of ours: no refusal may carry it back."""
-    error = obj.get("error")
-    if obj.get("jsonrpc") != "2.0" or "method" in obj or "result" in obj and "error" in obj:
-        return invalid(None, "Invalid response: not 2.0, or more than a result or an error")
-    if "result" in obj and rid is not None:
+    fine, error = obj.get("jsonrpc") == "2.0" and "method" not in obj, obj.get("error")
+    if fine and "error" not in obj and rid is not None:
         return Response(rid, obj["result"])
-    if (type(error) is dict and type(error.get("code")) is int
-            and type(error.get("message")) is str):
-        data = error.get("data")
-        return Response(rid, None, RpcError(error["code"], error["message"], data))
-    return invalid(None, "Invalid response: no id, or no code and message")
+    if (fine and "result" not in obj and type(error) is dict
+            and type(error.get("code")) is int and type(error.get("message")) is str):
+        told = RpcError(error["code"], error["message"], error.get("data"))
+        return Response(rid, None, told)  # without an id where ours could not be read
+    return invalid(None, "Invalid response: neither a result with an id nor an error")
 
 
 def _message(obj: Any) -> Single:
     """Classify one decoded value by its members: "in" says what is there, not truth."""
     if type(obj) is not dict:
         return invalid(None, "Invalid request: not an object")
-    rid, method, params = obj.get("id"), obj.get("method"), obj.get("params")
-    if type(rid) is not int and type(rid) is not str:
+    rid, params = obj.get("id"), obj.get("params")
+    method: Any = obj.get("method")
+    if type(rid) is not int and type(rid) is not str:  # `in (int, str)` costs 0.1 us
         rid = None
     if "result" in obj or "error" in obj:
         return _answer(obj, rid)
     wrong = ('jsonrpc is not "2.0"' if obj.get("jsonrpc") != "2.0" else
              "method is not a string" if type(method) is not str else
              "params is neither object nor array"
-             if "params" in obj and type(params) is not dict and type(params) is not list
-             else "id is neither string nor integer" if rid is None and "id" in obj else "")
+             if type(params) is not dict and type(params) is not list
+             and "params" in obj else
+             "id is neither string nor integer" if rid is None and "id" in obj else "")
     if wrong:
         return invalid(rid, f"Invalid request: {wrong}")
-    name = cast(str, method)
-    return Notification(name, params) if rid is None else Request(rid, name, params)
+    return Notification(method, params) if rid is None else Request(rid, method, params)
 
 
 def decode(line: bytes) -> Message:
@@ -237,7 +247,7 @@ def decode(line: bytes) -> Message:
             raise ValueError(f"line over {MAX_LINE} bytes")
         mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
         text = str(line[3:] if mark else line, "utf-8").strip(" \t\r\n")
-        obj, end = _DECODER.raw_decode(text)  # decode() looks for space, at a price of 1 us
+        obj, end = _DECODER.raw_decode(text)  # 1 us faster than its decode()
         if end != len(text):
             raise ValueError(f"more after character {end}")
     except (ValueError, RecursionError, MemoryError) as error:
@@ -248,17 +258,17 @@ def decode(line: bytes) -> Message:
 
 
 def _members(message: Single, null_id: bool) -> Json:
-    """Spell a message: its fields have the names of the wire."""
-    obj: Json = {"jsonrpc": "2.0", **message._asdict()}
-    error = obj.pop("error", None)
-    if error is not None:
-        obj.pop("result", None)
-        obj["error"] = {"code": error.code, "message": error.message}
-        if error.data is not None:
-            obj["error"]["data"] = error.data
-    absent = ("params",) if null_id else ("params", "id")
-    return {name: value for name, value in obj.items()
-            if value is not None or name not in absent}
+    """Spell a message: its fields have the names of the wire, and None is left out."""
+    if isinstance(message, Response) and message.error is None:
+        return {"jsonrpc": "2.0", "id": message.id, "result": message.result}
+    obj: Json = message._asdict()
+    if "error" in obj:
+        code, words, data = obj["error"].args
+        obj = {"id": obj["id"], "error": {"code": code, "message": words}}
+        if data is not None:
+            obj["error"]["data"] = data
+    return {"jsonrpc": "2.0", **{name: value for name, value in obj.items()
+                                 if value is not None or null_id and name == "id"}}
 
 
 def encode(message: Message, null_id: bool = True) -> bytes:
@@ -268,10 +278,8 @@ def encode(message: Message, null_id: bool = True) -> bytes:
     left out [2025-11-25 schema]. TypeError, ValueError or RecursionError say that the
     message holds what JSON cannot: a set, NaN, a list inside itself.
     """
-    obj: Any = ({"jsonrpc": "2.0", "id": message.id, "result": message.result}
-                if isinstance(message, Response) and message.error is None else  # 1 us less
-                [_members(one, null_id) for one in message.members]
-                if isinstance(message, Batch) else _members(message, null_id))
+    obj: Any = (_members(message, null_id) if not isinstance(message, Batch) else
+                [_members(one, null_id) for one in message.members])
     return _ENCODER.encode(obj).encode("ascii")
 
 
@@ -280,10 +288,12 @@ def encode(message: Message, null_id: bool = True) -> bytes:
 # Rule 2: a request is answered once or, when it was cancelled, never. Its id is
 #         forgotten before the answer is written: the other end may use it again.
 # Rule 3: whoever waits here is woken: by an answer, a timeout or the end.
+# Two tables hold it all: `_asked`, what the other end waits for, and `_open`, what this
+# end waits for. Who takes an id off its table deals with that request, and nobody else.
 
 Send = Callable[[bytes], None]  # writes one line, whole, from any thread
 Job = Callable[[], None]
-Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer; None: there is none
+Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer, or None for none
 
 
 def spawn(job: Job) -> None:
@@ -296,13 +306,13 @@ class Call:
 
     def __init__(self, peer: Peer, request: Request) -> None:
         self._peer, self.request = peer, request
-        self._outcome: Union[Response, Exception] = RequestCancelled("not sent")
+        self._outcome: Tuple[Any, Optional[Exception]] = None, None  # result, error
         self._done = threading.Lock()  # a bare event: released when there is an outcome
         self._done.acquire()
 
-    def settle(self, outcome: Union[Response, Exception]) -> None:
+    def settle(self, result: Any, error: Optional[Exception]) -> None:
         """Wake who waits; for the one who took the id off the peer's table."""
-        self._outcome = outcome
+        self._outcome = result, error
         self._done.release()
 
     def result(self, timeout: Optional[float] = None) -> Any:
@@ -317,12 +327,10 @@ class Call:
             self._peer.abandon(self, RequestTimeout(late))
             self._done.acquire()  # if that came too late, the outcome is there at once
         self._done.release()
-        outcome = self._outcome
-        if isinstance(outcome, Exception):
-            raise outcome
-        if outcome.error is not None:
-            raise outcome.error
-        return outcome.result
+        result, error = self._outcome
+        if error is not None:
+            raise error
+        return result
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting and tell the other end; no effect on what has its outcome."""
@@ -384,8 +392,8 @@ class Peer:
     def receive(self, line: bytes, reply: Optional[Reply] = None) -> None:
         """Take one line in, whatever it holds. One thread at a time.
 
-        A carrier with a place of its own for each answer gives `reply`: it is called once
-        for the line, with the answer or, when there is none to come, with None.
+        A carrier with a place of its own for each answer gives `reply`: it is called
+        once for the line, with the answer or, when there is none to come, with None.
         """
         if self.tap:
             self.tap("<", line)
@@ -411,21 +419,14 @@ class Peer:
             self.answer(asked, error)
 
     def _handle_notification(self, notification: Notification, reply: Reply) -> None:
-        try:
-            self.noted(notification)
-        except Interrupted:
-            raise
-        except BaseException as error:
+        error = outcome_of(partial(self.noted, notification))
+        if error is not None:
             log("%.80r could not be heard", notification.method, error=error)
         reply(None)
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
-        with self._lock:
-            call = self._open.pop(response.id, None)
-        if call is not None:
-            call.settle(response)
-        else:  # it came after a timeout or a cancellation, or nobody asked
-            log("ignored an answer to %r: %s", response.id, response.error or "a result")
+        if not self._settle(*response):  # it is late, or nobody asked
+            log("ignored an answer to %r: %s", response.id, response.error or "result")
         reply(None)
 
     def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
@@ -443,7 +444,7 @@ class Peer:
     # What a subclass replaces. These know plain JSON-RPC and nothing else.
 
     def vet(self, message: Message) -> Optional[Message]:
-        """Narrow what is acceptable: return it, an Invalid in its place, or None to skip."""
+        """Narrow what is accepted: return it, an Invalid, or None to skip it."""
         return message
 
     def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
@@ -480,22 +481,16 @@ class Peer:
 
     def _serve(self, asked: Asked, job: Callable[[], Any]) -> None:
         if not asked.cancelled:
-            try:
-                outcome = job()
-            except Interrupted:
-                raise
-            except BaseException as error:  # SystemExit too: a job does not end us
-                outcome = error
-            self.answer(asked, outcome)
+            self.answer(asked, outcome_of(job))
 
     def answer(self, asked: Asked, outcome: Any) -> None:
         """Answer with a result or an exception, unless that was done or cancelled."""
         rid, failed = asked.request.id, isinstance(outcome, BaseException)
+        error = wire_error(outcome) if failed else None
         try:
-            line = encode(Invalid(rid, wire_error(outcome)) if failed
-                          else Response(rid, outcome))
-        except (TypeError, ValueError, RecursionError) as error:  # not JSON
-            line = encode(Invalid(rid, wire_error(error)))
+            line = encode(Response(rid, outcome, error))
+        except (TypeError, ValueError, RecursionError) as alien:  # not JSON
+            line = encode(Response(rid, None, wire_error(alien)))
         with asked.gate:
             mine = self._forget(asked)
         if mine:
@@ -522,7 +517,11 @@ class Peer:
         with self._lock:
             return self._asked.get(rid) is asked and bool(self._asked.pop(rid))
 
-    # Outbound.
+    def unanswered(self) -> List[Request]:
+        """Return what this end was asked and has not answered yet."""
+        return [asked.request for asked in list(self._asked.values())]
+
+    # Asking, and what becomes of it.
 
     def ask(self, *questions: Tuple[str, Params]) -> List[Call]:
         """Send (method, params) as a request; several, as one batch. [jsonrpc 6]
@@ -530,7 +529,7 @@ class Peer:
         Returns a Call for each. Raises what close() was told, after it; TypeError or
         ValueError when params are not JSON.
         """
-        calls = [Call(self, Request(next(self._ids), *question)) for question in questions]
+        calls = [Call(self, Request(next(self._ids), *one)) for one in questions]
         requests = tuple(call.request for call in calls)
         line = encode(requests[0] if len(requests) == 1 else Batch(requests))
         with self._lock:
@@ -539,6 +538,33 @@ class Peer:
             self._open.update((call.request.id, call) for call in calls)
         self._write(line)
         return calls
+
+    def _settle(self, rid: Id, result: Any, error: Optional[Exception]) -> bool:
+        """Take a call off the table and wake who waits; True for the one that did."""
+        with self._lock:
+            call = self._open.pop(rid, None)
+        if call is not None:
+            call.settle(result, error)
+        return call is not None
+
+    def abandon(self, call: Call, why: Exception) -> None:
+        """Stop waiting for an answer; no effect on a call that has its outcome."""
+        if self._settle(call.request.id, None, why):
+            self.abandoned(call.request, why)
+
+    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
+        """Say that no line will come any more: every call that waits fails with why.
+
+        With a rid, only the answer to this one cannot come. What this end was asked is
+        untouched: it can still be answered.
+        """
+        why = why or ConnectionClosed("connection closed")
+        with self._lock:
+            lost = list(self._open) if rid is None else [rid]
+            if rid is None:
+                self._closed = self._closed or why
+        for one in lost:
+            self._settle(one, None, why)
 
     def notify(self, method: str, params: Params = None) -> None:
         """Send a notification."""
@@ -552,33 +578,6 @@ class Peer:
                 self._send(line)
             except OSError as error:  # a broken pipe: nobody will ever answer
                 self.close(ConnectionClosed(f"cannot send: {error}"))
-
-    def abandon(self, call: Call, why: Exception) -> None:
-        """Stop waiting for an answer; no effect on a call that has its outcome."""
-        with self._lock:
-            mine = self._open.pop(call.request.id, None) is not None
-        if mine:
-            call.settle(why)
-            self.abandoned(call.request, why)
-
-    def unanswered(self) -> List[Request]:
-        """Return what this end was asked and has not answered yet."""
-        return [asked.request for asked in list(self._asked.values())]
-
-    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
-        """Say that no line will come any more: every call that waits fails with why.
-
-        With a rid, only the answer to this one cannot come. What this end was asked is
-        untouched: it can still be answered.
-        """
-        why = why or ConnectionClosed("connection closed")
-        with self._lock:
-            if rid is None:
-                self._closed = self._closed or why
-            lost = [one for one in self._open if rid in (None, one)]
-            calls = [self._open.pop(one) for one in lost]
-        for call in calls:
-            call.settle(why)
 
 
 # Part II: MCP ==========================================================================
@@ -847,12 +846,11 @@ def modern_revision(meta: Json) -> Revision:
 # Rule 2: a rule answers "" or the rest of a sentence (": expected string"); each level
 #         puts its own step in front, so that success builds no string.
 # Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
-#         makes Python values of them (None: they are what they should be).
+#         makes Python values of them.
 
-Fuel = List[int]  # of one validation: [steps left, levels left]
-Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, compiled siblings, fuel)
+Fuel = Iterator[int]  # of one check: each node takes a step, while there are any
+Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, kin, fuel)
 Node = Dict[type, List[Tuple[Rule, Any, Json]]]  # a schema: its rules, by type of value
-Form = Callable[[Any, str, Any], Any]  # (argument, its place, document): compiles it
 
 
 class Document(NamedTuple):
@@ -861,46 +859,67 @@ class Document(NamedTuple):
     refs: List[Tuple[str, str]]  # (place, where it points to)
 
 
+Form = Callable[[Any, str, Document], Any]  # (argument, its place, document)
+
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
-          float: "number", type(None): "null"}  # by type(): to isinstance True is an int
+          float: "number", type(None): "null"}  # by type(): True is no int
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_STEPS, _LEVELS = 300_000, 100  # no schema and no value can hang or overflow a check
-_KEYWORDS: Dict[str, Tuple[Tuple[type, ...], Form, Any]] = {}  # filled when all is there
+_STEPS = 300_000  # no schema can hang a check
+_LEVELS = 100  # of schemas inside schemas; in values Python's own limit ends a check
 
 
 def _held(value: Any, node: Node, fuel: Fuel) -> str:
-    fuel[0] -= 1
-    fuel[1] -= 1
-    if fuel[0] < 0 or fuel[1] < 0:
-        raise RecursionError
-    fault = "" if type(value) in _KINDS else f": {type(value).__name__} is not JSON"
-    for rule, argument, ready in node.get(type(value), ()):
-        fault = rule(value, argument, ready, fuel)
+    next(fuel)
+    for rule, argument, kin in node.get(type(value), ()):
+        fault = rule(value, argument, kin, fuel)
         if fault:
-            break
-    fuel[1] += 1
-    return fault
+            return fault
+    return "" if type(value) in _KINDS else f": {type(value).__name__} is not JSON"
 
 
 def hold(value: Any, node: Node, name: str = "value") -> None:
     """Hold a value to a compiled schema: ValueError as from validate()."""
     try:
-        fault = _held(value, node, [_STEPS, _LEVELS])
-    except RecursionError:
+        fault = _held(value, node, iter(range(_STEPS)))
+    except (RecursionError, StopIteration):
         fault = ": nested too deeply, or too much to check"
     if fault:
         raise ValueError(name + fault)
 
 
-def _never(value: Any, argument: Any, ready: Json, fuel: Fuel) -> str:
-    return ": not allowed"
+# Rules: what a keyword asks of a value.
 
 
-def _anything(argument: Any, place: str, doc: Document) -> Any:
-    return argument
+def _expect(holds: Callable[[Any, Any], Any], words: str) -> Rule:
+    """Make the rule of an assertion that is one comparison."""
+    return lambda value, argument, kin, fuel: (
+        "" if holds(value, argument) else ": expected " + words.format(argument))
 
 
-def _type(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
+def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
+    """Make the rule of an applicator: every selected (step, value, node) must hold."""
+    def rule(value: Any, argument: Any, kin: Json, fuel: Fuel) -> str:
+        for step, item, node in select(value, argument, kin):
+            if type(item) in node or type(item) not in _KINDS:  # else nothing is asked
+                fault = _held(item, node, fuel)
+                if fault:
+                    name = f"[{step}]" if type(step) is int else step and f".{step}"
+                    return name + fault
+        return ""
+    return rule
+
+
+def _some(most: float) -> Rule:
+    """Make the rule of a choice: at least one must hold, and so many at most."""
+    def rule(value: Any, nodes: Any, kin: Json, fuel: Fuel) -> str:
+        faults = [_held(value, node, fuel) for node in nodes.values()]
+        if "" in faults:
+            return "" if faults.count("") <= most else ": more than one holds"
+        return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
+    return rule
+
+
+def _type(value: Any, names: Any, kin: Json, fuel: Fuel) -> str:
     kind = _KINDS[type(value)]
     if kind in names or kind == "integer" and "number" in names or (
             kind == "number" and "integer" in names and value.is_integer()):
@@ -908,32 +927,118 @@ def _type(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
     return f": expected {' or '.join(names)}, got {kind}"
 
 
+def _same(value: Any) -> Any:
+    """Make a hashable that is equal for equal JSON: 1 is 1.0 and not true, deeply."""
+    if type(value) is dict:
+        return dict, frozenset((name, _same(item)) for name, item in value.items())
+    if type(value) is list:
+        return list, tuple(map(_same, value))
+    return type(value) is bool, value
+
+
+def _multiple(value: Any, of: Any) -> bool:
+    from fractions import Fraction  # here: 5 ms; 4.35 is 435 times 0.01, not to floats
+
+    return abs(value) < float("inf") and (
+        Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
+
+
+def _contains(value: Any, node: Node, kin: Json, fuel: Fuel) -> str:
+    n = [_held(item, node, fuel) for item in value].count("")
+    fine = kin.get("minContains", 1) <= n <= kin.get("maxContains", n)
+    return "" if fine else f": {n} items match what it must contain"
+
+
+def _required(value: Any, names: Any, kin: Json, fuel: Fuel) -> str:
+    missing = [name for name in names if name not in value]
+    return f": missing {', '.join(missing)}" if missing else ""
+
+
+def _others(value: Json, node: Any, kin: Json) -> Any:
+    """Select the members that properties and patternProperties say nothing about."""
+    named, patterns = kin.get("properties", ()), kin.get("patternProperties", ())
+    return [(name, item, node) for name, item in value.items() if name not in named
+            and not any(pattern.search(name) for pattern, _ in patterns)]
+
+
+_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
+_RULES: Dict[str, Tuple[Tuple[type, ...], Rule]] = {  # keyword: types it speaks of, ...
+    "$ref": (_ANY, _each(lambda v, a, _: [("", v, a[0][a[1]])])),
+    "type": (_ANY, _type),
+    "enum": (_ANY, _expect(lambda v, a: _same(v) in map(_same, a), "one of {}")),
+    "const": (_ANY, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
+    "multipleOf": (_NUM, _expect(_multiple, "a multiple of {}")),
+    "maximum": (_NUM, _expect(operator.le, "at most {}")),
+    "exclusiveMaximum": (_NUM, _expect(operator.lt, "less than {}")),
+    "minimum": (_NUM, _expect(operator.ge, "at least {}")),
+    "exclusiveMinimum": (_NUM, _expect(operator.gt, "more than {}")),
+    "maxLength": (_STR, _expect(lambda v, a: len(v) <= a, "at most {} characters")),
+    "minLength": (_STR, _expect(lambda v, a: len(v) >= a, "at least {} characters")),
+    "pattern": (_STR, _expect(lambda v, a: a.search(v), "a match of {0.pattern}")),
+    "prefixItems": (_ARR, _each(lambda v, a, _: zip(a, v, a.values()))),
+    "items": (_ARR, _each(lambda v, a, kin: [
+        (i, v[i], a) for i in range(len(kin.get("prefixItems", ())), len(v))])),
+    "contains": (_ARR, _contains),
+    "maxItems": (_ARR, _expect(lambda v, a: len(v) <= a, "at most {} items")),
+    "minItems": (_ARR, _expect(lambda v, a: len(v) >= a, "at least {} items")),
+    "uniqueItems": (_ARR, _expect(
+        lambda v, a: not a or len(set(map(_same, v))) == len(v), "different items")),
+    "properties": (_OBJ, _each(lambda v, a, _: [(n, v[n], a[n]) for n in v if n in a])),
+    "patternProperties": (_OBJ, _each(lambda v, a, _: [
+        (n, v[n], node) for pattern, node in a for n in v if pattern.search(n)])),
+    "additionalProperties": (_OBJ, _each(_others)),
+    "propertyNames": (_OBJ, _each(lambda v, a, _: [(n, n, a) for n in v])),
+    "maxProperties": (_OBJ, _expect(lambda v, a: len(v) <= a, "at most {} members")),
+    "minProperties": (_OBJ, _expect(lambda v, a: len(v) >= a, "at least {} members")),
+    "required": (_OBJ, _required),
+    **dict.fromkeys(("dependentSchemas", "dependentRequired"), (_OBJ, _each(
+        lambda v, a, _: [("", v, a[n]) for n in a if n in v]))),
+    "allOf": (_ANY, _each(lambda v, a, _: [("", v, node) for node in a.values()])),
+    "anyOf": (_ANY, _some(float("inf"))),
+    "oneOf": (_ANY, _some(1)),
+    "not": (_ANY, lambda v, a, _, fuel: "" if _held(v, a, fuel) else ": not allowed"),
+    "if": (_ANY, lambda v, a, kin, fuel: _held(
+        v, kin.get("else" if _held(v, a, fuel) else "then", {}), fuel)),
+}
+
+# Forms: what the argument of a keyword must look like, and what is made of it.
+
+_FORMS: Dict[str, Tuple[Node, Form]] = {}
+
+
+def _as_it_is(argument: Any, place: str = "", doc: Any = None) -> Any:
+    return argument
+
+
 def _compile(schema: Any, place: str, doc: Document) -> Node:
     node: Node = {}
-    ready: Json = {}
+    kin: Json = {}
     doc.nodes[place] = node  # before it is full: it may refer to itself
     if place.count("/") > 2 * _LEVELS:
         raise ValueError(f"{place[:80]}...: nested too deeply")
-    if type(schema) is not dict and type(schema) is not bool:
+    if type(schema) is bool:
+        schema = {} if schema else {"not": {}}
+    if type(schema) is not dict:
         raise ValueError(f"{place}: expected an object or a boolean")
-    if schema is False:
-        node.update({kind: [(_never, None, {})] for kind in _KINDS})
-    for word, argument in schema.items() if schema and schema is not True else ():
-        kinds, form, rule = _KEYWORDS.get(word, ((), _anything, None))
-        ready[word] = form(argument, f"{place}/{word}", doc)
+    for word, argument in schema.items():
+        inside, (form, make) = f"{place}/{word}", _FORMS.get(word, ({}, _as_it_is))
+        if form:
+            hold(argument, form, inside)
+        kin[word] = make(argument, inside, doc)
+        kinds, rule = _RULES.get(word, ((), _type))
         for kind in kinds:
-            if rule is not _type or _KINDS[kind] not in ready[word]:  # else it holds always
-                node.setdefault(kind, []).append((rule, ready[word], ready))
-    if "$anchor" in ready:
-        doc.nodes[f"#{ready['$anchor']}"] = node
+            if rule is not _type or _KINDS[kind] not in kin[word]:  # that holds always
+                node.setdefault(kind, []).append((rule, kin[word], kin))
+    if "$anchor" in kin:
+        doc.nodes[f"#{kin['$anchor']}"] = node
     return node
 
 
 def compile_schema(schema: Any) -> Node:
-    """Make a schema of dialect 2020-12 ready for hold().
+    """Make a schema of dialect 2020-12 kin for hold().
 
-    NotImplementedError for what is not supported here, ValueError for what is malformed,
-    each with the place. Keywords that JSON Schema does not know are annotations.
+    NotImplementedError for what is not supported, ValueError for what is malformed,
+    each with its place. Keywords that JSON Schema does not know are annotations.
     """
     doc = Document({}, [])
     try:
@@ -955,218 +1060,84 @@ def validate(instance: Any, schema: Any, name: str = "value") -> None:
     hold(instance, compile_schema(schema), name)
 
 
-# Forms: what a keyword's argument must look like, and what is made of it.
+def _refuse(argument: Any, place: str, doc: Document) -> Any:
+    """Refuse what is not supported; but a document may name itself, and our dialect."""
+    ours = place.endswith("/$schema") and str(argument).rstrip("#") == _DIALECT
+    if not ours and place != "#/$id":
+        raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+    return argument
 
 
-def _form(words: str, fits: Callable[[Any], Any], make: Any = lambda argument: argument) -> Form:
-    def form(argument: Any, place: str, doc: Document) -> Any:
-        try:
-            if fits(argument):
-                return make(argument)
-        except (TypeError, ValueError, re.error, OverflowError):
-            pass
-        raise ValueError(f"{place}: expected {words}")
-    return form
-
-
-def _refused(argument: Any, place: str, doc: Document) -> Any:
-    word = argument if type(argument) is str else "it"
-    raise NotImplementedError(f"{place}: {word[:80]} is not supported")
-
-
-def _dialect(argument: Any, place: str, doc: Document) -> Any:
-    return argument if str(argument).rstrip("#") == _DIALECT else _refused(argument, place, doc)
-
-
-def _identity(argument: Any, place: str, doc: Document) -> Any:
-    return argument if place == "#/$id" else _refused(argument, place, doc)
-
-
-def _subs(kind: Any) -> Form:
-    """Make the form of a list or an object of schemas: {index or name: node}."""
-    def form(argument: Any, place: str, doc: Document) -> Dict[Any, Node]:
-        if argument == [] or not isinstance(argument, kind):
-            raise ValueError(f"{place}: expected an {_KINDS[kind]} of schemas")
-        items: Any = argument.items() if isinstance(argument, dict) else enumerate(argument)
-        return {key: _compile(sub, f"{place}/" + str(key).replace("~", "~0").replace("/", "~1"),
-                              doc) for key, sub in items}
-    return form
-
-
-def _regex(pattern: str) -> Any:
-    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
-    def agreed(found: Any) -> str:
-        return r"\Z" if found[0] == "$" else str(found[0])
-    return re.compile(re.sub(r"\\.|\[(?:\\.|[^]])*]|\$", agreed, pattern, flags=re.DOTALL),
-                      re.ASCII)
-
-
-def _same(value: Any) -> Any:
-    """Make a hashable that is equal for equal JSON: 1 is 1.0 and is not true, deeply."""
-    if type(value) is dict:
-        return dict, frozenset((name, _same(item)) for name, item in value.items())
-    if type(value) is list:
-        return list, tuple(map(_same, value))
-    return type(value) is bool, value
-
-
-def _is_names(argument: Any) -> bool:
-    return type(argument) is list and all(type(name) is str for name in argument)
-
-
-def _names(argument: Any) -> Any:
-    return [argument] if type(argument) is str else argument
-
-
-_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
-_NAMED, _LISTED = _subs(dict), _subs(list)
-_STRING = _form("a string", lambda a: type(a) is str)
-_PATTERN = _form("a pattern that Python shares", lambda a: type(a) is str, _regex)
-_NUMBER = _form("a number", lambda a: type(a) in _NUM)
-_COUNT = _form("a count", lambda a: type(a) in _NUM and a >= 0 and a % 1 == 0)
-_NAMES = _form("a list of strings", _is_names)
-_TYPES = _form("names of types", lambda a: a and set(_names(a)) <= set(_KINDS.values()),
-               _names)
-
-def _reference(argument: Any, place: str, doc: Document) -> Any:
+def _reference(ref: str, place: str, doc: Document) -> Any:
     from urllib.parse import unquote  # here: 4 ms, and few schemas refer
 
-    if not _STRING(argument, place, doc).startswith("#"):
-        _refused(argument, place, doc)
-    doc.refs.append((place, unquote(argument)))
-    return doc.nodes, unquote(argument)
+    if not ref.startswith("#"):
+        _refuse(ref, place, doc)
+    doc.refs.append((place, unquote(ref)))
+    return doc.nodes, unquote(ref)
 
 
-def _patterns(argument: Any, place: str, doc: Document) -> List[Tuple[Any, Node]]:
-    return [(_PATTERN(pattern, place, doc), node)
-            for pattern, node in _NAMED(argument, place, doc).items()]
+def _regex(pattern: str, place: str, doc: Document) -> Any:
+    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
+    if re.search(r"(?<!\\)(\\\\)*\\[pP]\{", pattern):  # a class of Unicode: re has none
+        _refuse(pattern, place, doc)
+    parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
+    try:
+        return re.compile("".join(r"\Z" if p == "$" else p for p in parts), re.ASCII)
+    except (re.error, ValueError, OverflowError):
+        raise ValueError(f"{place}: expected a pattern that Python shares") from None
 
 
-# Rules: what a keyword asks of a value.
+def _subs(argument: Any, place: str, doc: Document) -> Dict[Any, Node]:
+    """Compile a list or an object of schemas: {index or name: node}."""
+    items = argument.items() if type(argument) is dict else enumerate(argument)
+    return {key: _compile(
+        sub, f"{place}/" + str(key).replace("~", "~0").replace("/", "~1"), doc)
+        for key, sub in items}
 
 
-def _expect(holds: Callable[[Any, Any], Any], words: str) -> Rule:
-    """Make the rule of an assertion that is one comparison."""
-    return lambda value, argument, ready, fuel: (
-        "" if holds(value, argument) else ": expected " + words.format(argument))
+def _patterns(argument: Json, place: str, doc: Document) -> List[Tuple[Any, Node]]:
+    return [(_regex(pattern, place, doc), node)
+            for pattern, node in _subs(argument, place, doc).items()]
 
 
-def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
-    """Make the rule of an applicator: every selected (step, value, node) must hold."""
-    def rule(value: Any, argument: Any, ready: Json, fuel: Fuel) -> str:
-        for step, item, node in select(value, argument, ready):
-            fault = _held(item, node, fuel) if (
-                type(item) in node or type(item) not in _KINDS) else ""
-            if fault:
-                return (f"[{step}]" if type(step) is int else step and f".{step}") + fault
-        return ""
-    return rule
+def _dependents(argument: Json, place: str, doc: Document) -> Dict[Any, Node]:
+    return _subs({name: {"required": a} for name, a in argument.items()}, place, doc)
 
 
-def _some(most: float, words: str) -> Rule:
-    """Make the rule of a choice: at least one must hold, and so many at most."""
-    def rule(value: Any, nodes: Any, ready: Json, fuel: Fuel) -> str:
-        faults = [_held(value, node, fuel) for node in nodes.values()]
-        if "" in faults:
-            return "" if faults.count("") <= most else words
-        return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
-    return rule
-
-
-def _required(value: Any, names: Any, ready: Json, fuel: Fuel) -> str:
-    missing = [name for name in names if name not in value]
-    return f": missing {', '.join(missing)}" if missing else ""
-
-
-def _contains(value: Any, node: Node, ready: Json, fuel: Fuel) -> str:
-    n = [_held(item, node, fuel) for item in value].count("")
-    fine = ready.get("minContains", 1) <= n <= ready.get("maxContains", n)
-    return "" if fine else f": {n} items match what it must contain"
-
-
-def _follow(value: Any, target: Any, ready: Json, fuel: Fuel) -> str:
-    nodes, ref = target
-    return _held(value, nodes[ref], fuel)
-
-
-def _multiple(value: Any, of: Any) -> bool:
-    from fractions import Fraction  # here: 5 ms; 4.35 is 435 times 0.01, not to floats
-
-    return abs(value) < float("inf") and (
-        Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
-
-
-def _others(value: Json, node: Any, ready: Json) -> Any:
-    """Select the members that properties and patternProperties say nothing about."""
-    named, patterns = ready.get("properties", ()), ready.get("patternProperties")
-    names = [name for name in value if name not in named]
-    if names and patterns:
-        names = [name for name in names if not any(p.search(name) for p, _ in patterns)]
-    return [(name, value[name], node) for name in names]
-
-
-_KEYWORDS.update({  # keyword: the types it speaks of, the form of its argument, its rule
-    "$schema": ((), _dialect, None),
-    "$id": ((), _identity, None),
-    "$anchor": ((), _STRING, None),
-    "$defs": ((), _NAMED, None),
-    "definitions": ((), _NAMED, None),  # its name before 2019
-    "$ref": (_ANY, _reference, _follow),
-    **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
-                     "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"),
-                    ((), _refused, None)),
-    "type": (_ANY, _TYPES, _type),
-    "enum": (_ANY, _form("a list", lambda a: type(a) is list), _expect(
-        lambda v, a: _same(v) in map(_same, a), "one of {}")),
-    "const": (_ANY, _anything, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
-    "multipleOf": (_NUM, _form("a number above 0", lambda a: type(a) in _NUM and a > 0),
-                   _expect(_multiple, "a multiple of {}")),
-    "maximum": (_NUM, _NUMBER, _expect(operator.le, "at most {}")),
-    "exclusiveMaximum": (_NUM, _NUMBER, _expect(operator.lt, "less than {}")),
-    "minimum": (_NUM, _NUMBER, _expect(operator.ge, "at least {}")),
-    "exclusiveMinimum": (_NUM, _NUMBER, _expect(operator.gt, "more than {}")),
-    "maxLength": (_STR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} characters")),
-    "minLength": (_STR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} characters")),
-    "pattern": (_STR, _PATTERN, _expect(lambda v, a: a.search(v), "a match of {0.pattern}")),
-    "prefixItems": (_ARR, _LISTED, _each(lambda v, a, ready: zip(a, v, a.values()))),
-    "items": (_ARR, _compile, _each(lambda v, a, ready: [
-        (i, v[i], a) for i in range(len(ready.get("prefixItems", ())), len(v))])),
-    "contains": (_ARR, _compile, _contains),
-    "minContains": ((), _COUNT, None),
-    "maxContains": ((), _COUNT, None),
-    "maxItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} items")),
-    "minItems": (_ARR, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} items")),
-    "uniqueItems": (_ARR, _form("true or false", lambda a: type(a) is bool), _expect(
-        lambda v, a: not a or len(set(map(_same, v))) == len(v), "different items")),
-    "properties": (_OBJ, _NAMED, _each(lambda v, a, ready: [
-        (name, v[name], a[name]) for name in v if name in a])),
-    "patternProperties": (_OBJ, _patterns, _each(lambda v, a, ready: [
-        (name, v[name], node) for pattern, node in a for name in v if pattern.search(name)])),
-    "additionalProperties": (_OBJ, _compile, _each(_others)),
-    "propertyNames": (_OBJ, _compile, _each(lambda v, a, ready: [(n, n, a) for n in v])),
-    "maxProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) <= a, "at most {} members")),
-    "minProperties": (_OBJ, _COUNT, _expect(lambda v, a: len(v) >= a, "at least {} members")),
-    "required": (_OBJ, _NAMES, _required),
-    "dependentRequired": (_OBJ, _form("an object of lists of strings", lambda a: (
-        type(a) is dict and all(map(_is_names, a.values())))), lambda v, a, ready, fuel: (
-            _required(v, [one for name in a if name in v for one in a[name]], ready, fuel))),
-    "dependentSchemas": (_OBJ, _NAMED, _each(lambda v, a, ready: [
-        ("", v, a[name]) for name in a if name in v])),
-    "allOf": (_ANY, _LISTED, _each(lambda v, a, ready: [("", v, a[i]) for i in a])),
-    "anyOf": (_ANY, _LISTED, _some(float("inf"), "")),
-    "oneOf": (_ANY, _LISTED, _some(1, ": more than one of the alternatives holds")),
-    "not": (_ANY, _compile, lambda v, a, ready, fuel: (
-        "" if _held(v, a, fuel) else ": not allowed")),
-    "if": (_ANY, _compile, lambda v, a, ready, fuel: _held(
-        v, ready.get("else" if _held(v, a, fuel) else "then", {}), fuel)),
-    "then": ((), _compile, None),
-    "else": ((), _compile, None),
-})
+_TEXT, _NUMBER, _OBJECT = {"type": "string"}, {"type": "number"}, {"type": "object"}
+_NAMES: Json = {"type": "array", "items": _TEXT}
+_TYPE: Json = {"enum": list(_KINDS.values())}
+_ROWS: Tuple[Tuple[str, Json, Form], ...] = (  # (keywords, form, what is made of it)
+    ("not if then else items contains propertyNames additionalProperties", {},
+     _compile),
+    ("allOf anyOf oneOf prefixItems", {"type": "array", "minItems": 1}, _subs),
+    ("properties $defs definitions dependentSchemas", _OBJECT, _subs),
+    ("patternProperties", _OBJECT, _patterns),
+    ("dependentRequired", {**_OBJECT, "additionalProperties": _NAMES}, _dependents),
+    ("required", _NAMES, _as_it_is),
+    ("type", {"anyOf": [_TYPE, {"type": "array", "minItems": 1, "items": _TYPE}]},
+     lambda names, place, doc: names if type(names) is list else [names]),
+    ("pattern", _TEXT, _regex),
+    ("$anchor", _TEXT, _as_it_is),
+    ("$ref", _TEXT, _reference),
+    ("$schema $id $dynamicRef $dynamicAnchor $recursiveRef $recursiveAnchor "
+     "unevaluatedProperties unevaluatedItems", {}, _refuse),
+    ("enum", {"type": "array"}, _as_it_is),
+    ("uniqueItems", {"type": "boolean"}, _as_it_is),
+    ("maximum exclusiveMaximum minimum exclusiveMinimum", _NUMBER, _as_it_is),
+    ("multipleOf", {**_NUMBER, "exclusiveMinimum": 0}, _as_it_is),
+    ("maxLength maxItems maxProperties maxContains minLength minItems minProperties "
+     "minContains", {"type": "integer", "minimum": 0}, _as_it_is),
+)
+_FORMS.update((word, ({}, make)) for words, _, make in _ROWS for word in words.split())
+_FORMS.update((word, (compile_schema(form), make))  # so much of it works by now
+              for words, form, make in _ROWS for word in words.split())
 
 
 # From Python: hints and values.
 
-Part = Tuple[Json, Optional[Callable[[Any], Any]]]  # a schema and a cast
+Part = Tuple[Json, Any]  # a schema, and the cast of its values
 _HINTS: Dict[Any, Callable[[Any, Any, str], Part]] = {}  # by what a hint is, or has
 
 
@@ -1177,17 +1148,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if hasattr(type(value), "__dataclass_fields__"):
-        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return list(map(plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 def part_of(hint: Any, where: str) -> Part:
     """Describe one hint; TypeError, one sentence, for what JSON cannot say."""
-    origin = typing.get_origin(hint) or hint
     marks = [mark for mark in _HINTS if type(mark) is str and hasattr(hint, mark)]
-    make = _HINTS.get(marks[0] if marks else origin)
+    make = _HINTS.get(marks[0] if marks else typing.get_origin(hint) or hint)
     if make is None:
         raise TypeError(f"{where}: JSON has no words for the hint {hint!r}")
     try:
@@ -1196,28 +1166,38 @@ def part_of(hint: Any, where: str) -> Part:
         raise TypeError(f"{where[:80]}...: {hint!r} contains itself") from None
 
 
-def _simple(kind: str, cast: Any = None) -> Callable[[Any, Any, str], Part]:
-    return lambda hint, args, where: ({"type": kind} if kind else {}, cast)
+def object_of(hints: Json, optional: Json, make: Any, where: str,
+              others: Any = None) -> Part:
+    """Describe an object of named members, optional ones with their default, or ...
 
-
-def object_of(hints: Json, optional: Json, make: Any, where: str, more: bool = False) -> Part:
-    """Describe an object of named members, optional ones with their default, or ...; more
-    says whether it may have others."""
+    others is the hint of those that have no name here; None: there are none.
+    """
     parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
+    casts = {name: cast for name, (_, cast) in parts.items()}
+    more, other = cast(Part, (False, _as_it_is)) if others is None else part_of(
+        others, f"{where}.**")
     properties = {name: schema if optional.get(name, ...) is ... else
                   {**schema, "default": plain(optional[name])}
                   for name, (schema, _) in parts.items()}
-    casts = {name: cast for name, (_, cast) in parts.items() if cast}
-    return ({"type": "object", "properties": properties, "additionalProperties": more,
+
+    def convert(value: Json) -> Any:
+        return make(**{n: (casts.get(n) or other)(x) for n, x in value.items()})
+
+    return ({"type": "object", "properties": properties,
+             "additionalProperties": True if more == {} else more,
              "required": [name for name in hints if name not in optional]},
-            None if make is dict and not casts else
-            lambda value: make(**{name: casts[name](item) if name in casts else item
-                                  for name, item in value.items()}))
+            _as_it_is if make is dict and {*casts.values(), other} == {_as_it_is} else
+            convert)
+
+
+def _simple(hint: Any, args: Any, where: str) -> Part:
+    return {"type": _KINDS.get(hint, "null")}, int if hint is int else _as_it_is
 
 
 def _typed_dict(hint: Any, args: Any, where: str) -> Part:
     hints = typing.get_type_hints(hint, include_extras=True)
-    marks = {name: getattr(typing.get_origin(one), "_name", "") for name, one in hints.items()}
+    marks = {name: getattr(typing.get_origin(one), "_name", "")
+             for name, one in hints.items()}  # Required and NotRequired, from 3.11 on
     optional = [name for name, mark in marks.items() if mark == "NotRequired"
                 or name not in hint.__required_keys__ and mark != "Required"]
     return object_of(hints, dict.fromkeys(optional, ...), dict, where)
@@ -1226,51 +1206,45 @@ def _typed_dict(hint: Any, args: Any, where: str) -> Part:
 def _dataclass(hint: Any, args: Any, where: str) -> Part:
     import dataclasses  # here: who has made one has imported it already
 
-    fields, missing = dataclasses.fields(hint), dataclasses.MISSING
+    none = dataclasses.MISSING
     return object_of(typing.get_type_hints(hint, include_extras=True), {
-        field.name: field.default if field.default is not missing else ...
-        for field in fields if (field.default, field.default_factory) != (missing, missing)
-    }, hint, where)
+        field.name: ... if field.default is none else field.default
+        for field in dataclasses.fields(hint)
+        if field.default is not none or field.default_factory is not none}, hint, where)
 
 
 def _union(hint: Any, args: Any, where: str) -> Part:
-    parts = [part_of(arg, where) for arg in args]
-    nodes = [(compile_schema(schema), one) for schema, one in parts]
+    schemas, casts = zip(*(part_of(arg, where) for arg in args))
+    pairs = list(zip(map(compile_schema, schemas), casts))
 
     def first(value: Any) -> Any:
-        one = next(one for node, one in nodes if not _held(value, node, [_STEPS, _LEVELS]))
-        return one(value) if one else value
-    return ({"anyOf": [schema for schema, _ in parts]},
-            first if any(one for _, one in parts) else None)
+        return next(cast for node, cast in pairs
+                    if not _held(value, node, iter(range(_STEPS))))(value)
+    return {"anyOf": list(schemas)}, _as_it_is if set(casts) == {_as_it_is} else first
 
 
-def _list(hint: Any, args: Any, where: str) -> Part:
-    """Describe list[X] and tuple[X, ...]."""
-    schema, cast = part_of(args[0] if args else Any, where)
+def _sequence(hint: Any, args: Any, where: str) -> Part:
+    """Describe list[X], tuple[X, ...] and tuple[X, Y]."""
     make = typing.get_origin(hint) or hint
-    return {"type": "array", **({"items": schema} if schema else {})}, (
-        None if make is list and not cast else
-        lambda value: make(cast(item) if cast else item for item in value))
-
-
-def _tuple(hint: Any, args: Any, where: str) -> Part:
-    if not args or args[-1] is ...:
-        return _list(hint, args, where)
-    parts = [part_of(arg, where) for arg in args]
-    return ({"type": "array", "prefixItems": [schema for schema, _ in parts],
-             "items": False, "minItems": len(parts)}, lambda value: tuple(
-                 cast(item) if cast else item for item, (_, cast) in zip(value, parts)))
+    if make is tuple and args and args[-1] is not ...:
+        schemas, casts = zip(*(part_of(arg, where) for arg in args))
+        return {"type": "array", "prefixItems": list(schemas), "items": False,
+                "minItems": len(args)}, lambda value: tuple(
+                    cast(item) for cast, item in zip(casts, value))
+    schema, cast = part_of(args[0] if args else Any, where)
+    return ({"type": "array", **({"items": schema} if schema else {})},
+            lambda value: make(map(cast, value)))
 
 
 def _dict(hint: Any, args: Any, where: str) -> Part:
     if args and args[0] is not str:
         raise TypeError(f"{where}: the keys of JSON are strings, not as in {hint!r}")
     schema, cast = part_of(args[1] if args else Any, where)
-    return {"type": "object", **({"additionalProperties": schema} if schema else {})}, (
-        cast and (lambda value: {name: cast(item) for name, item in value.items()}))
+    return ({"type": "object", **({"additionalProperties": schema} if schema else {})},
+            lambda value: {name: cast(item) for name, item in value.items()})
 
 
-def _choice(values: Any, where: str, cast: Any = None) -> Part:
+def _choice(values: Any, where: str, cast: Any = _as_it_is) -> Part:
     kinds = sorted({_KINDS.get(type(value), "") for value in values})
     if "" in kinds:
         raise TypeError(f"{where}: JSON has no words for one of {values!r}")
@@ -1278,29 +1252,31 @@ def _choice(values: Any, where: str, cast: Any = None) -> Part:
 
 
 def _annotated(hint: Any, args: Any, where: str) -> Part:
+    """Describe Annotated[X, "what it is"], and Required[X] and NotRequired[X]."""
     schema, cast = part_of(args[0], where)
-    return {**schema, **{"description": note for note in args if type(note) is str}}, cast
+    notes = [{"description": note} for note in args if type(note) is str]
+    return {**schema, **(notes[-1] if notes else {})}, cast
 
 
 _HINTS.update({
-    str: _simple("string"), bool: _simple("boolean"), float: _simple("number"),
-    int: _simple("integer", int),  # 1.0 is an integer on the wire
-    None: _simple("null"), type(None): _simple("null"), Any: _simple(""),
-    list: _list, tuple: _tuple, dict: _dict, typing.Union: _union,
+    str: _simple, bool: _simple, float: _simple, int: _simple,
+    None: _simple, type(None): _simple,
+    list: _sequence, tuple: _sequence, dict: _dict,
+    Any: lambda hint, args, where: ({}, _as_it_is),
+    typing.Union: _union,
     getattr(types, "UnionType", "X | Y, from 3.10 on"): _union,
     typing.Literal: lambda hint, args, where: _choice(args, where),
-    typing.Annotated: _annotated,
-    **{getattr(typing, mark, mark): lambda hint, args, where: part_of(args[0], where)
-       for mark in ("Required", "NotRequired")},  # from 3.11 on
-    "__members__": lambda hint, args, where: _choice([one.value for one in hint], where, hint),
+    "__members__": lambda hint, _, where: _choice([e.value for e in hint], where, hint),
+    **{getattr(typing, mark, mark): _annotated
+       for mark in ("Annotated", "Required", "NotRequired")},  # the latter from 3.11 on
     "__required_keys__": _typed_dict,
     "__dataclass_fields__": _dataclass,
 })
 
 
-def signature_of(fn: Any) -> Tuple[Json, Json, Any, bool]:
-    """Return the hints of a function's parameters, the defaults, the hint of its result,
-    and whether it takes **others.
+def signature_of(fn: Any) -> Tuple[Json, Json, Any, Any]:
+    """Return the hints of a function's parameters, their defaults, the hint of its
+    result, and the hint of its **others (None: it has none).
 
     Read off the code object: inspect would cost every start 6 ms.
     """
@@ -1310,15 +1286,17 @@ def signature_of(fn: Any) -> Tuple[Json, Json, Any, bool]:
         fn = fn.__wrapped__
     if not hasattr(fn, "__code__"):
         raise TypeError(f"{fn!r} is no Python function: its parameters cannot be read")
-    code, hints = fn.__code__, typing.get_type_hints(fn, include_extras=True)
-    names = code.co_varnames[bound:code.co_argcount + code.co_kwonlyargcount]
+    code, last = fn.__code__, fn.__defaults__ or ()
     if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
-        raise TypeError(f"{fn.__name__}(): only parameters with a name can come as JSON")
-    last = fn.__defaults__ or ()
+        raise TypeError(f"{fn.__name__}(): JSON brings parameters by their names alone")
+    # Not of fn itself: up to 3.10 a default of None would turn its hint into Optional.
+    hints = typing.get_type_hints(types.SimpleNamespace(
+        __annotations__=fn.__annotations__), fn.__globals__, include_extras=True)
+    end = code.co_argcount + code.co_kwonlyargcount
+    others = hints.get(code.co_varnames[end], Any) if code.co_flags & 0x08 else None
     optional = dict(zip(code.co_varnames[code.co_argcount - len(last):], last))
-    optional.update(fn.__kwdefaults__ or {})
-    return ({name: hints.get(name, Any) for name in names}, optional, hints.get("return"),
-            bool(code.co_flags & 0x08))
+    return ({name: hints.get(name, Any) for name in code.co_varnames[bound:end]},
+            {**optional, **(fn.__kwdefaults__ or {})}, hints.get("return"), others)
 
 
 def schema_of(fn: Any) -> Json:
@@ -1327,8 +1305,8 @@ def schema_of(fn: Any) -> Json:
     Hints: str int float bool None Any list dict tuple Optional Union Literal Enum
     TypedDict dataclass, Annotated[T, "description"]; TypeError for any other.
     """
-    hints, optional, _, more = signature_of(fn)
-    return object_of(hints, optional, dict, f"{fn.__name__}()", more)[0]
+    hints, optional, _, others = signature_of(fn)
+    return object_of(hints, optional, dict, f"{fn.__name__}()", others)[0]
 
 
 # --- 7. Server ------------------------------------------------------------------------
