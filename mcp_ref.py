@@ -32,8 +32,10 @@ The life of one tools/call, through the sections of this file:
     8 Stdio      a thread that has the turn reads a line and gives it to the session
     2 Envelope   decode() makes it a Request, or an Invalid that is answered as such
     3 Peer       notes its id among those that must be answered
-    5 Lifecycle  is it modern? may it come now?
-    4 Revisions  is the method known in this revision? are its params well-formed?
+    5 Lifecycle  is it modern, and of which revision?
+    4 Revisions  is the method known in it?
+    5 Lifecycle  may it come now?
+    4 Revisions  are its params well-formed?
     7 Server     finds the tool; 6 Schema holds the arguments to what its hints
                  promised; the function runs; what it returns becomes content
     3 Peer       forgets the id and writes the answer, unless it was cancelled meanwhile
@@ -68,7 +70,7 @@ __version__ = "1.0.0"
 
 # Part I: JSON-RPC 2.0 =================================================================
 # Rule 1: nothing here has heard of MCP: no method names, versions or capabilities.
-# Rule 2: no pipes and no clocks. Lines come in, lines go out.
+# Rule 2: no pipes, and no clock but a caller's timeout. Lines come in, lines go out.
 # Rule 3: neither end is special. Either may ask; both must answer.
 
 # --- 1. Errors ------------------------------------------------------------------------
@@ -366,11 +368,12 @@ class Peer:
     """One end of a conversation: it answers what it is asked and matches what it asked.
 
     It does no I/O and owns no thread. `send(line)` writes one line, whole, from any
-    thread. `start(job)` runs a job soon, here or elsewhere. `receive(line)` takes a
-    line in: answers and notifications are dealt with before it returns, in order; a
-    request is admitted in order and its job handed to `start`. `methods` maps names
-    to functions that get the positional or named params of plain JSON-RPC. A subclass
-    says more by replacing vet(), admit(), noted() and abandoned().
+    thread; OSError says that the other end is gone. `start(job)` runs a job soon, and
+    elsewhere if the job may ask back. `receive(line)` takes a line in: answers and
+    notifications are dealt with before it returns, in order; a request is admitted in
+    order and its job handed to `start`. `methods` maps names to functions that get the
+    positional or named params of plain JSON-RPC. A subclass says more by replacing
+    vet(), admit(), noted() and abandoned().
     """
 
     tap: Optional[Callable[[str, bytes], None]] = None  # sees (">" or "<", line) first
@@ -534,7 +537,7 @@ class Peer:
         line = encode(requests[0] if len(requests) == 1 else Batch(requests))
         with self._lock:
             if self._closed is not None:
-                raise self._closed
+                raise self._closed.with_traceback(None)  # the same one each time
             self._open.update((call.request.id, call) for call in calls)
         self._write(line)
         return calls
@@ -580,14 +583,14 @@ class Peer:
                 self.close(ConnectionClosed(f"cannot send: {error}"))
 
 
-# Part II: MCP ==========================================================================
+# Part II: MCP =========================================================================
 # Rule 1: what the revisions disagree on is a column of a table, never an if on a date.
 # Rule 2: the legacy era is a machine with memory; the modern one is a function of one
 #         request. They share the handlers and nothing else.
 # Rule 3: no pipes, no threads. A carrier brings lines and takes lines away.
 
 # --- 4. Revisions: what each protocol version says ------------------------------------
-# Data only; what obeys it is below. Every date of the file stands here. Legacy: a
+# Data only; what obeys it is below. Every date that is obeyed stands here. Legacy: a
 # handshake opens a session, and what was agreed in it holds for all that follows.
 # Modern: each request says in its _meta what it speaks. [2026-07-28 basic/versioning]
 
@@ -1360,7 +1363,8 @@ def audio(data: bytes, mime_type: str) -> Json:
 
 def is_block(value: Any) -> bool:
     """Tell a content block from other data: by its type, and its own member."""
-    return isinstance(value, dict) and BLOCKS.get(value.get("type", ""), "?") in value
+    return isinstance(value, dict) and any(
+        value.get("type") == kind and mark in value for kind, mark in BLOCKS.items())
 
 
 def is_content(value: Any) -> bool:
@@ -1416,7 +1420,7 @@ def check_question(rules: Revision, method: str, params: Json) -> None:
         if mode == "url":
             validate(params.get("url"), _URI, "params.url")
         else:
-            validate(params.get("requestedSchema"), rules.form, "params.requestedSchema")
+            validate(params.get("requestedSchema"), rules.form, "requestedSchema")
 
 
 class Context:
@@ -1484,9 +1488,11 @@ class Context:
         Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits
         the schema when a form was accepted. [2025-11-25 client/elicitation]
         """
-        params = {"message": message, "requestedSchema": schema} if url is None else present(
-            message=message, mode="url", url=url,
-            elicitationId=None if self.rules.modern else os.urandom(16).hex())
+        params: Json = {"message": message, "requestedSchema": schema}
+        if url is not None:
+            params = {"message": message, "mode": "url", "url": url}
+            if not self.rules.modern:
+                params["elicitationId"] = os.urandom(16).hex()
         return self._ask_one(key, "elicitation/create", params)
 
     def sample(self, messages: List[Json], max_tokens: int, *, key: Text = None,
@@ -1631,13 +1637,15 @@ class Session(Peer):
 
     def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
         super().close(why, rid)
+        if rid is not None:
+            return
         self.server.sessions.discard(self)
         listens, self.listens = self.listens, []  # first: telling may fail and call us
         for asked, _ in listens:
-            rid = asked.request.id
-            self.tell(asked, "notifications/cancelled", {"requestId": rid})
+            stream = asked.request.id
+            self.tell(asked, "notifications/cancelled", {"requestId": stream})
             self.answer(asked, self.server.dress("complete", {
-                "_meta": {META_SUBSCRIPTION: rid}}))
+                "_meta": {META_SUBSCRIPTION: stream}}))
 
 
 class Offer(NamedTuple):
@@ -1653,6 +1661,10 @@ class Offer(NamedTuple):
 Served = Tuple[Method, Callable[[Context, Json], Any], Node]
 
 
+def name_of(fn: Any) -> str:
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
 def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
     """Fit a function to JSON: return call(context, arguments), the schema of what it
     takes, and that of what it gives if that is an object with named members."""
@@ -1660,11 +1672,10 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
     wants = [name for name, hint in hints.items() if hint is Context]
     takes, convert = object_of(
         {name: hint for name, hint in hints.items() if name not in wants},
-        optional, dict, f"{fn.__name__}()", more)
+        optional, dict, f"{name_of(fn)}()", more)
 
     def call(context: Context, arguments: Json) -> Any:
-        value = fn(**(convert(arguments) if convert else arguments),
-                   **dict.fromkeys(wants, context))
+        value = fn(**convert(arguments), **dict.fromkeys(wants, context))
         if type(value) is types.CoroutineType:
             import asyncio  # here: it is 20 ms of a start, and few tools are async
 
@@ -1672,7 +1683,7 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
         return plain(value)
 
     structured = {"__required_keys__", "__dataclass_fields__"} & set(dir(gives))
-    return call, takes, part_of(gives, fn.__name__)[0] if structured else None
+    return call, takes, part_of(gives, name_of(fn))[0] if structured else None
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -1704,7 +1715,7 @@ def listed(fn: Any, own: Json, *, name: Text = None, title: Text = None,
     description come from the function by default."""
     lines = (description or fn.__doc__ or "").strip().splitlines()
     return present(
-        name=name or fn.__name__, title=title, **own, icons=icons, _meta=meta,
+        name=name or name_of(fn), title=title, **own, icons=icons, _meta=meta,
         description="\n".join(line.strip() for line in lines) or None)
 
 
@@ -1777,7 +1788,8 @@ class Server:
 
     def _list(self, context: Context, params: Json) -> Json:
         """Cut a page of a list; the cursor is the last name of the page before, in hex:
-        what is registered or withdrawn between two pages moves nothing."""
+        what is registered or withdrawn between two pages moves nothing. A client whose
+        cursor itself was withdrawn is told so, and begins again."""
         kind, start = LISTS[context.asked.request.method], 0
         entries = self.entries(kind)
         names = list(entries)
@@ -1865,7 +1877,7 @@ class Server:
         call, takes, _ = adapt(fn)
         pattern = template(uri)
         if set(takes["properties"]) != set(pattern.groupindex if pattern else ()):
-            raise TypeError(f"{uri}: its names are not the parameters of {fn.__name__}")
+            raise TypeError(f"{uri}: its names are not the parameters of {name_of(fn)}")
         entry = listed(fn, {"uriTemplate" if pattern else "uri": uri, "annotations":
                             annotations, "mimeType": mime_type}, **options)
         self._register("resourceTemplates" if pattern else "resources", uri, Offer(
@@ -1893,6 +1905,7 @@ class Server:
         """What goes wrong inside is no result, as with a tool: nobody is to mend it."""
         uri = params["uri"]
         offer, arguments = self._find_resource(uri, context.rules)
+        demand(arguments, offer.takes, "uri")
         value = offer.call(context, arguments)
         data = ({"blob": base64(value)} if isinstance(value, bytes) else
                 {"text": text(value)["text"]})
@@ -2002,11 +2015,13 @@ class Server:
         wishes, rid = params["notifications"], context.request_id
         granted = {name: wishes[name] for notice, name in NOTICES.items()
                    if wishes.get(name) and notice.split("/")[1] in self.capabilities}
-        context.tell("notifications/subscriptions/acknowledged", notifications=granted,
-                     _meta={META_SUBSCRIPTION: rid})
         session = context.session
-        session.listens = [one for one in session.listens if not one[0].cancelled] + [
-            (context.asked, granted)]
+        with context.asked.gate:  # what changes from now on is told, but not before
+            session.listens = [
+                *(one for one in session.listens if not one[0].cancelled),
+                (context.asked, granted)]
+            context.tell("notifications/subscriptions/acknowledged",
+                         notifications=granted, _meta={META_SUBSCRIPTION: rid})
 
     _HANDLERS: Dict[str, Callable[..., Any]] = {
         **dict.fromkeys(LISTS, _list),
@@ -2106,7 +2121,7 @@ class Server:
 
 
 # Part III: the outside world ==========================================================
-# Rule 1: descriptors, threads, processes and signals live here and nowhere else.
+# Rule 1: descriptors, processes and signals live here, and all threads but spawn()'s.
 # Rule 2: a carrier moves lines and knows no method; another one can take its place.
 
 # --- 8. Stdio -------------------------------------------------------------------------
@@ -2213,14 +2228,15 @@ class Crew:
             # A look costs a quick job more than its own work: look less often then.
             tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
             self._asleep = True  # say so first, then see whether it can be
-            self._asleep = not new and self._turn.locked() and not self._jobs
+            self._asleep = self._turn.locked() and not (
+                new or self._jobs or self._ended)
             if self._limit or not self._jobs:
                 self._bell.wait(None if self._asleep else tick)
             self._bell.clear()
             if self._asleep and self._limit and not self._ended:
                 spent = time.process_time()  # what rang has just begun: not stuck yet
                 self._bell.wait(TICK)
-        return True
+        return not self._hurry
 
     def _work(self) -> None:
         me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
@@ -2307,14 +2323,36 @@ def _interrupt(number: int, frame: Any) -> None:
     raise Interrupted(number)
 
 
-def serve(server: Server, drain: float = 5.0) -> None:
-    """Serve stdin and stdout until the input ends; all that was received is answered.
-
-    A tool that is not done drain seconds after that is abandoned, and named on stderr.
-    SIGTERM and SIGINT end it at once, with SystemExit(128 + number).
-    """
+def _handle_signals(handlers: Dict[Any, Any]) -> Dict[Any, Any]:
+    """Set handlers, and return those that were there. Only the main thread has any."""
     import signal  # here: who connects over another carrier does without it
 
+    main = threading.current_thread() is threading.main_thread()
+    return {name: signal.signal(getattr(signal, name), handler)
+            for name, handler in handlers.items() if main}
+
+
+def part(session: Session) -> bool:
+    """Close a session; False if nobody reads its last lines, which holds up nothing."""
+    over = threading.Event()
+
+    def bye() -> None:
+        session.close(ConnectionClosed("the client has closed its end"))
+        over.set()
+    try:
+        spawn(bye)
+    except RuntimeError:  # no more threads to be had
+        bye()
+    return over.wait(1.0)
+
+
+def serve(server: Server, drain: float = 5.0) -> None:
+    """Serve stdin and stdout until the input ends, or nobody reads the output.
+
+    All that was received is answered. A tool that is not done drain seconds after the
+    end is abandoned, and named on stderr; with workers=0 it is waited for. SIGTERM and
+    SIGINT end it at once, with SystemExit(128 + number).
+    """
     def send(line: bytes) -> None:
         try:
             stdio.send(line)
@@ -2324,23 +2362,23 @@ def serve(server: Server, drain: float = 5.0) -> None:
 
     def steps() -> Iterator[None]:
         for line in read_lines(stdio.source):
-            session.receive(line)
+            try:
+                session.receive(line)
+            except Exception as error:  # a defect of this end: one line pays for it
+                log("a line was lost", error=error)
             yield
-        session.close(ConnectionClosed("the client has closed its end"))
+        part(session)
 
     stdio, crew, done = Stdio(), Crew(steps(), server.workers), False
     session = server.connect(send, crew.start)
-    main = threading.current_thread() is threading.main_thread()  # it alone has signals
-    old = {number: signal.signal(number, _interrupt)
-           for number in (signal.SIGINT, signal.SIGTERM) if main}
+    old = _handle_signals({"SIGINT": _interrupt, "SIGTERM": _interrupt})
     try:
         done = crew.run(drain)
     except Interrupted as interrupted:
         raise SystemExit(128 + interrupted.args[0]) from None
     finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-        session.close()
+        _handle_signals(old)
+        done = part(session) and done
         left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
                 for one in session.unanswered()]
         if done:
@@ -2358,7 +2396,7 @@ setattr(Server, "run", serve)
 
 PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
 ROUNDS = 10  # of questions to the user that one modern request may need
-STALL = 10.0  # seconds that a server may leave its stdin unread
+STALL = 10.0  # seconds that a server may leave its stdin unread (not on Windows)
 GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 Handler = Callable[[Json], Json]  # params of a question of the server -> its result
@@ -2374,7 +2412,8 @@ class Child:
 
     def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
         """Start the process. on_line(line) comes from one thread; on_close(why) when it
-        has ended, says with which status, or has closed its stdout."""
+        has ended, says with which status, or has closed its stdout; perhaps twice, and
+        what a child of its own still writes may come later."""
         import subprocess  # here: 7 ms, and a server does without
 
         def read() -> None:
@@ -2413,10 +2452,18 @@ class Child:
 
     def close(self) -> None:
         """End it: EOF on stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
-        for end in (self._child.stdin.close, self._child.terminate, self._child.kill):
-            end()
+        quiet = self._lock.acquire(timeout=GRACE)
+        if quiet:  # else a writer is stuck in it: its number could soon be another file
+            self._child.stdin.close()
+            self._lock.release()
+        for end in [self._child.terminate, self._child.kill]:
             if self._ends(self._child):
-                return
+                break
+            end()
+        self._ends(self._child)
+        if not quiet:
+            with self._lock:
+                self._child.stdin.close()
 
 
 class Host(Peer):
@@ -2534,6 +2581,8 @@ class Client:
                  roots: Optional[Sequence[Any]] = None) -> None:
         self._carrier = Child(server, env, cwd) if isinstance(server, list) else server
         self._timeout, self._on_notification = timeout, on_notification
+        if protocol_version not in (None, *REVISIONS):
+            raise ValueError(f"{protocol_version} is not one of {', '.join(REVISIONS)}")
         self._wanted = REVISIONS[protocol_version] if protocol_version else None
         listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
         validate({"roots": listed}, QUESTIONS["roots/list"].answer, "client")
@@ -2568,8 +2617,9 @@ class Client:
         return self
 
     def _open(self) -> None:
-        self._peer = Host(self, self._carrier.send, self._ids)
-        self._carrier.open(self._peer.receive, self._peer.close)
+        peer = Host(self, self._carrier.send, self._ids)
+        self._carrier.open(peer.receive, peer.close)
+        self._peer = peer  # now there is something to close
 
     def _agree(self) -> None:
         """Find a common revision; an error that names ours is taken at its word.
@@ -2663,7 +2713,8 @@ class Client:
         """
         retry = params
         for _ in range(ROUNDS):
-            result: Json = self.start(method, retry).result(timeout or self._timeout)
+            result: Json = self.start(method, retry).result(
+                self._timeout if timeout is None else timeout)
             hold(result, _MODERN_RESULT if self.rules.modern else _RESULT, method)
             if result.get("resultType") != "input_required" or not self.rules.modern:
                 return result
@@ -2743,7 +2794,8 @@ class Client:
                   timeout: Optional[float] = None,
                   on_progress: Optional[Callable[..., Any]] = None,
                   meta: Optional[Json] = None) -> Json:
-        """Call a tool; on_progress(progress, total, message) hears how far it has come.
+        """Call a tool; on_progress(progress, total, message) hears how far it has come,
+        on the thread that reads: it must not wait for the server.
 
         meta goes into _meta: {META_LEVEL: "info"}, say, has a modern server send its
         log. ValueError when the structured result is not what list_tools() promised.
@@ -2777,7 +2829,11 @@ class Client:
 
     def subscribe(self, uris: Sequence[str] = (), tools: bool = False,
                   prompts: bool = False, resources: bool = False) -> Subscription:
-        """Ask to be told of changes, through on_notification, until its cancel()."""
+        """Ask to be told of changes, through on_notification, until its cancel().
+
+        What a modern server grants comes there too: notifications/subscriptions/
+        acknowledged. A refusal is not raised.
+        """
         wishes = zip(NOTICES.values(), (tools, prompts, resources, list(uris)))
         self.subscriptions.append(Subscription(self, {
             name: wish for name, wish in wishes if wish}))
@@ -2960,6 +3016,8 @@ def _call(command: List[str], tool: str, arguments: str = "") -> None:
     with Client(command) as client:
         result = client.call_tool(tool, json.loads(arguments or "{}"))
         print(json.dumps(result, indent=2))
+        if result.get("isError"):
+            raise SystemExit(1)
 
 
 COMMANDS: Dict[Tuple[str, int, bool], Callable[..., None]] = {
