@@ -20,7 +20,7 @@ check: $(VENV)   ## types, lint, branch coverage
 	MYPYPATH=.:examples $(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/*.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
-	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
+	WIRETAP_SIGNALS=1 $(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
 	$(PYTHON) .ci/wiretap_browser.py
