@@ -151,7 +151,21 @@ Id = Union[str, int, None]  # None: of an answer that cannot name its question
 Json = Dict[str, Any]
 Text = Optional[str]
 Params = Union[Json, List[Any], None]  # None: absent
-MAX_LINE = 64 * 1024 * 1024  # bytes; what is longer is refused unread
+MAX_LINE = 64 * 1024 * 1024
+TOO_MANY = 429  # a code of our own, outside the range that JSON-RPC reserves
+
+
+class Bounds(NamedTuple):
+    """How much one connection may hold at a time. What is more is refused, with
+    TOO_MANY where the other end is to know; memory is bounded whatever it sends."""
+    line: int = MAX_LINE  # bytes; a longer one is refused unread
+    batch: int = 1_000  # messages in a line
+    asked: int = 10_000  # requests of the other end that are not answered yet
+    open: int = 10_000  # and of this end
+    subscriptions: int = 1_000  # of one client, and uris in them
+
+
+BOUNDS = Bounds()
 
 
 class Request(NamedTuple):
@@ -195,9 +209,26 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def _writer(**options: Any) -> Callable[[Any], str]:
+    """Make a function that writes JSON.
+
+    json makes its C encoder anew at each call; one that is kept takes a third of the
+    time. It has no documented name: where it is not as expected, the slow way it is.
+    """
+    slow, inner = json.JSONEncoder(allow_nan=False, **options), cast(Any, json.encoder)
+    quote = ("encode_basestring", "encode_basestring_ascii")[slow.ensure_ascii]
+    try:
+        fast = inner.c_make_encoder(
+            None, slow.default, getattr(inner, quote), None, slow.key_separator,
+            slow.item_separator, False, False, False)
+        return lambda value: "".join(fast(value, 0))
+    except (AttributeError, TypeError):
+        return slow.encode
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_AS_TEXT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)  # inside a text block
+_on_line = _writer(separators=(",", ":"))
+_as_text = _writer(ensure_ascii=False)  # inside a text block
 
 
 def invalid(rid: Id, why: str, code: int = INVALID_REQUEST) -> Invalid:
@@ -238,15 +269,15 @@ def _message(obj: Any) -> Single:
     return Notification(method, params) if rid is None else Request(rid, method, params)
 
 
-def decode(line: bytes) -> Message:
+def decode(line: bytes, bounds: Bounds = BOUNDS) -> Message:
     """Read one line, without its newline, as a message; never raises.
 
     What is not UTF-8, not JSON, too long, or nested or numbered beyond the parser is
     Invalid with -32700; JSON that is no message, Invalid with -32600. [jsonrpc 5.1]
     """
     try:
-        if len(line) > MAX_LINE:
-            raise ValueError(f"line over {MAX_LINE} bytes")
+        if len(line) > bounds.line:
+            raise ValueError(f"line over {bounds.line} bytes")
         mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
         text = str(line[3:] if mark else line, "utf-8").strip(" \t\r\n")
         obj, end = _DECODER.raw_decode(text)  # 1 us faster than its decode()
@@ -256,7 +287,9 @@ def decode(line: bytes) -> Message:
         return invalid(None, f"Parse error: {error}"[:100], PARSE_ERROR)
     if type(obj) is not list:
         return _message(obj)
-    return Batch(tuple(map(_message, obj))) if obj else invalid(None, "Empty batch")
+    if not 0 < len(obj) <= bounds.batch:
+        return invalid(None, f"Expected 1 to {bounds.batch} messages in a batch")
+    return Batch(tuple(map(_message, obj)))
 
 
 def _members(message: Single, null_id: bool) -> Json:
@@ -282,7 +315,7 @@ def encode(message: Message, null_id: bool = True) -> bytes:
     """
     obj: Any = (_members(message, null_id) if not isinstance(message, Batch) else
                 [_members(one, null_id) for one in message.members])
-    return _ENCODER.encode(obj).encode("ascii")
+    return _on_line(obj).encode("ascii")
 
 
 # --- 3. Peer: matching answers to questions, in both directions -----------------------
@@ -380,8 +413,9 @@ class Peer:
 
     def __init__(self, send: Send, start: Callable[[Job], None] = spawn,
                  methods: Optional[Dict[str, Callable[..., Any]]] = None,
-                 ids: Optional[Iterator[int]] = None) -> None:
+                 ids: Optional[Iterator[int]] = None, bounds: Bounds = BOUNDS) -> None:
         self._send, self._start, self._methods = send, start, methods or {}
+        self.bounds = bounds
         self._ids = ids or itertools.count(1)
         self.null_id = True  # how an error names a question that could not be read
         # Guards the three below; never held while sending or while running user code.
@@ -400,7 +434,7 @@ class Peer:
         """
         if self.tap:
             self.tap("<", line)
-        self._handle(decode(line), reply or self._write)
+        self._handle(decode(line, self.bounds), reply or self._write)
 
     def _handle(self, message: Message, reply: Reply) -> None:
         vetted = self.vet(message)
@@ -415,6 +449,8 @@ class Peer:
         if first is not asked:
             return self._handle_invalid(invalid(request.id, "The id is in use"), reply)
         try:
+            if len(self._asked) > self.bounds.asked:
+                raise RpcError(TOO_MANY, "Too many requests wait for their answers")
             job = self.admit(asked)
             if job is not None:
                 self._start(partial(self._serve, asked, job))
@@ -530,7 +566,7 @@ class Peer:
         """Send (method, params) as a request; several, as one batch. [jsonrpc 6]
 
         Returns a Call for each. Raises what close() was told, after it; TypeError or
-        ValueError when params are not JSON.
+        ValueError when params are not JSON, RuntimeError when too many calls are open.
         """
         calls = [Call(self, Request(next(self._ids), *one)) for one in questions]
         requests = tuple(call.request for call in calls)
@@ -538,6 +574,8 @@ class Peer:
         with self._lock:
             if self._closed is not None:
                 raise self._closed.with_traceback(None)  # the same one each time
+            if len(self._open) + len(calls) > self.bounds.open:
+                raise RuntimeError("too many requests wait for their answers")
             self._open.update((call.request.id, call) for call in calls)
         self._write(line)
         return calls
@@ -790,6 +828,7 @@ QUESTIONS = {
 
 class State(enum.Enum):
     """How far the handshake of a legacy session has come."""
+    __hash__ = object.__hash__  # that of Enum is no C
     NEW = "before initialize"
     OFFERED = "before notifications/initialized"
     READY = "after the handshake"
@@ -816,13 +855,16 @@ def step(state: State, method: str) -> State:
     return after
 
 
+_FRESH = State.NEW  # members of an Enum are slow to look up
+
+
 def is_modern(state: State, method: str, meta: Json) -> bool:
     """Tell the era of a request: it says so itself, or no session stands behind it.
 
     A session may be open: modern requests between the legacy ones do not touch it.
     """
     return META_VERSION in meta or (
-        state is State.NEW and (state, method) not in TRANSITIONS)
+        state is _FRESH and (state, method) not in TRANSITIONS)
 
 
 def modern_revision(meta: Json) -> Revision:
@@ -853,7 +895,16 @@ def modern_revision(meta: Json) -> Revision:
 
 Fuel = Iterator[int]  # of one check: each node takes a step, while there are any
 Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, kin, fuel)
-Node = Dict[type, List[Tuple[Rule, Any, Json]]]  # a schema: its rules, by type of value
+
+
+class Node(Dict[type, List[Tuple[Rule, Any, Json]]]):
+    """A compiled schema: its rules, by type of value, as (rule, argument, kin).
+
+    Where it asks of an object for nothing but members and their types, `members` has
+    these, by name: hold() sees at a glance what fits, and spares it the rules.
+    """
+    members: Optional[Dict[str, Set[type]]] = None
+    needed: Set[str] = set()
 
 
 class Document(NamedTuple):
@@ -882,6 +933,13 @@ def _held(value: Any, node: Node, fuel: Fuel) -> str:
 
 def hold(value: Any, node: Node, name: str = "value") -> None:
     """Hold a value to a compiled schema: ValueError as from validate()."""
+    members = node.members
+    if type(value) is dict and members is not None and node.needed <= value.keys():
+        for member in value:
+            if type(value[member]) not in members.get(member, ()):
+                break
+        else:
+            return
     try:
         fault = _held(value, node, iter(range(_STEPS)))
     except (RecursionError, StopIteration):
@@ -1001,8 +1059,11 @@ _RULES: Dict[str, Tuple[Tuple[type, ...], Rule]] = {  # keyword: types it speaks
     "oneOf": (_ANY, _some(1)),
     "not": (_ANY, lambda v, a, _, fuel: "" if _held(v, a, fuel) else ": not allowed"),
     "if": (_ANY, lambda v, a, kin, fuel: _held(
-        v, kin.get("else" if _held(v, a, fuel) else "then", {}), fuel)),
+        v, kin.get("else" if _held(v, a, fuel) else "then", Node()), fuel)),
 }
+
+_PLAIN_RULES = {_RULES[word][1] for word in (
+    "properties", "required", "additionalProperties")}
 
 # Forms: what the argument of a keyword must look like, and what is made of it.
 
@@ -1013,9 +1074,11 @@ def _as_it_is(argument: Any, place: str = "", doc: Any = None) -> Any:
     return argument
 
 
+_UNKNOWN = Node(), _as_it_is  # an annotation
+
+
 def _compile(schema: Any, place: str, doc: Document) -> Node:
-    node: Node = {}
-    kin: Json = {}
+    node, kin = Node(), cast(Json, {})
     doc.nodes[place] = node  # before it is full: it may refer to itself
     if place.count("/") > 2 * _LEVELS:
         raise ValueError(f"{place[:80]}...: nested too deeply")
@@ -1024,7 +1087,7 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
     if type(schema) is not dict:
         raise ValueError(f"{place}: expected an object or a boolean")
     for word, argument in schema.items():
-        inside, (form, make) = f"{place}/{word}", _FORMS.get(word, ({}, _as_it_is))
+        inside, (form, make) = f"{place}/{word}", _FORMS.get(word, _UNKNOWN)
         if form:
             hold(argument, form, inside)
         kin[word] = make(argument, inside, doc)
@@ -1034,6 +1097,10 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
                 node.setdefault(kind, []).append((rule, kin[word], kin))
     if "$anchor" in kin:
         doc.nodes[f"#{kin['$anchor']}"] = node
+    if {rule for rule, _, _ in node.get(dict, ())} <= _PLAIN_RULES:
+        node.needed = set(kin.get("required", ()))
+        node.members = {name: {kind for kind in _KINDS if kind not in sub}
+                        for name, sub in kin.get("properties", {}).items()}
     return node
 
 
@@ -1133,7 +1200,8 @@ _ROWS: Tuple[Tuple[str, Json, Form], ...] = (  # (keywords, form, what is made o
     ("maxLength maxItems maxProperties maxContains minLength minItems minProperties "
      "minContains", {"type": "integer", "minimum": 0}, _as_it_is),
 )
-_FORMS.update((word, ({}, make)) for words, _, make in _ROWS for word in words.split())
+_FORMS.update((word, (Node(), make))
+              for words, _, make in _ROWS for word in words.split())
 _FORMS.update((word, (compile_schema(form), make))  # so much of it works by now
               for words, form, make in _ROWS for word in words.split())
 
@@ -1142,11 +1210,12 @@ _FORMS.update((word, (compile_schema(form), make))  # so much of it works by now
 
 Part = Tuple[Json, Any]  # a schema, and the cast of its values
 _HINTS: Dict[Any, Callable[[Any, Any, str], Part]] = {}  # by what a hint is, or has
+_SCALARS = {str, bool, int, float, type(None)}
 
 
 def plain(value: Any) -> Any:
     """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
-    if type(value) in (str, int, float, bool):
+    if type(value) in _SCALARS:
         return value
     if isinstance(value, enum.Enum):
         return value.value
@@ -1176,7 +1245,7 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
     others is the hint of those that have no name here; None: there are none.
     """
     parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
-    casts = {name: cast for name, (_, cast) in parts.items()}
+    casts = [(name, cast) for name, (_, cast) in parts.items() if cast != _as_it_is]
     more, other = cast(Part, (False, _as_it_is)) if others is None else part_of(
         others, f"{where}.**")
     properties = {name: schema if optional.get(name, ...) is ... else
@@ -1184,13 +1253,18 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
                   for name, (schema, _) in parts.items()}
 
     def convert(value: Json) -> Any:
-        return make(**{n: (casts.get(n) or other)(x) for n, x in value.items()})
+        values = dict(value)
+        for name, change in casts:
+            if name in values:
+                values[name] = change(values[name])
+        if other != _as_it_is:
+            values.update((n, other(x)) for n, x in value.items() if n not in parts)
+        return values if make is dict else make(**values)
 
     return ({"type": "object", "properties": properties,
              "additionalProperties": True if more == {} else more,
              "required": [name for name in hints if name not in optional]},
-            _as_it_is if make is dict and {*casts.values(), other} == {_as_it_is} else
-            convert)
+            convert if casts or make is not dict or other != _as_it_is else _as_it_is)
 
 
 def _simple(hint: Any, args: Any, where: str) -> Part:
@@ -1348,7 +1422,7 @@ def base64(data: bytes) -> str:
 def text(value: Any) -> Json:
     """Build a text block; what is not a string is written as JSON."""
     return {"type": "text",
-            "text": value if isinstance(value, str) else _AS_TEXT.encode(value)}
+            "text": value if isinstance(value, str) else _as_text(value)}
 
 
 def image(data: bytes, mime_type: str) -> Json:
@@ -1369,18 +1443,21 @@ def is_block(value: Any) -> bool:
 
 def is_content(value: Any) -> bool:
     """Tell what goes out as it is from data, which is structuredContent as well."""
-    return value is None or isinstance(value, str) or is_block(value) or (
-        isinstance(value, list) and value != [] and all(map(is_block, value)))
+    if isinstance(value, list):
+        return value != [] and all(map(is_block, value))
+    return value is None or isinstance(value, str) or is_block(value)
 
 
 def blocks(value: Any, rules: Revision) -> List[Json]:
     """Turn what a function returned into content; a block that is newer than the
     revision becomes text."""
-    if not isinstance(value, list) or not is_content(value):
-        value = [] if value is None else [value if is_block(value) else text(value)]
+    if value is None:
+        return []
+    if not isinstance(value, (dict, list)) or not is_content(value):
+        return [text(value)]
     return [block if block["type"] in rules.blocks else
             text(block.get("uri") or f"[{block['type']}: {block.get('mimeType')}]")
-            for block in value]
+            for block in (value if isinstance(value, list) else [value])]
 
 
 def fits(method: str, params: Json, answer: Any) -> bool:
@@ -1437,10 +1514,21 @@ class Context:
     def __init__(self, session: Any, asked: Asked, rules: Revision, meta: Json) -> None:
         self.session, self.asked, self.rules, self.meta = session, asked, rules, meta
         self.request_id, self.revision = asked.request.id, rules.version
-        # Modern: what this request says, and nothing that was said before.
-        self.said = meta if rules.modern else session.said
-        self.client_info = self.said.get(META_CLIENT, {})
-        self.client_capabilities = self.said.get(META_CAPABILITIES, {})
+
+    @property
+    def said(self) -> Json:
+        """What the client says of itself. Modern: in this request, nothing earlier."""
+        return self.meta if self.rules.modern else cast(Json, self.session.said)
+
+    @property
+    def client_info(self) -> Json:
+        """Name and version of the client, as on the wire."""
+        return cast(Json, self.said.get(META_CLIENT, {}))
+
+    @property
+    def client_capabilities(self) -> Json:
+        """What the client can be asked for, as on the wire."""
+        return cast(Json, self.said.get(META_CAPABILITIES, {}))
 
     @property
     def cancelled(self) -> bool:
@@ -1511,7 +1599,7 @@ class Context:
     def _ask_one(self, key: Text, method: str, params: Json) -> Json:
         """Ask one question. Its key is the same each time that the function runs."""
         self._asks += 1
-        words = binascii.crc32(_ENCODER.encode([method, params]).encode())
+        words = binascii.crc32(_on_line([method, params]).encode())
         key = key or f"{self._asks}-{words:08x}"
         return self.ask({key: (method, params)})[key]
 
@@ -1571,7 +1659,7 @@ class Session(Peer):
     """
 
     def __init__(self, server: Any, send: Send, start: Callable[[Job], None]) -> None:
-        super().__init__(send, start)
+        super().__init__(send, start, bounds=server.bounds)
         self.server, self.state, self.null_id = server, State.NEW, False
         self.revision: Optional[Revision] = None  # of the handshake, once there was one
         self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
@@ -1593,7 +1681,8 @@ class Session(Peer):
         What runs no user code is served at once, so that what it changes holds for the
         next line already.
         """
-        name, params = asked.request.method, cast(Json, asked.request.params or {})
+        name: str = asked.request.method
+        params: Any = asked.request.params or {}
         meta = params.pop("_meta", {})  # nobody else reads it
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
@@ -1621,6 +1710,14 @@ class Session(Peer):
     def abandoned(self, request: Request, why: Exception) -> None:
         self.notify("notifications/cancelled", {
             "requestId": request.id, "reason": str(why)})
+
+    def make_room(self, count: int) -> None:
+        """Refuse so many more subscriptions when they would be too many."""
+        self.listens = [one for one in self.listens if not one[0].cancelled]
+        uris = [wishes.get("resourceSubscriptions", ()) for _, wishes in self.listens]
+        held = len(self.watched) + len(uris) + sum(map(len, uris))
+        if held + count > self.bounds.subscriptions:
+            raise RpcError(TOO_MANY, "Too many subscriptions")
 
     def publish(self, notice: str, **about: Any) -> None:
         """Tell of a change those who asked to be told, each era in its own way."""
@@ -1675,7 +1772,10 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
         optional, dict, f"{name_of(fn)}()", more)
 
     def call(context: Context, arguments: Json) -> Any:
-        value = fn(**convert(arguments), **dict.fromkeys(wants, context))
+        arguments = convert(arguments)
+        if wants:
+            arguments = {**arguments, **dict.fromkeys(wants, context)}
+        value = fn(**arguments)
         if type(value) is types.CoroutineType:
             import asyncio  # here: it is 20 ms of a start, and few tools are async
 
@@ -1740,6 +1840,7 @@ class Server:
     functions run at once; 0: one by one, on the thread that called run(). page_size
     splits lists into pages. state_key (bytes) signs what a modern client keeps between
     two rounds of questions: give it when another process may have to take up a retry.
+    bounds says how much one connection may hold.
 
     tool, resource and prompt are decorators, and share the options name, title,
     description, icons (a list of objects) and meta (an object, listed as _meta).
@@ -1747,10 +1848,10 @@ class Server:
 
     def __init__(self, name: str, version: str, title: Text = None,
                  instructions: Text = None, workers: int = 64,
-                 page_size: Optional[int] = None,
-                 state_key: Optional[bytes] = None) -> None:
+                 page_size: Optional[int] = None, state_key: Optional[bytes] = None,
+                 bounds: Bounds = BOUNDS) -> None:
         self.info = present(name=name, version=version, title=title)
-        self.instructions, self.workers = instructions, workers
+        self.instructions, self.workers, self.bounds = instructions, workers, bounds
         self.page_size, self._state_key = page_size, state_key or os.urandom(32)
         # What is offered: by its kind, one of LISTS' values, then by its name or uri.
         self._offers: Dict[str, Dict[str, Offer]] = {one: {} for one in LISTS.values()}
@@ -1763,7 +1864,7 @@ class Server:
         """Offer something from now on: whoever is connected is told, here and below."""
         if name in self._offers[kind]:
             raise ValueError(f"{kind}: {name} is there already")
-        _ENCODER.encode(offer.entry)  # what is not JSON fails here, not in the list
+        _on_line(offer.entry)  # what is not JSON fails here, not in the list
         self._offers[kind][name] = offer
         self._changed(kind)
 
@@ -2016,10 +2117,9 @@ class Server:
         granted = {name: wishes[name] for notice, name in NOTICES.items()
                    if wishes.get(name) and notice.split("/")[1] in self.capabilities}
         session = context.session
+        session.make_room(1 + len(granted.get("resourceSubscriptions", ())))
         with context.asked.gate:  # what changes from now on is told, but not before
-            session.listens = [
-                *(one for one in session.listens if not one[0].cancelled),
-                (context.asked, granted)]
+            session.listens = [*session.listens, (context.asked, granted)]
             context.tell("notifications/subscriptions/acknowledged",
                          notifications=granted, _meta={META_SUBSCRIPTION: rid})
 
@@ -2037,6 +2137,7 @@ class Server:
         "logging/setLevel": lambda server, context, params:
             context.said.update({META_LEVEL: params["level"]}) or {},
         "resources/subscribe": lambda server, context, params:
+            context.session.make_room(1) or
             context.session.watched.add(params["uri"]) or {},
         "resources/unsubscribe": lambda server, context, params:
             context.session.watched.discard(params["uri"]) or {},
@@ -2044,12 +2145,12 @@ class Server:
 
     def find(self, name: str, modern: bool) -> Served:
         """Look a method up; not there in this era, or not offered: -32601."""
-        if name in METHODS and name not in self._served:  # used for the first time
+        if name not in self._served and name in METHODS:  # used for the first time
             self._served[name] = (METHODS[name], partial(self._HANDLERS[name], self),
                                   compile_schema(METHODS[name].params))
         found = self._served.get(name)
         if found is None or not found[0].eras[modern] or (
-                found[0].needs not in ("", *self.capabilities)):
+                found[0].needs and found[0].needs not in self.capabilities):
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name[:80]!r}")
         return found
 
@@ -2129,12 +2230,14 @@ class Server:
 # input, and the standard descriptors kept clean. serve() puts them together.
 
 TICK = 0.005  # seconds between two looks at the work in progress
+AWAKE = 20  # looks in a row that find nothing, before there are no more: falling asleep
+# and being woken costs a call as much as the call itself
 
 
-def read_lines(fd: int) -> Iterator[bytes]:
+def read_lines(fd: int, most: int = MAX_LINE) -> Iterator[bytes]:
     """Yield lines as they come, without newline and not the blank ones; then the rest.
 
-    Of a line over MAX_LINE so much is kept that decode() refuses it, and no more.
+    Of a line over `most` bytes so much is kept that decode() refuses it, and no more.
     """
     line, chunk = bytearray(), b"?"
     while chunk:
@@ -2151,7 +2254,7 @@ def read_lines(fd: int) -> Iterator[bytes]:
             if line and not line.isspace():
                 yield bytes(line)
             line.clear()
-        if len(line) <= MAX_LINE:
+        if len(line) <= most:
             line += rest
 
 
@@ -2160,10 +2263,11 @@ def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
 
     TimeoutError when a non-blocking one takes nothing for so many seconds.
     """
-    data = memoryview(line + b"\n")
+    data: Any = line + b"\n"
     while data:
         try:
-            data = data[os.write(fd, data):]
+            written = os.write(fd, data)
+            data = memoryview(data)[written:] if written < len(data) else b""
         except BlockingIOError:
             if not select.select([], [fd], [], patience)[1]:
                 raise TimeoutError("the other end does not read") from None
@@ -2192,7 +2296,7 @@ class Crew:
     def start(self, job: Job) -> None:
         """Put a job in line. It must not raise."""
         self._jobs.append(job)
-        if self._asleep:
+        if self._asleep or not self._limit:
             self._bell.set()
 
     def end(self, hurry: bool = False) -> None:
@@ -2205,7 +2309,7 @@ class Crew:
         is done then. With a limit of 0 the jobs are run here, one by one."""
         spawn(self._work)
         before: Dict[int, int] = {}
-        begun, tick, spent, deadline = 0, TICK, 0.0, float("inf")
+        begun, tick, quiet, spent, deadline = 0, TICK, 0, 0.0, float("inf")
         while not self._ended or self._busy or self._jobs:
             while self._jobs and not self._limit:
                 self._jobs.popleft()()
@@ -2227,9 +2331,10 @@ class Crew:
             before, begun, spent = now, self._begun, time.process_time()
             # A look costs a quick job more than its own work: look less often then.
             tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
-            self._asleep = True  # say so first, then see whether it can be
-            self._asleep = self._turn.locked() and not (
-                new or self._jobs or self._ended)
+            quiet = 0 if new else quiet + 1
+            self._asleep = quiet > AWAKE  # say so first, then see whether it can be
+            self._asleep = self._asleep and self._turn.locked() and not (
+                self._jobs or self._ended)
             if self._limit or not self._jobs:
                 self._bell.wait(None if self._asleep else tick)
             self._bell.clear()
@@ -2361,7 +2466,7 @@ def serve(server: Server, drain: float = 5.0) -> None:
             raise
 
     def steps() -> Iterator[None]:
-        for line in read_lines(stdio.source):
+        for line in read_lines(stdio.source, server.bounds.line):
             try:
                 session.receive(line)
             except Exception as error:  # a defect of this end: one line pays for it
@@ -2395,6 +2500,7 @@ setattr(Server, "run", serve)
 # MCP's words what goes over them. It mirrors Server: tools, resources, prompts.
 
 PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
+PAGES = 10_000  # of one list
 ROUNDS = 10  # of questions to the user that one modern request may need
 STALL = 10.0  # seconds that a server may leave its stdin unread (not on Windows)
 GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
@@ -2406,8 +2512,8 @@ class Child:
     """A carrier: a child process, over its stdin and stdout; its stderr is ours."""
 
     def __init__(self, command: List[str], env: Optional[Dict[str, str]] = None,
-                 cwd: Text = None) -> None:
-        self._command, self._env, self._cwd = command, env, cwd
+                 cwd: Text = None, most: int = MAX_LINE) -> None:
+        self._command, self._env, self._cwd, self._most = command, env, cwd, most
         self._lock = threading.Lock()  # one line at a time
 
     def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
@@ -2418,7 +2524,7 @@ class Child:
 
         def read() -> None:
             with child.stdout:
-                for line in read_lines(child.stdout.fileno()):
+                for line in read_lines(child.stdout.fileno(), self._most):
                     on_line(line)
             if not self._ends(child):
                 on_close(ConnectionClosed(f"{self._command[0]} closed its stdout"))
@@ -2470,7 +2576,7 @@ class Host(Peer):
     """The client's end of the wire: it answers what a server may ask and skips junk."""
 
     def __init__(self, client: Any, send: Send, ids: Iterator[int]) -> None:
-        super().__init__(send, ids=ids)
+        super().__init__(send, ids=ids, bounds=client.bounds)
         self._client = client
 
     def vet(self, message: Message) -> Optional[Message]:
@@ -2570,7 +2676,8 @@ class Client:
     notifications, on the thread that reads: it must not wait for the server.
     on_elicit(params) and on_sample(params) answer questions of the server with the
     results of elicitation/create and sampling/createMessage; roots is a list of file
-    URIs or of {"uri", "name"}. What is not given is not offered.
+    URIs or of {"uri", "name"}. What is not given is not offered. bounds says how much
+    the connection may hold; each question of the server has a thread of its own.
     """
 
     def __init__(self, server: Any, env: Optional[Dict[str, str]] = None,
@@ -2578,8 +2685,10 @@ class Client:
                  on_notification: Optional[Callable[[str, Json], Any]] = None,
                  on_elicit: Optional[Handler] = None,
                  on_sample: Optional[Handler] = None,
-                 roots: Optional[Sequence[Any]] = None) -> None:
-        self._carrier = Child(server, env, cwd) if isinstance(server, list) else server
+                 roots: Optional[Sequence[Any]] = None,
+                 bounds: Bounds = Bounds(asked=100)) -> None:
+        self.bounds, command = bounds, isinstance(server, list)
+        self._carrier = Child(server, env, cwd, bounds.line) if command else server
         self._timeout, self._on_notification = timeout, on_notification
         if protocol_version not in (None, *REVISIONS):
             raise ValueError(f"{protocol_version} is not one of {', '.join(REVISIONS)}")
@@ -2774,15 +2883,16 @@ class Client:
     def pages(self, method: str) -> List[Json]:
         """Return the items of all pages of one of LISTS."""
         items: List[Json] = []
-        cursor, seen = cast(Any, None), set()
-        while cursor not in seen:
+        seen: Set[Any] = set()
+        cursor = None
+        while cursor not in seen and len(seen) < PAGES:
             seen.add(cursor)
             result = self.request(method, present(cursor=cursor))
             items += result[LISTS[method]]
             if "nextCursor" not in result:  # an empty one is a cursor as well
                 return items
             cursor = result["nextCursor"]
-        raise ValueError(f"{method}: its pages go round in a circle")
+        raise ValueError(f"{method}: its pages have no end")
 
     def list_tools(self) -> List[Json]:
         """Return all tools, of all pages."""
