@@ -4,6 +4,7 @@ VENV   := .venv/tools
 MYPY   := mypy==1.18.2
 RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
+RIGHT  := pyright[nodejs]==1.1.414
 
 .PHONY: demo test test-all check spec bench interop conformance clean
 
@@ -18,6 +19,7 @@ test-all:        ## the suite, on every Python from 3.9 on that can be found
 
 check: $(VENV)   ## types, lint, branch coverage
 	MYPYPATH=.:examples $(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/*.py
+	$(VENV)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
 	WIRETAP_SIGNALS=1 $(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
@@ -39,7 +41,7 @@ conformance:     ## the official suite, over HTTP; installs it into .node/
 
 $(VENV):
 	$(PYTHON) -m venv $@
-	$@/bin/pip install -q $(MYPY) $(RUFF) $(COV)
+	$@/bin/pip install -q $(MYPY) $(RUFF) $(COV) '$(RIGHT)'
 
 clean:
 	rm -rf .venv .node .coverage* __pycache__ .mypy_cache .ruff_cache

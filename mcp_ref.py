@@ -642,7 +642,8 @@ HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -3202
 MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION  # modern only
 
 # By rank, as in syslog. [RFC 5424 6.2.1]
-LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
+LOG_LEVELS: List[str] = [
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LISTS = {  # the member of the result that holds the items: what is offered, by kind
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
@@ -2346,12 +2347,12 @@ class Crew:
     def _work(self) -> None:
         me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
         while True:
+            job = None
             with self._lock:
-                free = self._jobs and len(self._busy) < self._limit
-                if free:
+                if self._jobs and len(self._busy) < self._limit:
                     job, self._begun = self._jobs.popleft(), self._begun + 1
                     self._busy[me] = self._begun
-            if free:
+            if job is not None:
                 job()
                 patience = 0  # who has worked does not wait
                 with self._lock:
