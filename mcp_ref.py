@@ -97,7 +97,8 @@ class RpcError(Exception):
 
 
 class ConnectionClosed(ConnectionError):
-    """The other end is gone; the message says how, and with which exit status."""
+    """No answer can come: this end has closed, or the other is gone. The message says
+    which and, of a server that has ended, with which exit status."""
 
 
 class RequestTimeout(TimeoutError):
@@ -160,7 +161,7 @@ class Bounds(NamedTuple):
     TOO_MANY where the other end is to know; memory is bounded whatever it sends."""
     line: int = MAX_LINE  # bytes; a longer one is refused unread
     batch: int = 1_000  # messages in a line
-    asked: int = 10_000  # requests of the other end that are not answered yet
+    asked: int = 10_000  # requests of the other end, until they are done with
     open: int = 10_000  # and of this end
     subscriptions: int = 1_000  # of one client, and uris in them
 
@@ -319,7 +320,8 @@ def encode(message: Message, null_id: bool = True) -> bytes:
 
 
 # --- 3. Peer: matching answers to questions, in both directions -----------------------
-# Rule 1: requests are concurrent; notifications and answers are in order.
+# Rule 1: requests are served side by side; notifications and answers that come are
+#         dealt with in order. What is asked may be answered in any order.
 # Rule 2: a request is answered once or, when it was cancelled, never. Its id is
 #         forgotten before the answer is written: the other end may use it again.
 # Rule 3: whoever waits here is woken: by an answer, a timeout or the end.
@@ -418,6 +420,7 @@ class Peer:
         self.bounds = bounds
         self._ids = ids or itertools.count(1)
         self.null_id = True  # how an error names a question that could not be read
+        self._jobs: Set[Asked] = set()  # handed to start, and not done: cancelled, too
         # Guards the three below; never held while sending or while running user code.
         self._lock = threading.Lock()
         self._asked: Dict[Id, Asked] = {}  # the other end's id -> what we must answer
@@ -449,12 +452,14 @@ class Peer:
         if first is not asked:
             return self._handle_invalid(invalid(request.id, "The id is in use"), reply)
         try:
-            if len(self._asked) > self.bounds.asked:
+            if max(len(self._asked), len(self._jobs) + 1) > self.bounds.asked:
                 raise RpcError(TOO_MANY, "Too many requests wait for their answers")
             job = self.admit(asked)
             if job is not None:
+                self._jobs.add(asked)
                 self._start(partial(self._serve, asked, job))
         except Exception as error:
+            self._jobs.discard(asked)
             self.answer(asked, error)
 
     def _handle_notification(self, notification: Notification, reply: Reply) -> None:
@@ -464,7 +469,7 @@ class Peer:
         reply(None)
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
-        if not self._settle(*response):  # it is late, or nobody asked
+        if not self._settle(*response) and not self._closed:  # late, or nobody asked
             log("ignored an answer to %r: %s", response.id, response.error or "result")
         reply(None)
 
@@ -519,8 +524,11 @@ class Peer:
     # Answering what was asked.
 
     def _serve(self, asked: Asked, job: Callable[[], Any]) -> None:
-        if not asked.cancelled:
-            self.answer(asked, outcome_of(job))
+        try:
+            if not asked.cancelled:
+                self.answer(asked, outcome_of(job))
+        finally:
+            self._jobs.discard(asked)
 
     def answer(self, asked: Asked, outcome: Any) -> None:
         """Answer with a result or an exception, unless that was done or cancelled."""
@@ -596,8 +604,8 @@ class Peer:
     def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
         """Say that no line will come any more: every call that waits fails with why.
 
-        With a rid, only the answer to this one cannot come. What this end was asked is
-        untouched: it can still be answered.
+        With a rid, only the answer to this one cannot come: over HTTP each has a stream
+        of its own. What this end was asked is untouched: it can still be answered.
         """
         why = why or ConnectionClosed("connection closed")
         with self._lock:
@@ -638,6 +646,7 @@ META_CAPABILITIES, META_LEVEL = META + "clientCapabilities", META + "logLevel"
 META_SERVER, META_SUBSCRIPTION = META + "serverInfo", META + "subscriptionId"
 
 RESOURCE_NOT_FOUND = -32002  # legacy only
+# The first of these belongs to HTTP; but it too says that a server is modern.
 HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
 MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION  # modern only
 
@@ -829,7 +838,7 @@ QUESTIONS = {
 
 class State(enum.Enum):
     """How far the handshake of a legacy session has come."""
-    __hash__ = object.__hash__  # that of Enum is no C
+    __hash__ = object.__hash__  # Enum's own is written in Python, and slow
     NEW = "before initialize"
     OFFERED = "before notifications/initialized"
     READY = "after the handshake"
@@ -860,7 +869,8 @@ _FRESH = State.NEW  # members of an Enum are slow to look up
 
 
 def is_modern(state: State, method: str, meta: Json) -> bool:
-    """Tell the era of a request: it says so itself, or no session stands behind it.
+    """Tell the era of a request: it says so itself, or there is no session for it, and
+    it has to hear what a modern request says.
 
     A session may be open: modern requests between the legacy ones do not touch it.
     """
@@ -894,8 +904,9 @@ def modern_revision(meta: Json) -> Revision:
 # Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
 #         makes Python values of them.
 
-Fuel = Iterator[int]  # of one check: each node takes a step, while there are any
-Rule = Callable[[Any, Any, Json, Fuel], str]  # (value, argument, kin, fuel)
+Fuel = Iterator[int]  # the steps that one check may take; a node takes one, or stops
+# (value, what the keyword's argument became, that of its sister keywords by name, fuel)
+Rule = Callable[[Any, Any, Json, Fuel], str]
 
 
 class Node(Dict[type, List[Tuple[Rule, Any, Json]]]):
@@ -1106,7 +1117,7 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
 
 
 def compile_schema(schema: Any) -> Node:
-    """Make a schema of dialect 2020-12 kin for hold().
+    """Make of a schema of dialect 2020-12 what hold() takes.
 
     NotImplementedError for what is not supported, ValueError for what is malformed,
     each with its place. Keywords that JSON Schema does not know are annotations.
@@ -1608,8 +1619,9 @@ class Context:
         """Ask {key: (method, params)} in one round; return {key: answer}.
 
         When the client did not offer what a question needs: RpcError -32021 or, legacy,
-        RuntimeError. ValueError for a question that the revision has no words for, and
-        when none of three answers has the shape asked for.
+        RuntimeError. ValueError for a question that the revision has no words for. An
+        answer that has not the shape asked for is asked for again; legacy: twice, then
+        ValueError.
         """
         for question in questions.values():
             self._require(*question)
@@ -1740,7 +1752,7 @@ class Session(Peer):
         self.server.sessions.discard(self)
         listens, self.listens = self.listens, []  # first: telling may fail and call us
         for asked, _ in listens:
-            stream = asked.request.id
+            stream = asked.request.id  # one page demands a notice, another an answer
             self.tell(asked, "notifications/cancelled", {"requestId": stream})
             self.answer(asked, self.server.dress("complete", {
                 "_meta": {META_SUBSCRIPTION: stream}}))
@@ -1927,7 +1939,7 @@ class Server:
         takes, gives = input_schema or takes, output_schema or gives
         checks = compile_schema(takes), compile_schema(gives) if gives else None
         if takes.get("type") != "object" or not isinstance(gives, (dict, type(None))):
-            raise ValueError("inputSchema: the type at the root is object")
+            raise ValueError("inputSchema is of type object, outputSchema an object")
         entry = listed(fn, {"inputSchema": takes, "outputSchema": gives,
                             "annotations": annotations}, **options)
         self._register("tools", entry["name"], Offer(entry, call, *checks))
@@ -2223,7 +2235,8 @@ class Server:
 
 
 # Part III: the outside world ==========================================================
-# Rule 1: descriptors, processes and signals live here, and all threads but spawn()'s.
+# Rule 1: descriptors, processes and signals live here, and whatever makes threads; the
+#         parts above get it as `start`.
 # Rule 2: a carrier moves lines and knows no method; another one can take its place.
 
 # --- 8. Stdio -------------------------------------------------------------------------
@@ -2455,8 +2468,8 @@ def part(session: Session) -> bool:
 def serve(server: Server, drain: float = 5.0) -> None:
     """Serve stdin and stdout until the input ends, or nobody reads the output.
 
-    All that was received is answered. A tool that is not done drain seconds after the
-    end is abandoned, and named on stderr; with workers=0 it is waited for. SIGTERM and
+    What was received is answered; but a tool that is not done drain seconds after the
+    end is abandoned, and named on stderr. With workers=0 it is waited for. SIGTERM and
     SIGINT end it at once, with SystemExit(128 + number).
     """
     def send(line: bytes) -> None:
@@ -2672,9 +2685,10 @@ class Client:
 
     server: a command (list of str) to run over stdio, or a carrier: an object with
     open(on_line, on_close), send(line) and close(). env and cwd are the command's.
-    timeout: seconds for each answer, unless a call says otherwise. protocol_version:
-    None finds out what the server speaks. on_notification(method, params) hears all
-    notifications, on the thread that reads: it must not wait for the server.
+    timeout: seconds for each answer, unless a call says otherwise; legacy: also while
+    the user is being asked. protocol_version: None finds out what the server speaks.
+    on_notification(method, params) hears all notifications, on the thread that reads:
+    it must not wait for the server.
     on_elicit(params) and on_sample(params) answer questions of the server with the
     results of elicitation/create and sampling/createMessage; roots is a list of file
     URIs or of {"uri", "name"}. What is not given is not offered. bounds says how much
@@ -2943,7 +2957,7 @@ class Client:
         """Ask to be told of changes, through on_notification, until its cancel().
 
         What a modern server grants comes there too: notifications/subscriptions/
-        acknowledged. A refusal is not raised.
+        acknowledged; that it refuses is not raised. A legacy one may raise RpcError.
         """
         wishes = zip(NOTICES.values(), (tools, prompts, resources, list(uris)))
         self.subscriptions.append(Subscription(self, {
@@ -3031,7 +3045,7 @@ class Trace:
 
 EXPLAINED = {  # what a message says, by its method, and where that is specified
     "server/discover": "What do you speak, what do you offer? [server/discover]",
-    "initialize": "Let us open a session: my newest revision is ... [basic/lifecycle]",
+    "initialize": "Let us open a session. I speak protocolVersion. [basic/lifecycle]",
     "notifications/initialized": "It is open. No id, so no answer. [basic/lifecycle]",
     "tools/list": "Which tools are there? [server/tools]",
     "tools/call": "Call a tool. The answer will carry the same id. [server/tools]",
@@ -3063,6 +3077,8 @@ class Explainer:
     def _meaning(self, message: Single) -> str:
         if isinstance(message, Request):
             self._asked[message.id] = message.method
+        if "inputResponses" in (getattr(message, "params", None) or ()):
+            return "The same call once more, with the answers. [basic/patterns/mrtr]"
         if isinstance(message, (Request, Notification)):
             return EXPLAINED.get(message.method, message.method)
         method = self._asked.get(message.id, "?")
