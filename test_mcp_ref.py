@@ -4751,13 +4751,13 @@ class TestFaults(WireCase):
     @broken
     def test_many_who_send_to_a_stuck_server_wait_once(self) -> None:
         """[timeout.established] Half a line is in its pipe: nothing may follow it."""
-        with mock.patch.multiple(mcp_ref, GRACE=0.03, STALL=0.1), self.spawn("signal.pause()") as client:
+        with mock.patch.multiple(mcp_ref, GRACE=0.03, STALL=0.2), self.spawn("signal.pause()") as client:
             client.start("tools/call", {"name": "x"})
             began, large = time.monotonic(), {"a": "x" * 99999}
             with concurrent.futures.ThreadPoolExecutor(9) as pool:
                 for done in [pool.submit(client.call_tool, "x", large, 0.1) for _ in range(9)]:
                     self.assertIsInstance(done.exception(DEADLINE), (RequestTimeout, ConnectionClosed))
-            self.assertLess(time.monotonic() - began, 0.6)
+            self.assertLess(time.monotonic() - began, 1.2)  # and not nine times 0.2
 
     def test_a_question_for_which_there_is_no_thread_is_refused(self) -> None:
         fake = ClientFake(CLIENT_LEGACY)
@@ -4782,23 +4782,25 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(2) + 1, resource.getrlimit(re
     @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
     def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
         """[base.error.internal] [base.error.parse] Of a result, and of a line that comes in."""
-        process = self.serve(before=r"""
+        process = self.serve(drain=0.1, before=r"""
 threading.stack_size(1 << 18)
+import logging, resource, traceback
+large = []
 @server.tool
-def big() -> str:
-    import resource, logging, traceback
-    text = "x" * (24 << 20)
+def limit() -> str:
+    large.append("x" * (24 << 20))
     with open("/proc/self/statm") as file:
         size = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20),) * 2)
-    return text""")
-        process.send(stdio_call(1, "big"), stdio_call(2, "echo", text="x"))
-        answers = {one["id"]: one for one in (process.take(1, 2), process.take(1, 2))}
-        self.assertError(answers[1], -32603)
-        process.send(b"[" + b"x" * (48 << 20) + b"]\n", stdio_call(3, "echo", text="x"))
-        self.assertError(process.take(), -32700)
-        process.take(3)
-        self.assertEqual([], process.end())
+    return "done"
+server.tool(name="big")(lambda: large[0])""")
+        process.send(stdio_call(1, "limit"))
+        process.take(1)
+        process.send(stdio_call(2, "big"), b"[" + b"x" * (48 << 20) + b"]\n", stdio_call(3, "echo", text="x"))
+        answers = self.lines_of(process)
+        self.assertEqual({2, None, 3}, set(answers))
+        self.assertError(answers[2], -32603)
+        self.assertError(answers[None], -32700)
 
     @broken
     def test_it_can_end_without_a_further_thread(self) -> None:
@@ -4819,7 +4821,7 @@ threading.Thread.start = start"""))
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         free = os.dup(0)
         os.close(free)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 2, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
         try:
             self.assertRaises(OSError, Client(["true"]).connect)
             self.assertEqual(free, os.dup(0))
@@ -4855,12 +4857,14 @@ threading.Thread.start = start"""))
     @broken
     def test_a_client_that_cannot_read_on_tells_who_waits(self) -> None:
         def read_lines(fd: int) -> Iterator[bytes]:
-            yield from itertools.islice(real(fd), 1)
+            lines = real(fd)
+            yield next(lines)
+            next(lines)
             raise MemoryError
 
         real = mcp_ref.read_lines
         with mock.patch.object(mcp_ref, "read_lines", read_lines), mock.patch.object(mcp_ref, "GRACE", 0.03), \
-                mock.patch.object(threading, "excepthook"), self.spawn("say(id=rid, result={})") as client:
+                mock.patch.object(threading, "excepthook"), self.spawn("say(id=rid, result={})\nsignal.pause()") as client:
             self.assertRaises(ConnectionClosed, client.call_tool, "x", timeout=0.3)
 
     def test_the_command_line_works_without_stdin_and_stderr(self) -> None:
@@ -4922,19 +4926,13 @@ threading.Thread.start = start"""))
     # What a tool does.
 
     def test_the_status_of_os_exit_in_a_tool_reaches_the_client(self) -> None:
-        """And a thread that is no daemon keeps it alive until close() sends SIGTERM."""
         with Client([sys.executable, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV, timeout=DEADLINE) as client:
             self.assertRaisesRegex(ConnectionClosed, "status 9", client.call_tool, "mischief", {"how": "os._exit(9)"})
 
     def test_a_thread_that_is_no_daemon_holds_up_until_sigterm(self) -> None:
         """As in any Python: run() has returned, and the signal has its old meaning again."""
         process = self.serve()
-        process.send(stdio_call(1, "mischief", how="""
-import atexit
-atexit._run_exitfuncs = None
-threading._register_atexit(print, "run() is over", file=sys.stderr, flush=True) \
-    if hasattr(threading, "_register_atexit") else None
-threading.Thread(target=threading.Event().wait, daemon=False).start()"""))
+        process.send(stdio_call(1, "mischief", how="threading.Thread(target=threading.Event().wait, daemon=False).start()"))
         process.take(1)
         process.stdin.close()
         self.assertRaises(subprocess.TimeoutExpired, process.child.wait, 0.15)
@@ -4983,7 +4981,8 @@ threading.Thread(target=chatter, daemon=True).start()"""))
         """Run a host that runs a server: (stdout in lines, what it says of itself)."""
         hello = STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief"))
         done = subprocess.run(
-            [sys.executable, "-c", f"HELLO = {hello!r}\n{FAULTS_HOST}\n{script}\nos.write(2, json.dumps(kept).encode())"],
+            [sys.executable, "-c", f"HELLO = {hello!r}\n{FAULTS_HOST}\n{script}\n"
+             "os.write(2, json.dumps(kept).encode())"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=STDIO_ENV, timeout=DEADLINE)
         return done.stdout.decode().splitlines(), done.stderr.decode().splitlines()[-1]
 
