@@ -4842,11 +4842,14 @@ threading.Thread.start = start"""))
         high = fcntl.fcntl(source, fcntl.F_DUPFD, 1024), fcntl.fcntl(sink, fcntl.F_DUPFD, 1024)
         for number in high:
             os.set_blocking(number, False)
-        writer = threading.Thread(target=mcp_ref.write_line, args=(high[1], b"x" * 300_000, DEADLINE))
+        line = b"x" * 300_000
+        writer = threading.Thread(target=mcp_ref.write_line, args=(high[1], line, DEADLINE))
         with mock.patch.object(threading, "excepthook"):
             writer.start()
             try:
                 self.assertEqual(300_000, len(next(mcp_ref.read_lines(high[0]))))
+                writer.join(DEADLINE)
+                self.assertRaises(TimeoutError, mcp_ref.write_line, high[1], line, 0.01)  # nobody reads
             finally:
                 os.close(source), os.close(high[0])  # a broken pipe ends the writer
                 writer.join(DEADLINE)
