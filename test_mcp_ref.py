@@ -4520,6 +4520,539 @@ class TestClient(WireCase):
         self.assertRaises(FileNotFoundError, Client(["./no such command"]).connect)
 
 
+# --- Faults: the other end, the machine, a tool and the host, each doing its worst ----------
+
+FAULTS_MOMENTS = "before during after"  # a call: nothing was asked, an answer is owed, all is answered
+FAULTS_ENDS = ("server", "client")  # the one that has to bear it
+FAULTS_PEER = ("killed", "stopped", "closes one direction", "sends half a line", "reads slowly",
+               "never reads", "floods")
+FAULTS_HERE = ("disk behind stderr full", "no descriptor left", "no memory for a message", "no thread to be had",
+               "descriptors beyond 1023", "without stdin or stderr", "log forged by the peer", "told to end")
+FAULTS_SERVER = ("tool raises SystemExit, KeyboardInterrupt, RecursionError, MemoryError", "tool calls os._exit",
+                 "tool closes descriptor 1", "tool starts threads that never end",
+                 "tool forks a child that outlives it", "tool changes the working directory",
+                 "tool installs signal handlers", "tool blocks in C at the end", "secrets asked for", "daemonised",
+                 "embedded off the main thread", "embedded twice", "embedded without descriptors",
+                 "embedded under handlers of C")
+FAULTS: List[Tuple[str, str, str, str, str]] = [  # (end, fault, moments, rule, the tests that hold it)
+    ("server", "killed", "before during after", "end of input and of output: it ends by itself",
+     "test_a_reader_that_went_away_ends_it_quietly test_a_server_whose_client_was_killed_ends_by_itself"),
+    ("server", "stopped", "before during after", "as one that reads slowly, from when it goes on",
+     "test_who_reads_slowly_gets_every_line_whole"),
+    ("server", "closes one direction", "before during after", "stdin: it answers all, then status 0; stdout: the same",
+     "test_end_of_input_answers_what_was_received test_end_of_input_fails_the_questions_that_wait_for_it "
+     "test_a_reader_that_went_away_ends_it_quietly"),
+    ("server", "sends half a line", "before during after", "it is waited for, and refused if the rest never comes",
+     "test_bytes_are_cut_into_lines_however_they_come test_half_a_line_at_the_end_costs_no_answer"),
+    ("server", "reads slowly", "before during after", "every line comes, whole",
+     "test_who_reads_slowly_gets_every_line_whole"),
+    ("server", "never reads", "before during after", "no more is read, and a signal still ends it",
+     "test_a_reader_that_never_reads_stops_the_flow_and_a_signal_still_ends_it"),
+    ("server", "floods", "before during after", "all is answered, so many at once; of a line, so much is kept",
+     "test_as_many_calls_as_workers_are_inside_at_once_and_no_more test_end_of_input_answers_what_was_received "
+     "test_of_a_line_that_is_too_long_no_more_is_kept_than_shows_it"),
+    ("client", "killed", "before after", "the next call fails at once, with the status",
+     "test_a_server_killed_between_two_calls_is_named_with_its_status"),
+    ("client", "killed", "during", "all who wait are told, with the status",
+     "test_a_crash_in_the_middle_of_a_call_fails_all_who_wait_with_its_status"),
+    ("client", "stopped", "before during", "a call costs its timeout; to the probe it is a legacy server",
+     "test_what_a_server_stops_doing_costs_no_more_than_the_timeout test_silence_after_the_probe_means_legacy"),
+    ("client", "stopped", "after", "it is killed in bounded time",
+     "test_a_server_that_ignores_eof_and_sigterm_is_killed_and_leaves_no_zombie"),
+    ("client", "closes one direction", "before during after", "ConnectionClosed says which",
+     "test_what_a_server_stops_doing_costs_no_more_than_the_timeout"),
+    ("client", "sends half a line", "before during after", "it is no message: the call costs its timeout",
+     "test_what_a_server_stops_doing_costs_no_more_than_the_timeout "
+     "test_a_crash_in_the_middle_of_a_call_fails_all_who_wait_with_its_status"),
+    ("client", "reads slowly", "before during after", "every line comes, whole",
+     "test_who_reads_slowly_gets_every_line_whole"),
+    ("client", "never reads", "before during after", "what is sent fails in bounded time, whoever sends",
+     "test_a_server_that_does_not_read_holds_up_nobody_for_ever test_many_who_send_to_a_stuck_server_wait_once"),
+    ("client", "floods", "before during after", "junk is skipped; a request without a thread for it is refused",
+     "test_a_flood_on_stderr_and_junk_on_stdout_hold_up_nothing test_a_question_for_which_there_is_no_thread_is_refused"),
+    ("server", "disk behind stderr full", "", "what cannot be said is lost, and nothing else",
+     "test_it_serves_without_stderr_without_stdin_and_with_a_full_disk test_a_trace_that_cannot_be_written_is_lost"),
+    ("client", "disk behind stderr full", "", "the same", "test_the_command_line_works_without_stdin_and_stderr "
+     "test_a_trace_that_cannot_be_written_is_lost"),
+    ("server", "no descriptor left", "", "one answer says so, the next call is served",
+     "test_without_descriptors_a_failure_is_still_answered"),
+    ("client", "no descriptor left", "", "connect() raises OSError and leaves nothing",
+     "test_a_client_without_descriptors_cannot_connect_and_leaves_nothing"),
+    ("server", "descriptors beyond 1023", "", "they are waited for as others are",
+     "test_descriptors_of_any_number_are_waited_for"),
+    ("client", "descriptors beyond 1023", "", "the same", "test_descriptors_of_any_number_are_waited_for"),
+    ("server", "no memory for a message", "", "one error, the next call is served",
+     "test_a_message_without_memory_for_it_costs_one_error"),
+    ("client", "no memory for a message", "", "who waits is told", "test_a_client_that_cannot_read_on_tells_who_waits"),
+    ("server", "no thread to be had", "", "it goes on, and ends, with those it has",
+     "test_it_goes_on_with_the_threads_it_has_when_no_more_can_be_started test_it_can_end_without_a_further_thread"),
+    ("client", "no thread to be had", "", "connect() raises RuntimeError and leaves no process; a question is refused",
+     "test_a_client_without_threads_cannot_connect_and_leaves_no_process "
+     "test_a_question_for_which_there_is_no_thread_is_refused"),
+    ("server", "without stdin or stderr", "", "no input: status 0; no stderr: it serves",
+     "test_it_serves_without_stderr_without_stdin_and_with_a_full_disk"),
+    ("client", "without stdin or stderr", "", "it works", "test_the_command_line_works_without_stdin_and_stderr"),
+    ("server", "log forged by the peer", "", "control characters are spelled out, later lines indented",
+     "test_no_log_line_can_be_forged"),
+    ("client", "log forged by the peer", "", "the same, in the trace and on the command line too",
+     "test_no_log_line_can_be_forged test_no_line_of_the_command_line_can_be_forged"),
+    ("server", "told to end", "", "at once and quietly, 128 and the number, however often it is told",
+     "test_signals_end_it_at_once_and_quietly_with_128_and_their_number test_a_second_signal_does_not_disturb_the_ending"),
+    ("client", "told to end", "", "close() leaves no process and no zombie",
+     "test_a_server_that_ignores_eof_and_sigterm_is_killed_and_leaves_no_zombie "
+     "test_close_is_quiet_though_a_handler_is_still_at_work"),
+    ("server", FAULTS_SERVER[0], "", "its result, with isError", "test_what_a_tool_raises_is_its_result_and_ends_nothing"),
+    ("server", "tool calls os._exit", "", "its status is the server's, and the client is told",
+     "test_the_status_of_os_exit_in_a_tool_reaches_the_client"),
+    ("server", "tool closes descriptor 1", "", "nobody misses it",
+     "test_mischief_of_a_tool_harms_no_answer_and_no_ending"),
+    ("server", "tool starts threads that never end", "", "daemons are left behind, others end with SIGTERM",
+     "test_mischief_of_a_tool_harms_no_answer_and_no_ending test_a_thread_that_is_no_daemon_holds_up_until_sigterm "
+     "test_a_thread_that_still_prints_at_the_end_does_not_abort_it"),
+    ("server", "tool forks a child that outlives it", "", "the server ends, whatever the child holds",
+     "test_a_child_that_outlives_a_tool_holds_up_no_ending test_death_is_noticed_though_a_grandchild_holds_the_pipe"),
+    ("server", "tool changes the working directory", "", "nobody misses it",
+     "test_mischief_of_a_tool_harms_no_answer_and_no_ending"),
+    ("server", "tool installs signal handlers", "", "off the main thread Python refuses; after run() the old ones are back",
+     "test_a_host_gets_back_what_it_had"),
+    ("server", "tool blocks in C at the end", "", "it is named and left behind, without an abort",
+     "test_a_tool_that_does_not_finish_is_named_and_left_behind"),
+    ("server", "secrets asked for", "", "no traceback crosses; state is signed with a random key",
+     "test_a_failure_inside_is_minus_32603_and_tells_nothing test_what_a_tool_raises_is_its_result_and_ends_nothing "
+     "test_state_that_is_not_ours_for_this_very_call_is_refused test_no_path_of_a_failed_import_reaches_the_peer"),
+    ("server", "daemonised", "", "as without stdin and stderr",
+     "test_it_serves_without_stderr_without_stdin_and_with_a_full_disk"),
+    ("server", "embedded off the main thread", "", "all but signals",
+     "test_run_works_again_and_on_any_thread_and_gives_back_what_it_took"),
+    ("server", "embedded twice", "", "the second is as the first",
+     "test_run_works_again_and_on_any_thread_and_gives_back_what_it_took"),
+    ("server", "embedded without descriptors", "", "what a tool prints never comes out on stdout; twice too",
+     "test_a_host_whose_stdout_is_its_own_can_run_twice test_what_a_tool_printed_does_not_come_out_afterwards"),
+    ("server", "embedded under handlers of C", "", "they are let be", "test_handlers_of_a_host_in_c_are_let_be"),
+]
+FAULTS_HOST = r"""
+import io, json, os, signal, sys
+from mcp_ref import Server
+server = Server("host", "1")
+
+@server.tool
+def mischief() -> str:
+    print("from print"), print("from __stdout__", file=sys.__stdout__)
+    signal.signal(signal.SIGTERM, lambda *why: None)
+    return "done"
+
+def facts():
+    return [len(os.listdir("/dev/fd")), os.fstat(1).st_ino, id(sys.stdout), repr(signal.getsignal(15))]
+
+def once():
+    source, sink = os.pipe()
+    os.write(sink, HELLO), os.close(sink)
+    os.dup2(source, 0), os.close(source)
+    before = facts()
+    try:
+        server.run()
+    except Exception as error:
+        before.append(repr(error))
+    kept.append(before == facts())
+
+class Bare:
+    def write(self, text):
+        return len(text)
+
+kept, own = [], sys.stdout
+"""
+broken = unittest.expectedFailure  # a rule that mcp_ref.py does not keep yet
+racy = unittest.skip("a rule that mcp_ref.py does not keep yet, most of the time")
+
+
+class FAULTS_Full(io.StringIO):
+    """A file on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
+class TestFaults(WireCase):
+    """The table above, and the rules that no other class holds."""
+
+    serve, spawn = TestStdio.serve, TestClient.spawn
+
+    def test_every_fault_has_its_rule_and_every_rule_its_test(self) -> None:
+        wanted = {(end, fault, moment) for end in FAULTS_ENDS for fault in FAULTS_PEER
+                  for moment in FAULTS_MOMENTS.split()}
+        wanted |= {(end, fault, "") for end in FAULTS_ENDS for fault in FAULTS_HERE}
+        wanted |= {("server", fault, "") for fault in FAULTS_SERVER}
+        held = [(end, fault, moment) for end, fault, moments, _, _ in FAULTS for moment in moments.split() or [""]]
+        self.assertEqual(sorted(wanted), sorted(held))  # each once
+        tests = {name for case in (TestLifecycle, TestAskingBack, TestStdio, TestClient, TestFaults)
+                 for name in dir(case)}
+        self.assertEqual(set(), {name for row in FAULTS for name in row[4].split()} - tests)
+
+    def lines_of(self, process: StdioProcess) -> Dict[Any, Any]:
+        """Let a server go; return what it still said, by id."""
+        return {one.get("id"): one for one in process.end()}
+
+    # The other end.
+
+    def test_who_reads_slowly_gets_every_line_whole(self) -> None:
+        """[stdio.newline-delimited] On a pipe of either kind; who never reads is given up."""
+        line = b"x" * 300_000
+        for blocking in (True, False):
+            source, sink = os.pipe()
+            os.set_blocking(sink, blocking)
+            writer = threading.Thread(target=lambda: (
+                mcp_ref.write_line(sink, line, DEADLINE), os.close(sink)))  # noqa: B023
+            writer.start()
+            taken = list(iter(lambda: os.read(source, 999), b""))  # noqa: B023
+            writer.join(DEADLINE)
+            os.close(source)
+            self.assertTrue(b"".join(taken) == line + b"\n")
+        source, sink = os.pipe()
+        os.set_blocking(sink, False)
+        self.assertRaises(TimeoutError, mcp_ref.write_line, sink, line, 0.01)
+        os.close(source), os.close(sink)
+
+    def test_half_a_line_at_the_end_costs_no_answer(self) -> None:
+        """[stdio.shutdown.server-eof-exit] [base.error.parse]"""
+        process = self.serve()
+        process.send(stdio_call(1, "nap", seconds=0.02), b'{"jsonrpc":"2.0","id":2,"me')
+        answers = self.lines_of(process)
+        self.assertEqual({1, None}, set(answers))
+        self.assertError(answers[None], -32700)
+
+    def test_a_server_whose_client_was_killed_ends_by_itself(self) -> None:
+        """In the middle of a call: no orphan. Who holds its stderr sees its end."""
+        script = (f"import sys, mcp_ref\nclient = mcp_ref.Client([sys.executable, '-c', {STDIO_SERVER!r}, "
+                  "'{\"drain\": 0.05}'], on_notification=lambda *what: print('inside', flush=True)).connect()\n"
+                  "client.call_tool('block', {'how': 'read'}, meta={mcp_ref.META_LEVEL: 'info'})")
+        with StdioProcess(sys.executable, "-c", script, stderr=subprocess.PIPE) as process:
+            self.assertEqual(b"inside", process.line())
+            process.child.kill()
+            assert process.child.stderr
+            self.assertTrue(select.select([process.child.stderr], [], [], DEADLINE)[0])
+            self.assertRegex(process.child.stderr.read(), rb"abandoned: tools/call 'block'\n$")
+
+    def test_a_server_killed_between_two_calls_is_named_with_its_status(self) -> None:
+        with self.spawn("say(id=rid, result={'pid': os.getpid()})") as client:
+            os.kill(client.call_tool("x")["pid"], signal.SIGKILL)
+            for _ in range(2):
+                self.assertRaisesRegex(ConnectionClosed, "status -9|Broken pipe", client.call_tool, "x")
+
+    def test_what_a_server_stops_doing_costs_no_more_than_the_timeout(self) -> None:
+        """[timeout.established] And close() ends it then."""
+        for call, error, words in (
+                ("os.kill(os.getpid(), signal.SIGSTOP)", RequestTimeout, "0.1 s"),
+                ("os.write(1, b'{\"jsonrpc\":\"2.0\",\"id\":')\nsignal.pause()", RequestTimeout, "0.1 s"),
+                ("os.close(1)\nsignal.pause()", ConnectionClosed, "closed its stdout"),
+                ("os.close(0)\nsay(id=rid, result={})\nsignal.pause()", ConnectionClosed, "cannot send")):
+            with self.subTest(call), mock.patch.object(mcp_ref, "GRACE", 0.03), self.spawn(call) as client:
+                with self.assertRaisesRegex(error, words):
+                    client.call_tool("x", timeout=DEADLINE if error is ConnectionClosed else 0.1)
+                    client.call_tool("x", timeout=DEADLINE)
+
+    @broken
+    def test_many_who_send_to_a_stuck_server_wait_once(self) -> None:
+        """[timeout.established] Half a line is in its pipe: nothing may follow it."""
+        with mock.patch.multiple(mcp_ref, GRACE=0.03, STALL=0.2), self.spawn("signal.pause()") as client:
+            client.start("tools/call", {"name": "x"})
+            began, large = time.monotonic(), {"a": "x" * 99999}
+            with concurrent.futures.ThreadPoolExecutor(9) as pool:
+                for done in [pool.submit(client.call_tool, "x", large, 0.1) for _ in range(9)]:
+                    self.assertIsInstance(done.exception(DEADLINE), (RequestTimeout, ConnectionClosed))
+            self.assertLess(time.monotonic() - began, 1.2)  # and not nine times 0.2
+
+    def test_a_question_for_which_there_is_no_thread_is_refused(self) -> None:
+        fake = ClientFake(CLIENT_LEGACY)
+        with Client(fake, timeout=DEADLINE) as client, mock.patch.object(
+                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            self.assertError(fake.ask("q", "roots/list"), -32603)
+            self.assertEqual([], client.list_tools())
+
+    # What runs out.
+
+    @broken
+    def test_without_descriptors_a_failure_is_still_answered(self) -> None:
+        process = self.serve()
+        process.send(stdio_call(1, "mischief", how="""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(2) + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+1 / 0"""), stdio_call(2, "echo", text="x"))
+        answers = self.lines_of(process)
+        self.assertEqual(({1, 2}, True), (set(answers), answers[1]["result"]["isError"]))
+
+    @broken
+    @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
+    def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
+        """[base.error.internal] [base.error.parse] Of a result, and of a line that comes in."""
+        process = self.serve(drain=0.1, before=r"""
+threading.stack_size(1 << 18)
+import logging, resource, traceback
+large = []
+@server.tool
+def limit() -> str:
+    large.append("x" * (24 << 20))
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20),) * 2)
+    return "done"
+server.tool(name="big")(lambda: large[0])""")
+        process.send(stdio_call(1, "limit"))
+        process.take(1)
+        process.send(stdio_call(2, "big"), b"[" + b"x" * (48 << 20) + b"]\n", stdio_call(3, "echo", text="x"))
+        answers = self.lines_of(process)
+        self.assertEqual({2, None, 3}, set(answers))
+        self.assertError(answers[2], -32603)
+        self.assertError(answers[None], -32700)
+
+    @broken
+    def test_it_can_end_without_a_further_thread(self) -> None:
+        process = self.serve(drain=0.05)
+        process.send(stdio_call(1, "block", how="wait"))
+        process.take("notifications/message")
+        process.send(stdio_call(2, "mischief", how="""
+def start(self):
+    raise RuntimeError("can't start new thread")
+threading.Thread.start = start"""))
+        process.take(2)
+        self.assertEqual([], process.end())
+        self.assertRegex(process.stderr(), r"abandoned: tools/call 'block'\n$")
+
+    def test_a_client_without_descriptors_cannot_connect_and_leaves_nothing(self) -> None:
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        free = os.dup(0)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
+        try:
+            self.assertRaises(OSError, Client(["true"]).connect)
+            self.assertEqual(free, os.dup(0))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            os.close(free)
+
+    @broken
+    def test_descriptors_of_any_number_are_waited_for(self) -> None:
+        """Where the parent made them non-blocking: select() itself stops at 1023."""
+        import fcntl
+
+        source, sink = os.pipe()
+        high = fcntl.fcntl(source, fcntl.F_DUPFD, 1024), fcntl.fcntl(sink, fcntl.F_DUPFD, 1024)
+        for number in high:
+            os.set_blocking(number, False)
+        line = b"x" * 300_000
+        writer = threading.Thread(target=mcp_ref.write_line, args=(high[1], line, DEADLINE))
+        with mock.patch.object(threading, "excepthook"):
+            writer.start()
+            try:
+                self.assertEqual(300_000, len(next(mcp_ref.read_lines(high[0]))))
+                writer.join(DEADLINE)
+                self.assertRaises(TimeoutError, mcp_ref.write_line, high[1], line, 0.01)  # nobody reads
+            finally:
+                os.close(source), os.close(high[0])  # a broken pipe ends the writer
+                writer.join(DEADLINE)
+                os.close(sink), os.close(high[1])
+
+    @broken
+    def test_a_client_without_threads_cannot_connect_and_leaves_no_process(self) -> None:
+        for allowed in (0, 1):
+            children: List[Any] = []
+            real, left = threading.Thread.start, iter([True] * allowed)
+
+            def start(thread: Any) -> None:
+                if not next(left, False):  # noqa: B023
+                    raise RuntimeError("can't start new thread")
+                real(thread)  # noqa: B023
+
+            def popen(*args: Any, **options: Any) -> Any:
+                children.append(process(*args, **options))  # noqa: B023
+                return children[-1]
+
+            process = subprocess.Popen
+            with mock.patch.object(threading.Thread, "start", start), \
+                    mock.patch.object(subprocess, "Popen", popen):
+                self.assertRaises(RuntimeError, Client(client_script()).connect)
+            child, = children
+            ended = child.poll() is not None
+            child.kill(), child.wait(DEADLINE)
+            child.stdin.close(), child.stdout.close()
+            self.assertTrue(ended)
+
+    @broken
+    def test_a_client_that_cannot_read_on_tells_who_waits(self) -> None:
+        def read_lines(fd: int) -> Iterator[bytes]:
+            lines = real(fd)
+            yield next(lines)
+            next(lines)
+            raise MemoryError
+
+        real = mcp_ref.read_lines
+        with mock.patch.object(mcp_ref, "read_lines", read_lines), mock.patch.object(mcp_ref, "GRACE", 0.03), \
+                mock.patch.object(threading, "excepthook"), self.spawn("say(id=rid, result={})\nsignal.pause()") as client:
+            self.assertRaises(ConnectionClosed, client.call_tool, "x", timeout=0.3)
+
+    def test_the_command_line_works_without_stdin_and_stderr(self) -> None:
+        """What cannot be flushed at the end, Python says with status 120."""
+        for how, status in (("<&- 2>&-", 0), ("2>/dev/full", 120 if os.path.exists("/dev/full") else 2)):
+            done = subprocess.run(
+                ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "mcp_ref", "call", "x", "--",
+                 *client_script("print('junk', flush=True)\nsay(id=rid, result={'content': []})")],
+                env=STDIO_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=DEADLINE)
+            self.assertEqual((status, b'{"content":[]}'), (done.returncode, b"".join(done.stdout.split())))
+
+    @broken
+    def test_a_trace_that_cannot_be_written_is_lost(self) -> None:
+        with mock.patch.object(sys, "stderr", FAULTS_Full()):
+            mcp_ref.Trace()(">", b"{}")
+        with mock.patch.object(sys, "stderr", None), contextlib.redirect_stdout(io.StringIO()) as out:
+            mcp_ref.Trace()(">", b"{}")
+        self.assertEqual("", out.getvalue())
+
+    # What is said on stderr.
+
+    EVIL = "said\nWARNING:root:forged\r\x1b[2J\x9b31m\u2028\x00"
+
+    def assertHonest(self, text: str) -> None:
+        """One line, and perhaps indented ones after it; nothing that steers a terminal."""
+        self.assertTrue(text)
+        self.assertEqual([], re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", text), ascii(text))
+        self.assertEqual([], [row for row in text.splitlines()[1:] if row[:1] != " "])
+
+    @broken
+    def test_no_log_line_can_be_forged(self) -> None:
+        def angry() -> None:
+            raise ValueError(self.EVIL)
+
+        served, said = server_of(angry), logging.Formatter("%(message)s")
+        fake = ClientFake(CLIENT_LEGACY)
+        with self.assertLogs(mcp_ref.__name__) as logs, Client(fake, timeout=DEADLINE):
+            wire = Wire(served)
+            for session in (wire.session.receive, fake.hear):
+                for line in ({"id": self.EVIL, "error": {"code": 1, "message": self.EVIL, "data": self.EVIL}},
+                             {"id": 9, "result": self.EVIL}, {"method": self.EVIL},
+                             {"method": "notifications/cancelled", "params": {self.EVIL: self.EVIL}}):
+                    session(json.dumps({"jsonrpc": "2.0", **line}).encode())
+            fake.hear(self.EVIL.encode())
+            wire.request("tools/call", modern({"name": "angry"}))
+        for record in logs.records:
+            self.assertHonest(said.format(record))
+
+    @broken
+    def test_no_line_of_the_command_line_can_be_forged(self) -> None:
+        out = io.StringIO()
+        with contextlib.redirect_stderr(out):
+            mcp_ref.Trace()("<", json.dumps({"junk": "\x9b31m\u2028"}, ensure_ascii=False).encode() + b"\r\x1b[2J")
+            self.assertHonest(out.getvalue())
+            call = f"say(id=rid, error={{'code': 1, 'message': {self.EVIL!r}}})"
+            self.assertEqual(1, mcp_ref.main(["call", "x", "--", *client_script(call)]))
+        self.assertHonest(out.getvalue().split("\n", 1)[1])
+
+    # What a tool does.
+
+    @broken
+    def test_no_path_of_a_failed_import_reaches_the_peer(self) -> None:
+        """Its message names the file; nobody wrote it for the peer. The name of the module may be told."""
+        def late() -> None:
+            from json import no_such  # type: ignore[attr-defined]  # noqa: F401
+
+        result = self.assertResult(Wire(server_of(late)).request("tools/call", modern({"name": "late"})))
+        self.assertNotIn(os.path.dirname(json.__file__), str(result))
+
+    def test_the_status_of_os_exit_in_a_tool_reaches_the_client(self) -> None:
+        with Client([sys.executable, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV, timeout=DEADLINE) as client:
+            self.assertRaisesRegex(ConnectionClosed, "status 9", client.call_tool, "mischief", {"how": "os._exit(9)"})
+
+    def test_a_thread_that_is_no_daemon_holds_up_until_sigterm(self) -> None:
+        """As in any Python: run() has returned, and the signal has its old meaning again."""
+        process = self.serve()
+        process.send(stdio_call(1, "mischief", how="threading.Thread(target=threading.Event().wait, daemon=False).start()"))
+        process.take(1)
+        process.stdin.close()
+        self.assertRaises(subprocess.TimeoutExpired, process.child.wait, 0.15)
+        process.child.terminate()
+        self.assertIn(process.wait(), (-signal.SIGTERM, 128 + signal.SIGTERM))
+        self.assertNotIn("Traceback", process.stderr())
+
+    @racy
+    def test_a_thread_that_still_prints_at_the_end_does_not_abort_it(self) -> None:
+        answers, _ = stdio_piped(stdio_call(1, "mischief", how="""
+def chatter():
+    while True:
+        print("x" * 5000, file=sys.stderr)
+threading.Thread(target=chatter, daemon=True).start()"""))
+        self.assertEqual([1], [one["id"] for one in answers])
+
+    def test_a_child_that_outlives_a_tool_holds_up_no_ending(self) -> None:
+        """It is a copy of the server with all of its descriptors; it ends when we let it."""
+        source, sink = os.pipe()
+        os.set_inheritable(source, True)
+        with tempfile.TemporaryFile() as errors, subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-c", STDIO_SERVER, "{}"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=errors, env=STDIO_ENV, pass_fds=[source]) as child:
+            assert child.stdin and child.stdout
+            fork = f"if os.fork() == 0:\n    os.read({source}, 1)\n    os._exit(0)"
+            child.stdin.write(STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief", how=fork)))
+            child.stdin.close()
+            try:
+                self.assertEqual(0, child.wait(DEADLINE))
+            finally:
+                os.close(source), os.close(sink)
+            self.assertEqual([0, 1], [json.loads(line)["id"] for line in child.stdout])  # up to the end of both
+
+    @racy
+    def test_a_second_signal_does_not_disturb_the_ending(self) -> None:
+        for _ in range(3):  # now and then it is late enough to do no harm
+            process = self.serve(drain=DEADLINE * 2)
+            process.send(stdio_call(1, "mischief", how="""
+import signal
+for number in (signal.SIGTERM, signal.SIGINT):
+    os.kill(os.getpid(), number)  # so fast that both are there before either is dealt with
+threading.Event().wait()"""))
+            self.assertIn(process.wait(), (128 + signal.SIGTERM, 128 + signal.SIGINT))
+            self.assertNotIn("Traceback", process.stderr())
+
+    # What a host does.
+
+    def host(self, script: str) -> Any:
+        """Run a host that runs a server: (stdout in lines, what it says of itself)."""
+        hello = STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief"))
+        done = subprocess.run(
+            [sys.executable, "-c", f"HELLO = {hello!r}\n{FAULTS_HOST}\n{script}\n"
+             "os.write(2, json.dumps(kept).encode())"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=STDIO_ENV, timeout=DEADLINE)
+        return done.stdout.decode().splitlines(), done.stderr.decode().splitlines()[-1]
+
+    def test_a_host_gets_back_what_it_had(self) -> None:
+        """A tool replaced a handler, on the main thread: run() puts back what was there."""
+        lines, kept = self.host("server.workers = 0\nonce(), once()")
+        self.assertEqual((4, "[true, true]"), (len(lines), kept))
+
+    @broken
+    def test_a_host_whose_stdout_is_its_own_can_run_twice(self) -> None:
+        lines, kept = self.host("for sys.stdout in (None, Bare(), io.StringIO(), own):\n    once(), once()")
+        self.assertEqual((16, str([True] * 8).lower()), (len([one for one in lines if one[:1] == "{"]), kept))
+
+    @broken
+    def test_what_a_tool_printed_does_not_come_out_afterwards(self) -> None:
+        """[stdio.stdout-only-messages] Into a buffer that is not sys.stdout any more."""
+        lines, _ = self.host("sys.stdout = io.StringIO()\nonce()\nsys.stdout = own")
+        self.assertEqual([0, 1], [json.loads(one).get("id") if one[:1] == "{" else one for one in lines])
+
+    @broken
+    def test_handlers_of_a_host_in_c_are_let_be(self) -> None:
+        """Python cannot put back what it does not know: getsignal() says None, signal() refuses it."""
+        lines, kept = self.host("""
+real, server.workers = signal.signal, 64
+def setter(number, handler):
+    if handler is None:
+        raise TypeError("signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object")
+    real(number, handler)
+signal.signal, signal.getsignal = setter, lambda number: None
+once()""")
+        self.assertEqual((2, "[true]"), (len([one for one in lines if one[:1] == "{"]), kept))
+
+
 class TestBounds(TalkCase):
     """What one connection may hold: beyond it there is an error, and the session goes on."""
 
