@@ -113,11 +113,31 @@ class Interrupted(BaseException):
     """A signal came: the one exception that no handler may turn into an answer."""
 
 
-def log(message: str, *args: object, error: Optional[BaseException] = None) -> None:
-    """Warn on the logger that is named like this module, with an error's traceback."""
-    import logging  # here: it is 5 ms of a start in which nothing goes wrong
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
-    logging.getLogger(__name__).warning(message, *args, exc_info=error)
+
+def visible(words: str) -> str:
+    """Spell out what steers a terminal, and indent all lines but the first: what the
+    other end says cannot look like a line of our own."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], words).replace(
+        "\n", "\n    ")
+
+
+def log(message: str, *args: object, error: Optional[BaseException] = None) -> None:
+    """Warn on the logger that is named like this module, with an error's traceback.
+
+    Never raises: what there is no memory or descriptor to say with, nobody hears.
+    """
+    try:
+        import logging  # here: it is 5 ms of a start in which nothing goes wrong
+        import traceback  # here: as above
+
+        trace = error and traceback.format_exception(
+            type(error), error, error.__traceback__)
+        logging.getLogger(__name__).warning("%s", visible(
+            "\n".join([message % args, *(trace or ())]).rstrip()))
+    except Exception:
+        pass
 
 
 def wire_error(error: BaseException) -> RpcError:
@@ -335,7 +355,7 @@ Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer, or None fo
 
 def spawn(job: Job) -> None:
     """Start a job on a thread of its own, which does not keep the process alive."""
-    threading.Thread(target=job, daemon=True).start()
+    threading.Thread(target=job, daemon=True, name=__name__).start()
 
 
 class Call:
@@ -470,7 +490,7 @@ class Peer:
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
         if not self._settle(*response) and not self._closed:  # late, or nobody asked
-            log("ignored an answer to %r: %s", response.id, response.error or "result")
+            log("ignored an answer: %.200r", response)
         reply(None)
 
     def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
@@ -536,7 +556,7 @@ class Peer:
         error = wire_error(outcome) if failed else None
         try:
             line = encode(Response(rid, outcome, error))
-        except (TypeError, ValueError, RecursionError) as alien:  # not JSON
+        except (TypeError, ValueError, RecursionError, MemoryError) as alien:  # no JSON
             line = encode(Response(rid, None, wire_error(alien)))
         with asked.gate:
             mine = self._forget(asked)
@@ -1975,7 +1995,8 @@ class Server:
             raise
         except BaseException as error:  # SystemExit too; its traceback stays here
             log("tool %s failed", params["name"], error=error)
-            words = getattr(error, "strerror", "") or str(error) or type(error).__name__
+            said = "" if isinstance(error, ImportError) else str(error)  # it has paths
+            words = getattr(error, "strerror", "") or said or type(error).__name__
             return {"content": [text(words)], "isError": True}
 
     # Resources.
@@ -2246,30 +2267,47 @@ class Server:
 TICK = 0.005  # seconds between two looks at the work in progress
 AWAKE = 20  # looks in a row that find nothing, before there are no more: falling asleep
 # and being woken costs a call as much as the call itself
+IDLE = None if os.name == "posix" else 1.0  # Windows sees a Ctrl-C between two waits
+
+
+def ready(fd: int, writing: bool, patience: Optional[float] = None) -> bool:
+    """Wait for a descriptor that does not block; False after patience seconds.
+
+    poll() knows numbers beyond 1023. Windows has none, and no such pipes either.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT if writing else select.POLLIN)
+    return bool(poll.poll(None if patience is None else 1000 * patience))
 
 
 def read_lines(fd: int, most: int = MAX_LINE) -> Iterator[bytes]:
     """Yield lines as they come, without newline and not the blank ones; then the rest.
 
     Of a line over `most` bytes so much is kept that decode() refuses it, and no more.
+    One that there is no memory for comes as a byte that is no JSON.
     """
     line, chunk = bytearray(), b"?"
     while chunk:
         try:
             chunk = os.read(fd, 1 << 16)
         except BlockingIOError:  # our parent has made it so
-            select.select([fd], [], [])
+            ready(fd, False)
             continue
         except OSError:  # a terminal that hung up, a socket that was reset: the end
             chunk = b""
         *ends, rest = (chunk or b"\n").split(b"\n")
         for end in ends:
-            line += end
-            if line and not line.isspace():
-                yield bytes(line)
+            try:
+                whole = bytes(line + end) if line else end
+            except MemoryError:
+                whole = b"\xff"
             line.clear()
-        if len(line) <= most:
-            line += rest
+            if whole and not whole.isspace():
+                yield whole
+        try:
+            line += rest if len(line) <= most else b""
+        except MemoryError:
+            line = bytearray(b"\xff")
 
 
 def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
@@ -2283,7 +2321,7 @@ def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
             written = os.write(fd, data)
             data = memoryview(data)[written:] if written < len(data) else b""
         except BlockingIOError:
-            if not select.select([], [fd], [], patience)[1]:
+            if not ready(fd, True, patience):
                 raise TimeoutError("the other end does not read") from None
 
 
@@ -2350,7 +2388,7 @@ class Crew:
             self._asleep = self._asleep and self._turn.locked() and not (
                 self._jobs or self._ended)
             if self._limit or not self._jobs:
-                self._bell.wait(None if self._asleep else tick)
+                self._bell.wait(IDLE if self._asleep else tick)
             self._bell.clear()
             if self._asleep and self._limit and not self._ended:
                 spent = time.process_time()  # what rang has just begun: not stuck yet
@@ -2376,12 +2414,44 @@ class Crew:
                 over = True
                 try:
                     over = bool(next(self._input, True))
+                except Exception as error:
+                    log("the input is lost", error=error)
                 finally:  # also of a defect, or of memory: nobody waits for ever
                     if over:
                         self.end()
                     self._turn.release()
             else:
                 return
+
+
+def within(seconds: float, job: Callable[[], Any]) -> bool:
+    """Run a job beside this thread, or here where no thread is to be had. True if it
+    was done in time, without an exception; else it is left to itself."""
+    over, fine = threading.Event(), []
+
+    def run() -> None:
+        try:
+            job()
+            fine.append(True)
+        except Exception:
+            pass
+        finally:
+            over.set()
+    try:
+        spawn(run)
+    except RuntimeError:
+        run()
+    over.wait(seconds)
+    return bool(fine)
+
+
+def flush() -> None:
+    """Empty what print() fills; OSError where it cannot be."""
+    for stream in {sys.stdout, sys.__stdout__}:
+        try:
+            stream.flush()  # type: ignore[union-attr]
+        except (AttributeError, ValueError):  # none, closed, or without a buffer
+            pass
 
 
 class Stdio:
@@ -2414,9 +2484,7 @@ class Stdio:
 
     def give_back(self) -> None:
         """Undo what __init__() did."""
-        try:
-            sys.stdout.flush()  # while it still goes to stderr
-        except (OSError, ValueError, AttributeError):  # full, closed, replaced:
+        if not within(1.0, flush):  # while it still goes to stderr
             return self.let_go()  # what is in its buffer must not come out after all
         os.dup2(self.source, 0)
         os.dup2(self._sink, 1)
@@ -2427,42 +2495,69 @@ class Stdio:
         """Leave the descriptors to what is still running; say so, if stderr takes it.
 
         From now on nobody prints through a lock or a buffer that the end of the
-        interpreter would wait for.
+        interpreter would wait for, or abort at. A thread that sleeps for ever keeps the
+        old streams: one that prints may hold them when they are taken apart.
         """
+        def keep(*old: object) -> None:
+            threading.Event().wait()
+        try:
+            spawn(partial(keep, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
+        except RuntimeError:
+            pass
         sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(
             2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
-        said = threading.Thread(target=os.write, args=(2, words.encode()), daemon=True)
-        said.start()
-        said.join(1.0)
-        if said.is_alive():
+        sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
+        if not within(1.0, partial(os.write, 2, words.encode())):
             os.dup2(self._null, 2)
 
 
-def _interrupt(number: int, frame: Any) -> None:
-    raise Interrupted(number)
+class Signals:
+    """SIGINT and SIGTERM, made one Interrupted: a second does not disturb the ending.
+
+    Only the main thread of the main interpreter has any. A handler that was not set
+    from Python belongs to a host, and stays.
+    """
+
+    def __init__(self) -> None:
+        self._old: Dict[int, Any] = {}
+        self.ending = False  # from now on they are ignored
+
+    def take(self) -> None:
+        import signal  # here: who connects over another carrier does without it
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                if signal.getsignal(number) is not None:
+                    self._old[number] = signal.signal(number, self._interrupt)
+            except ValueError:
+                pass
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        ending, self.ending = self.ending, True
+        if not ending:
+            raise Interrupted(number)
+
+    def give_back(self) -> None:
+        import signal  # here: as above
+
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
 
 
-def _handle_signals(handlers: Dict[Any, Any]) -> Dict[Any, Any]:
-    """Set handlers, and return those that were there. Only the main thread has any."""
-    import signal  # here: who connects over another carrier does without it
-
-    main = threading.current_thread() is threading.main_thread()
-    return {name: signal.signal(getattr(signal, name), handler)
-            for name, handler in handlers.items() if main}
-
-
-def part(session: Session) -> bool:
-    """Close a session; False if nobody reads its last lines, which holds up nothing."""
-    over = threading.Event()
-
-    def bye() -> None:
-        session.close(ConnectionClosed("the client has closed its end"))
-        over.set()
-    try:
-        spawn(bye)
-    except RuntimeError:  # no more threads to be had
-        bye()
-    return over.wait(1.0)
+def leave(session: Session, stdio: Stdio, done: bool, before: List[Any]) -> None:
+    """End a session, within some seconds. Where something may still print, a job or a
+    thread that a tool has left, the descriptors stay with it."""
+    said = partial(session.close, ConnectionClosed("the client has closed its end"))
+    done = within(1.0, said) and done  # nobody reads its last lines: no matter
+    left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
+            for one in session.unanswered()]
+    if threading.current_thread() is threading.main_thread():  # after it, all is over
+        done = done and all(one in before or one.name == __name__
+                            for one in threading.enumerate())
+    if done:
+        stdio.give_back()
+    else:
+        stdio.let_go(f"{__name__}: abandoned: {', '.join(left)}\n" if left else "")
 
 
 def serve(server: Server, drain: float = 5.0) -> None:
@@ -2486,24 +2581,19 @@ def serve(server: Server, drain: float = 5.0) -> None:
             except Exception as error:  # a defect of this end: one line pays for it
                 log("a line was lost", error=error)
             yield
-        part(session)
+        within(1.0, partial(session.close, ConnectionClosed("the client has closed")))
 
-    stdio, crew, done = Stdio(), Crew(steps(), server.workers), False
-    session = server.connect(send, crew.start)
-    old = _handle_signals({"SIGINT": _interrupt, "SIGTERM": _interrupt})
+    stdio, crew, before = Stdio(), Crew(steps(), server.workers), threading.enumerate()
+    session, signals, done = server.connect(send, crew.start), Signals(), False
     try:
+        signals.take()
         done = crew.run(drain)
+        signals.ending = True
     except Interrupted as interrupted:
         raise SystemExit(128 + interrupted.args[0]) from None
     finally:
-        _handle_signals(old)
-        done = part(session) and done
-        left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
-                for one in session.unanswered()]
-        if done:
-            stdio.give_back()
-        else:
-            stdio.let_go(f"{__name__}: abandoned: {', '.join(left)}\n" if left else "")
+        leave(session, stdio, done, before)
+        signals.give_back()
 
 
 setattr(Server, "run", serve)
@@ -2537,11 +2627,16 @@ class Child:
         import subprocess  # here: 7 ms, and a server does without
 
         def read() -> None:
-            with child.stdout:
-                for line in read_lines(child.stdout.fileno(), self._most):
-                    on_line(line)
+            how = "closed its stdout"
+            try:
+                with child.stdout:
+                    for line in read_lines(child.stdout.fileno(), self._most):
+                        on_line(line)
+            except Exception as error:  # a defect of this end, or no memory
+                how = "cannot be read any more"
+                log("%s %s", self._command[0], how, error=error)
             if not self._ends(child):
-                on_close(ConnectionClosed(f"{self._command[0]} closed its stdout"))
+                on_close(ConnectionClosed(f"{self._command[0]} {how}"))
 
         def watch() -> None:
             how = f"{self._command[0]} ended with status {child.wait()}"
@@ -2553,9 +2648,16 @@ class Child:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         if os.name == "posix":
             os.set_blocking(child.stdin.fileno(), False)
+        self._stuck = False  # half a line is in its stdin: nothing can follow
         reader = threading.Thread(target=read, daemon=True)
-        reader.start()
-        spawn(watch)
+        try:
+            reader.start()
+            spawn(watch)
+        except RuntimeError:  # no more threads to be had
+            self.close()
+            if not reader.ident:
+                child.stdout.close()
+            raise
 
     def _ends(self, child: Any) -> bool:
         try:
@@ -2566,7 +2668,11 @@ class Child:
     def send(self, line: bytes) -> None:
         try:
             with self._lock:
+                if self._stuck:
+                    raise BrokenPipeError("the other end does not read")
+                self._stuck = True
                 write_line(self._child.stdin.fileno(), line, STALL)
+                self._stuck = False
         except ValueError:  # closed by this end
             raise BrokenPipeError("its stdin is closed") from None
 
@@ -3039,8 +3145,12 @@ class Trace:
         elif isinstance(message, Response):
             asked = self._asked.pop(("<" if arrow == ">" else ">", message.id), now)
             took = f"{1000 * (now - asked):.1f} ms"
-        shown = line.decode("utf-8", "backslashreplace")
-        print(f"{now:8.3f} {arrow} {took:>10} {shown}", file=sys.stderr)
+        shown = visible(line.decode("utf-8", "backslashreplace"))
+        try:
+            if sys.stderr:
+                print(f"{now:8.3f} {arrow} {took:>10} {shown}", file=sys.stderr)
+        except OSError:  # a full disk: the wire matters more
+            pass
 
 
 EXPLAINED = {  # what a message says, by its method, and where that is specified
@@ -3119,13 +3229,14 @@ def demo() -> None:
 def inspect_server(client: Client) -> None:
     """Print what a server says of itself and what it offers."""
     info = client.server_info
-    print(info.get("name"), info.get("version"), "speaks", client.protocol_version)
+    print(visible(f"{info.get('name')} {info.get('version')} speaks "
+                  f"{client.protocol_version}"))
     for method, kind in LISTS.items():
         if method.split("/")[0] in client.server_capabilities:
             for item in client.pages(method):
                 name = item.get("uri") or item.get("uriTemplate") or item["name"]
                 words = item.get("description", "").split("\n")[0]
-                print(f"  {kind[:-1]} {name}: {words}")
+                print(visible(f"  {kind[:-1]} {name}: {words}"))
 
 
 def _serve() -> None:
@@ -3164,6 +3275,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     args, tap = sys.argv[1:] if argv is None else argv, Peer.tap
     if args[:1] == ["--trace"]:
         Peer.tap, args = Trace(), args[1:]
+    if hasattr(sys.stdout, "reconfigure"):
+        cast(Any, sys.stdout).reconfigure(errors="backslashreplace")  # any code page
     cut = args.index("--") if "--" in args[:-1] else len(args)
     words, command = args[:cut], args[cut + 1:]
     action = COMMANDS.get(("".join(words[:1]), len(words), bool(command)))
@@ -3173,8 +3286,10 @@ def main(argv: Optional[List[str]] = None) -> int:
             return 2
         action(*([command] if command else []), *words[1:])
     except (RpcError, OSError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        print(visible(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     finally:
         Peer.tap = tap
     return 0

