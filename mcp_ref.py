@@ -2523,6 +2523,7 @@ class Signals:
         self.ending = False  # from now on they are ignored
 
     def take(self) -> None:
+        """Set the handlers."""
         import signal  # here: who connects over another carrier does without it
 
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -2538,6 +2539,7 @@ class Signals:
             raise Interrupted(number)
 
     def give_back(self) -> None:
+        """Put back those that were there."""
         import signal  # here: as above
 
         for number, handler in self._old.items():
