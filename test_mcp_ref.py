@@ -7433,6 +7433,13 @@ class TestTheFileItself(unittest.TestCase):
                 for row in mcp_ref.REVISIONS.values()]
         self.assertEqual(rows, self.readme_block("revisions"))
 
+    def test_the_readme_shows_the_bounds_as_they_are(self) -> None:
+        """What lies beyond each, TestBounds and TestStdio hold."""
+        rows = [row.split(" | ")[:2] for row in self.readme_block("bounds")]
+        self.assertEqual([[f"| {name}", str(most)] for name, most in mcp_ref.BOUNDS._asdict().items()], rows)
+        self.assertEqual(100, Client([]).bounds.asked)
+        self.assertEqual(2.0, mcp_ref.GRACE)
+
     def test_the_readme_names_the_sections_as_they_are(self) -> None:
         titles = [re.sub(r"# --- (\d+)\. ([A-Za-z ]+?)(:| -).*", r"\1 \2", FILE_ROWS[number - 1])
                   for number in FILE_SECTIONS]
