@@ -22,6 +22,7 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -50,16 +51,33 @@ js = json.dumps
 # disk is then no matter of the session, and a host that kills us still gets its log.
 
 
+def handles(pid: int) -> list[int]:
+    """Return a descriptor that stands for a process, whoever has its number later."""
+    with suppress(OSError, AttributeError):  # only Linux has them
+        return [os.pidfd_open(pid)]
+    return []
+
+
 class Tape:
     """Carries what the pumps have seen to the recorder; put() never waits."""
 
-    def __init__(self, options: list[str]) -> None:
+    def __init__(self, options: list[str], command: list[str], pid: int) -> None:
         self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
         self._taken = {">": 0, "<": 0, "+": 0}  # bytes; each counter has one writer,
         self._fed = 0  # so that none needs a lock
         self._torn: set[str] = set()
-        self._began, self._options = time.monotonic(), options
+        self._began = time.monotonic()
         self._feeder = threading.Thread(target=self._feed, daemon=True)
+        about = {"command": command, "pid": pid, "handles": handles(pid)}
+        self.put("+", js(about).encode())
+        me = [sys.executable, os.path.abspath(__file__), "--record", *options]
+        try:  # its input stays open as long as we live, and so tells it if we die
+            self._recorder = subprocess.Popen(
+                me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                start_new_session=True, pass_fds=about["handles"])
+            self._pass_on(self._queue.get())  # now, or who kills us kills us alone
+        except OSError as error:
+            return complain(f"nothing is recorded: {error}")
         self._feeder.start()
 
     def put(self, way: str, data: bytes) -> None:
@@ -75,26 +93,23 @@ class Tape:
         self._taken[way] += len(frame)
         self._queue.put(frame)
 
+    def _pass_on(self, frame: Optional[bytes]) -> None:
+        assert self._recorder.stdin and frame
+        self._recorder.stdin.write(frame)
+        self._fed += len(frame)
+        if self._queue.empty():
+            self._recorder.stdin.flush()
+
     def _feed(self) -> None:
-        me = [sys.executable, os.path.abspath(__file__), "--record", *self._options]
-        try:  # its input stays open as long as we live, and so tells it if we die
-            self._recorder = recorder = subprocess.Popen(
-                me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                start_new_session=True)
-        except OSError as error:
-            return complain(f"nothing is recorded: {error}")
-        assert recorder.stdin
         with suppress(OSError, subprocess.TimeoutExpired):
             for frame in iter(self._queue.get, None):
-                recorder.stdin.write(frame)
-                self._fed += len(frame)
-                if self._queue.empty():
-                    recorder.stdin.flush()
-            recorder.communicate(timeout=GRACE)  # it can also end without us
+                self._pass_on(frame)
+            self._recorder.communicate(timeout=GRACE)  # it can also end without us
 
     def close(self) -> None:
         self._queue.put(None)
-        self._feeder.join(GRACE)
+        if self._feeder.is_alive():
+            self._feeder.join(GRACE)
 
 
 class Pump(threading.Thread):
@@ -133,6 +148,29 @@ class Pump(threading.Thread):
             self.join(0.2)
 
 
+SIGNALS = [getattr(signal, name) for name in (
+    "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)]
+
+
+def listen() -> tuple[socket.socket, socket.socket]:
+    """From here on each signal is a byte, its number, in the first of two sockets.
+
+    A handler that runs just before its thread goes to wait for the server would come
+    too early to end the waiting, and the signal would be lost. A byte waits, too.
+    """
+    news, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    catch(one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN)
+    return news, wake
+
+
+def catch(numbers: Iterable[int]) -> None:
+    for number in numbers:
+        signal.signal(number, lambda number, frame: None)
+
+
 def relay(command: list[str], options: list[str]) -> int:
     """Run the server, pass everything through, and return its status."""
     if sys.platform == "win32":
@@ -140,6 +178,7 @@ def relay(command: list[str], options: list[str]) -> int:
 
         for fd in (0, 1):
             msvcrt.setmode(fd, os.O_BINARY)
+    news, wake = listen()
     try:  # a session of its own: what a terminal sends to all of us reaches it once
         server = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, start_new_session=True)
@@ -147,24 +186,24 @@ def relay(command: list[str], options: list[str]) -> int:
         complain(f"{command[0]}: {error.strerror}")
         return 127 if isinstance(error, FileNotFoundError) else 126
 
-    def forward(number: int, frame: Any) -> None:
-        with suppress(ValueError):  # Windows gives a console's ^C to all by itself
-            server.send_signal(number)
+    def watch() -> None:
+        server.wait()
+        wake.send(b"\0")
 
+    catch(SIGNALS)  # those too that the server was to find ignored
     assert server.stdin and server.stdout
-    names = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-    passed = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    for number in passed:
-        signal.signal(number, forward)
-    tape = Tape(options)
-    tape.put("+", js({"command": command, "pid": server.pid}).encode())
+    tape = Tape(options, command, server.pid)
     Pump(">", 0, os.dup(server.stdin.fileno()), tape)
     server.stdin.close()
     answers = Pump("<", os.dup(server.stdout.fileno()), 1, tape)
     server.stdout.close()
-    status = server.wait()
+    threading.Thread(target=watch, daemon=True).start()
+    for byte in iter(lambda: news.recv(1), b"\0"):
+        with suppress(ValueError, OSError):  # Windows itself gives a ^C to all
+            server.send_signal(byte[0])
     answers.finish()
-    for number in passed:
+    status = server.wait()
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     tape.put("+", js({"status": status}).encode())
     tape.close()
@@ -518,8 +557,13 @@ def append(path: str) -> IO[str]:
 
 def frames(tape: IO[bytes]) -> Iterator[tuple[float, str, bytes]]:
     for head in tape:
+        if not head.endswith(b"\n"):
+            return  # the relay was killed in the middle of a frame
         at, way, size = head.decode().split()
-        yield float(at), way, tape.read(int(size))
+        data = tape.read(int(size))
+        if len(data) < int(size):
+            return
+        yield float(at), way, data
 
 
 def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
@@ -537,8 +581,10 @@ def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
             yield {**watch.entry(at, way[0], "gap"), "about": "too much to record"}
         yield from heard(watch, lines[way[0]], at, way[0], data)
     if "status" not in about:
-        with suppress(OSError, AttributeError):  # no such group, or no groups at all
-            os.killpg(about["pid"], signal.SIGKILL)
+        with suppress(OSError):
+            for handle in about.get("handles", ()):
+                signal.pidfd_send_signal(handle, 0)  # fails if it has ended
+                os.killpg(about["pid"], signal.SIGKILL)
     yield watch.end(at, about.get("status"))
 
 
