@@ -28,18 +28,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from typing import IO, Any, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from mcp_ref import (  # noqa: E402
-    MAX_LINE, META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION, METHODS, NOTICES,
-    PARSE_ERROR, QUESTIONS, REVISIONS, TRANSITIONS, Batch, Invalid, Notification,
-    Request, Response, Revision, State, decode)
+    MAX_LINE, META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION, METHODS,
+    MISSING_CAPABILITY, MODERN_ERRORS, NOTICES, PARSE_ERROR, QUESTIONS, REVISIONS,
+    TRANSITIONS, UNSUPPORTED_VERSION, Batch, Invalid, Notification, Request, Response,
+    Revision, RpcError, State, decode)
 
 GRACE = 2.0  # seconds: for a server to end after its input, for the recorder to finish
+SLOW = 1.0  # seconds: an answer that others came before is late, not only later
 BACKLOG = 64 << 20  # bytes that may wait for the recorder; then the record has a gap
 KEPT = 20_000  # characters of a message that are recorded
 Json = dict[str, Any]
@@ -68,13 +70,14 @@ class Tape:
         self._torn: set[str] = set()
         self._began = time.monotonic()
         self._feeder = threading.Thread(target=self._feed, daemon=True)
-        about = {"command": command, "pid": pid, "handles": handles(pid)}
+        kept = handles(pid)
+        about = {"command": command, "pid": pid, "handles": kept}
         self.put("+", js(about).encode())
         me = [sys.executable, os.path.abspath(__file__), "--record", *options]
         try:  # its input stays open as long as we live, and so tells it if we die
             self._recorder = subprocess.Popen(
                 me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                start_new_session=True, pass_fds=about["handles"])
+                start_new_session=True, pass_fds=kept)
             self._pass_on(self._queue.get())  # now, or who kills us kills us alone
         except OSError as error:
             return complain(f"nothing is recorded: {error}")
@@ -106,7 +109,8 @@ class Tape:
                 self._pass_on(frame)
             self._recorder.communicate(timeout=GRACE)  # it can also end without us
 
-    def close(self) -> None:
+    def close(self, told: Json) -> None:
+        self.put("+", js(told).encode())
         self._queue.put(None)
         if self._feeder.is_alive():
             self._feeder.join(GRACE)
@@ -184,20 +188,30 @@ def relay(command: list[str], options: list[str]) -> int:
                                   stdout=subprocess.PIPE, start_new_session=True)
     except OSError as error:
         complain(f"{command[0]}: {error.strerror}")
-        return 127 if isinstance(error, FileNotFoundError) else 126
+        status = 127 if isinstance(error, FileNotFoundError) else 126
+        tape = Tape(options, command, 0)
+        tape.close({"status": status, "trouble": error.strerror})
+        return status
 
     def watch() -> None:
         server.wait()
         wake.send(b"\0")
 
+    def hurry() -> None:
+        asks.join()
+        time.sleep(GRACE)
+        if server.returncode is None:
+            tape.put("+", js({"late": True}).encode())
+
     catch(SIGNALS)  # those too that the server was to find ignored
     assert server.stdin and server.stdout
     tape = Tape(options, command, server.pid)
-    Pump(">", 0, os.dup(server.stdin.fileno()), tape)
+    asks = Pump(">", 0, os.dup(server.stdin.fileno()), tape)
     server.stdin.close()
     answers = Pump("<", os.dup(server.stdout.fileno()), 1, tape)
     server.stdout.close()
-    threading.Thread(target=watch, daemon=True).start()
+    for job in (watch, hurry):
+        threading.Thread(target=job, daemon=True).start()
     for byte in iter(lambda: news.recv(1), b"\0"):
         with suppress(ValueError, OSError):  # Windows itself gives a ^C to all
             server.send_signal(byte[0])
@@ -205,8 +219,7 @@ def relay(command: list[str], options: list[str]) -> int:
     status = server.wait()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    tape.put("+", js({"status": status}).encode())
-    tape.close()
+    tape.close({"status": status})
     if status < 0:
         os.kill(os.getpid(), -status)  # as it died, so do we
     return status
@@ -248,7 +261,8 @@ class Pending:
     """A request on its way to an answer."""
 
     def __init__(self, entry: Entry, meta: Json) -> None:
-        self.entry, self.meta, self.cancelled = entry, meta, False
+        self.entry, self.meta = entry, meta
+        self.cancelled: Optional[float] = None  # when
         self.modern = META_VERSION in meta
 
 
@@ -263,6 +277,7 @@ class Watch:
         self._used: dict[str, set[Any]] = {">": set(), "<": set()}
         self._declared: Json = {}  # ">" or "<" -> capabilities
         self._rounds: Json = {}  # requestState -> number of the request that it ended
+        self._last: dict[str, Entry] = {}  # by who asked: the answer before this one
         self.ended: dict[str, float] = {}  # when the client, the server closed its end
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"",
@@ -312,6 +327,7 @@ class Watch:
         elif way == ">" and method == "initialize":
             self._declared[">"] = members(params.get("capabilities"))
             self.state = State.OFFERED
+            yield from self._unanswered(entry["at"], {"server/discover"})
 
     def _identity(self, way: str, request: Request, modern: bool) -> Iterator[str]:
         rid, method = request.id, request.method
@@ -336,7 +352,8 @@ class Watch:
         elif way == ">" and agreed not in (None, modern):
             yield f"era mixed up: a {ERA[modern]} request, a {ERA[not modern]} session"
         elif way == ">" and not modern and (self.state, named) not in TRANSITIONS:
-            yield f"out of order: {method} came {self.state.value}"
+            alone = ", and has no _meta" if self.state is State.NEW else ""
+            yield f"out of order: {method} came {self.state.value}{alone}"
         if method == "elicitation/create" and self.rules and not self.rules.elicits:
             yield f"{method} is unknown to {self.rules.version}"
 
@@ -375,10 +392,35 @@ class Watch:
             return
         entry.update(of=question.entry["n"], method=question.entry["method"],
                      ms=round((entry["at"] - question.entry["at"]) * 1000, 3))
-        if response.error is None and asker == ">":
+        yield from self._late(entry, question)
+        self._last[asker] = entry
+        if response.error and asker == ">":
+            yield from self._error(entry, question, response.error)
+        elif asker == ">":
             yield from self._result(question, result)
-        elif question.entry["method"] == "initialize":
+
+    def _late(self, entry: Entry, question: Pending) -> Iterator[str]:
+        last = self._last.get(OTHER[entry["way"]])
+        if question.cancelled and entry["at"] - question.cancelled > SLOW:
+            waited = entry["at"] - question.cancelled
+            yield f"answered {waited:.1f} s after it was given up; one thread only?"
+        elif (last and entry["method"] == "ping" and entry["ms"] > SLOW * 1000
+              and last["of"] < entry["of"] < last["n"]):
+            yield (f"ping had to wait for {last['method']} {js(last['id'])};"
+                   " one thread only?")
+
+    def _error(self, entry: Entry, question: Pending, error: RpcError) -> Iterator[str]:
+        method, data = question.entry["method"], members(error.data)
+        if method == "initialize":
             self.state = State.NEW
+        elif error.code == UNSUPPORTED_VERSION:
+            said, known = question.meta.get(META_VERSION), data.get("supported")
+            yield f"the server does not speak {shown(said)}, but {shown(known)}"
+        elif error.code == MISSING_CAPABILITY:
+            needs = ", ".join(members(data.get("requiredCapabilities")))
+            yield f"capability not declared: {method}; the client has no {shown(needs)}"
+        elif method == "server/discover" and error.code not in MODERN_ERRORS:
+            entry["about"] += ": a legacy server, nobody's fault"
 
     def _stray(self, asker: str, rid: Any) -> str:
         if rid is None:
@@ -438,7 +480,7 @@ class Watch:
         for asker in (way, OTHER[way]) if type(rid) in (int, str) else ():
             question = self._open[asker].get(rid)
             if question and (asker == way or question.entry["method"] == LISTEN):
-                entry["of"], question.cancelled = question.entry["n"], True
+                entry["of"], question.cancelled = question.entry["n"], entry["at"]
                 if question.entry["method"] == "initialize":
                     yield "initialize must not be cancelled"
                 return
@@ -476,23 +518,38 @@ class Watch:
         ("", "notifications/cancelled"): _cancelled,
         ("", "notifications/progress"): _progress}
 
-    def end(self, at: float, status: Optional[int]) -> Entry:
+    # Silence.
+
+    def _unanswered(self, at: float, of: Container[str] = ()) -> Iterator[str]:
+        """Name the questions that were given up, or only those of some methods."""
+        for asker in self._open.values():
+            for rid, one in asker.items():
+                method = one.entry["method"]
+                if method in of or not (of or one.cancelled or method == LISTEN):
+                    one.cancelled = at  # it is named only once
+                    since = f"in {at - one.entry['at']:.1f} s"
+                    yield f"no answer to {method} {js(rid)} {since}"
+
+    def late(self, at: float) -> Entry:
+        since = f"{at - self.ended.get('>', at):.1f} s after its input ended"
+        return {**self.entry(at, "", "late"), "about": "the server is still there",
+                "flags": [f"the server has not ended, {since}; it ignores EOF?"]}
+
+    def end(self, at: float, status: Optional[int], trouble: str = "") -> Entry:
         """Make the last entry: what is open now stays so for ever."""
-        how = ("was killed with the wiretap" if status is None else
+        how = (f"was not started: {trouble}" if trouble else
+               "was killed with the wiretap" if status is None else
                f"ended with status {status}" if status >= 0 else
                f"died of signal {-status}")
         entry = {**self.entry(at, "", "end"), "about": f"the server {how}"}
-        for asked in self._open.values():
-            entry["flags"] += [
-                f"no answer to {one.entry['method']} {js(rid)} in"
-                f" {at - one.entry['at']:.1f} s" for rid, one in asked.items()
-                if not one.cancelled and one.entry["method"] != LISTEN]
+        entry["flags"] += self._unanswered(at)
         if self.state is State.OFFERED:
             entry["flags"].append("handshake cut short: no notifications/initialized")
         since = at - self.ended.get(">", at)
-        if ">" not in self.ended or since > GRACE:
+        if trouble or ">" not in self.ended or since > GRACE:
             when = f"{since:.1f} s after" if since else "before"
-            entry["flags"].append(f"the server {how}, {when} its input ended")
+            when = "" if trouble else f", {when} its input ended"
+            entry["flags"].append(f"the server {how}{when}")
         return entry
 
 
@@ -569,23 +626,27 @@ def frames(tape: IO[bytes]) -> Iterator[tuple[float, str, bytes]]:
 def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
     """Turn what the relay has seen into entries. If it was killed, so is the server."""
     watch, lines, about, at = Watch(), {">": Lines(), "<": Lines()}, Json(), 0.0
+    began = time.monotonic()
     for at, way, data in frames(tape):
         if way == "+":
             about.update(json.loads(data))
-            if "status" not in about:
-                yield {**watch.entry(at, "", "start"), "epoch": time.time(),
-                       "about": " ".join(about["command"])}
+            if "status" in about:
+                break
+            yield watch.late(at) if "late" in about else {
+                **watch.entry(at, "", "start"), "epoch": time.time(),
+                "about": " ".join(about["command"])}
             continue
         if way.endswith("!"):
             lines[way[0]].take()
             yield {**watch.entry(at, way[0], "gap"), "about": "too much to record"}
         yield from heard(watch, lines[way[0]], at, way[0], data)
-    if "status" not in about:
+    else:
+        at = max(at, time.monotonic() - began)
         with suppress(OSError):
             for handle in about.get("handles", ()):
                 signal.pidfd_send_signal(handle, 0)  # fails if it has ended
                 os.killpg(about["pid"], signal.SIGKILL)
-    yield watch.end(at, about.get("status"))
+    yield watch.end(at, about.get("status"), about.get("trouble", ""))
 
 
 def heard(watch: Watch, lines: Lines, at: float, way: str,
@@ -798,7 +859,7 @@ main { flex: 1; overflow-y: scroll; background: var(--card) }
 .answer .arrow, .error .arrow { color: var(--back); border-top-style: dashed }
 .notification .arrow { color: var(--note); border-top: 2px dotted }
 .error .arrow, .bad .arrow { color: var(--bad) }
-.start .arrow, .end .arrow { display: none } .start .label, .end .label { top: 8px }
+.row:not(.gt, .lt) .arrow { display: none } .row:not(.gt, .lt) .label { top: 8px }
 .lane { position: absolute; top: 0; bottom: 0; width: 6px; background: var(--ask) }
 .lane.lt { background: var(--note) } .lane.none { background: var(--bad) }
 .lane.first { top: 24px; border-radius: 3px 3px 0 0 }
