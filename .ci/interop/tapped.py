@@ -17,6 +17,7 @@ chance. What the wiretap adds to a round trip is measured last.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import re
@@ -24,6 +25,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -41,6 +43,7 @@ CHANCE = (
     (rb'"params":{"level":"\w+","data":"[^"]*message"}', b'"params":CHANCE'),
 )
 ROUNDS = 2000
+DEADLINE = 120.0  # seconds for all round trips of one server
 
 
 def tee(folder: Path, name: str) -> list[str]:
@@ -110,6 +113,9 @@ class Wire:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
+        self._alarm = threading.Timer(DEADLINE, self._server.kill)
+        self._alarm.daemon = True
+        self._alarm.start()
         about = {"name": "stopwatch", "version": "1"}
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": about}
         self.ask(0, "initialize", hello)
@@ -131,10 +137,11 @@ class Wire:
             took = time.perf_counter() - began
             if json.loads(line).get("id") == number:
                 return took * 1000
-        raise AssertionError("the server has gone")
+        raise AssertionError(f"no answer to {method}")
 
     def close(self) -> None:
         self._server.communicate()
+        self._alarm.cancel()
 
 
 def measure(server: Server, rounds: int, folder: Path) -> Iterator[str]:
@@ -143,22 +150,22 @@ def measure(server: Server, rounds: int, folder: Path) -> Iterator[str]:
     starts: Took = ([], [])
     for _ in range(max(2, rounds // 100)):
         for command, took in zip(commands, starts):
-            wire = Wire(command)
-            took.append(wire.start)
-            wire.close()
+            with contextlib.closing(Wire(command)) as wire:
+                took.append(wire.start)
     yield f"start of {server.name}: {compared(starts)}"
     tool, arguments, _ = server.profile.call
     call = {"name": tool, "arguments": arguments}
-    wires = [Wire(command) for command in commands]
     questions: dict[str, Mapping[str, object]] = {"ping": {}, "tools/call": call}
-    for method, params in questions.items():
-        trips: Took = ([], [])
-        for number in range(1, rounds + 1):
-            for which in (0, 1) if number % 2 else (1, 0):
-                trips[which].append(wires[which].ask(number, method, params))
-        yield f"{method} to {server.name}: {compared(trips)}"
-    for wire in wires:
-        wire.close()
+    with contextlib.ExitStack() as closing:
+        wires = [Wire(command) for command in commands]
+        for wire in wires:
+            closing.callback(wire.close)
+        for method, params in questions.items():
+            trips: Took = ([], [])
+            for number in range(1, rounds + 1):
+                for which in (0, 1) if number % 2 else (1, 0):
+                    trips[which].append(wires[which].ask(number, method, params))
+            yield f"{method} to {server.name}: {compared(trips)}"
 
 
 def compared(took: Took) -> str:
@@ -171,14 +178,18 @@ def compared(took: Took) -> str:
     return ", ".join(said)
 
 
-def latency(rounds: int = ROUNDS) -> None:
-    version = platform.python_version()
-    print(f"without -> with the wiretap: Python {version}, {rounds} rounds")
+def latency(folder: Path, rounds: int = ROUNDS) -> Iterator[tuple[str, str]]:
+    """Yield what was measured, without -> with the wiretap, and what is wrong."""
+    yield f"{rounds} rounds, Python {platform.python_version()}", ""
     for server in servers():
-        with tempfile.TemporaryDirectory() as folder:
-            for line in measure(server, rounds, Path(folder)):
-                print(line, flush=True)
+        try:
+            for line in measure(server, rounds, folder):
+                yield line, ""
+        except AssertionError as error:
+            yield server.name, str(error)
 
 
 if __name__ == "__main__":
-    latency(*map(int, sys.argv[1:]))
+    with tempfile.TemporaryDirectory() as place:
+        for said in latency(Path(place), *map(int, sys.argv[1:])):
+            print(*said, flush=True)
