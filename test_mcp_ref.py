@@ -6662,7 +6662,7 @@ Unanswered
 
 Faults
       0.110 s   < junk: output on stdout that is not a message: text; a stray print?
-      0.130 s   the server ended with status 0: no answer to tools/call 2 in 0.0 s""".strip(),
+      0.130 s   no answer to tools/call 2 in 0.0 s""".strip(),
                          "\n".join(wiretap.report(wiretap_hear(lines))))
 
     def test_modern_rounds_hang_together_by_their_request_state(self) -> None:

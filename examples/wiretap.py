@@ -9,7 +9,8 @@ line of JSON in the log, or of text on stderr where no file is named (name one i
 host never reads stderr): time, direction, kind, method, id, latency, size, and what is
 wrong with it. --report shows what each call triggered, who waited for whom, what was
 slow or never answered. --html makes one page of it all: open it in a browser.
-Look at Watch: each sentence that it says is a rule of the specification.
+Look at Watch: each sentence that it says is a rule of the specification, or names a
+row of the README's Symptoms.
 Try next: a rule for one more table of mcp_ref, say BLOCKS.
 """
 from __future__ import annotations
@@ -61,7 +62,11 @@ def handles(pid: int) -> list[int]:
 
 
 class Tape:
-    """Carries what the pumps have seen to the recorder; put() never waits."""
+    """Carries what the pumps have seen to the recorder; put() never waits.
+
+    A frame is "seconds way size", a newline, and the bytes. Its way is that of a pump,
+    ">" or "<", with a "!" after a gap, or "+" for JSON that the relay says itself.
+    """
 
     def __init__(self, options: list[str], command: list[str], pid: int) -> None:
         self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
@@ -155,13 +160,14 @@ class Pump(threading.Thread):
 SIGNALS = [getattr(signal, name) for name in (
     "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)]
+ENDED, LATE = b"\0", b"\xff"  # what is no number of a signal: news of the server
 
 
 def listen() -> tuple[socket.socket, socket.socket]:
-    """From here on each signal is a byte, its number, in the first of two sockets.
+    """From here on each signal is a byte, its number, that the first socket reads.
 
-    A handler that runs just before its thread goes to wait for the server would come
-    too early to end the waiting, and the signal would be lost. A byte waits, too.
+    A signal that comes just before a thread goes to wait for the server is too early
+    to end the waiting, and would be lost. A byte in a socket is not.
     """
     news, wake = socket.socketpair()
     wake.setblocking(False)
@@ -189,19 +195,18 @@ def relay(command: list[str], options: list[str]) -> int:
     except OSError as error:
         complain(f"{command[0]}: {error.strerror}")
         status = 127 if isinstance(error, FileNotFoundError) else 126
-        tape = Tape(options, command, 0)
-        tape.close({"status": status, "trouble": error.strerror})
+        told = {"status": status, "trouble": error.strerror}
+        Tape(options, command, 0).close(told)
         return status
 
     def watch() -> None:
         server.wait()
-        wake.send(b"\0")
+        wake.send(ENDED)
 
     def hurry() -> None:
         asks.join()
         time.sleep(GRACE)
-        if server.returncode is None:
-            tape.put("+", js({"late": True}).encode())
+        wake.send(LATE)
 
     catch(SIGNALS)  # those too that the server was to find ignored
     assert server.stdin and server.stdout
@@ -212,9 +217,12 @@ def relay(command: list[str], options: list[str]) -> int:
     server.stdout.close()
     for job in (watch, hurry):
         threading.Thread(target=job, daemon=True).start()
-    for byte in iter(lambda: news.recv(1), b"\0"):
+    for byte in iter(lambda: news.recv(1), ENDED):
         with suppress(ValueError, OSError):  # Windows itself gives a ^C to all
-            server.send_signal(byte[0])
+            if byte == LATE:
+                tape.put("+", js({"late": True}).encode())
+            else:
+                server.send_signal(byte[0])
     answers.finish()
     status = server.wait()
     for number in SIGNALS:
@@ -764,8 +772,8 @@ def report(entries: list[Entry]) -> Iterator[str]:
         "Slowest": [f"  {one['ms']:9.1f} ms  {label(one)}" for one in slowest],
         "Unanswered": [f"  {one['at']:9.3f} s   {label(one)}" for one in graph.requests
                        if graph.outcome(one) == "no answer"],
-        "Faults": [f"  {one['at']:9.3f} s   {label(one)}: {shown(flag, 200)}"
-                   for one in entries for flag in one["flags"]]}
+        "Faults": [f"  {one['at']:9.3f} s   {label(one) + ': ' if one['way'] else ''}"
+                   f"{shown(flag, 200)}" for one in entries for flag in one["flags"]]}
     for title, lines in sections.items():
         yield f"\n{title}"
         yield from list(lines) or ["  none"]
@@ -1075,19 +1083,24 @@ choose();
 
 def main(argv: list[str]) -> int:
     split = argv.index("--") if "--" in argv else len(argv)
-    usage = "".join((__doc__ or "").splitlines(True)[2:4])
+    usage = "".join((__doc__ or "").splitlines(True)[2:4]).strip()
     parser = argparse.ArgumentParser(usage=usage)
-    for name in ("--log", "--html", "--report"):
-        parser.add_argument(name)
+    for name, words in (("--log", "append each message to this file as it comes"),
+                        ("--html", "write the page to this file at the end"),
+                        ("--report", "tell what is in such a log")):
+        parser.add_argument(name, metavar="FILE", help=words)
     parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
     args, command = parser.parse_args(argv[:split]), argv[split + 1:]
     if args.record:
         record(args.log, args.html)
     elif args.report:
-        with open(args.report, encoding="ascii", errors="replace") as file:
-            sessions = load(file)
+        try:
+            with open(args.report, encoding="ascii", errors="replace") as file:
+                sessions = load(file)
+        except OSError as error:
+            parser.error(f"{args.report}: {error.strerror}")
         for entries in sessions:
-            print("\n".join(report(entries)))
+            print("\n".join(report(entries)), end="\n\n")
         if args.html and sessions:
             write_page(args.html, sessions[-1])
     elif command:
