@@ -6829,6 +6829,71 @@ WIRETAP_MODERN = ['> {"jsonrpc":"2.0","id":1,"method":"server/discover","params"
                   % WIRETAP_META,
                   '< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",'
                   '"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}']
+WIRETAP_ASK = '> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a"}}'
+WIRETAP_TOLD = '< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}'
+WIRETAP_PING = ['> {"jsonrpc":"2.0","id":3,"method":"ping"}',
+                '< {"jsonrpc":"2.0","id":3,"result":{}}']
+WIRETAP_CALL = [WIRETAP_ASK.replace('"a"', '"a",' + WIRETAP_META), WIRETAP_TOLD.replace(
+    '"content"', '"resultType":"complete","content"')]
+WIRETAP_REFUSED = '< {"jsonrpc":"2.0","id":%d,"error":{"code":%d,"message":"no","data":{%s}}}'
+WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: broken, sound
+    '"Unexpected token", "invalid JSON"': (
+        [*WIRETAP_HELLO, WIRETAP_ASK, "< looking for a", WIRETAP_TOLD],
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD]),
+    '"Method not found" at start-up': (
+        [WIRETAP_MODERN[0], WIRETAP_REFUSED % (1, -32601, ""), *WIRETAP_HELLO],
+        [*WIRETAP_MODERN, *WIRETAP_CALL]),
+    "connects only after some seconds": (
+        [WIRETAP_MODERN[0], "@ 10", *WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD],
+        [WIRETAP_MODERN[0], WIRETAP_REFUSED % (1, -32601, ""), *WIRETAP_HELLO]),
+    "server exits at once": (
+        [WIRETAP_MODERN[0], "! 1"],
+        [*WIRETAP_MODERN, "|", "! 0"]),
+    "a call never ends, though the server answered": (
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD.replace("2,", '"2",')],
+        [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", '"2",'), WIRETAP_TOLD.replace("2,", '"2",')]),
+    '"Invalid request", id missing': (
+        [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", "1.0,"),
+         WIRETAP_REFUSED.replace("%d", "null", 1) % (-32600, "")],
+        [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", "1,"), WIRETAP_TOLD.replace("2,", "1,")]),
+    '-32600 "must not come before ..."': (
+        [*WIRETAP_HELLO[:2], WIRETAP_ASK, WIRETAP_REFUSED % (2, -32600, ""), WIRETAP_HELLO[2]],
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD]),
+    '-32602 "There is no session"': (
+        [WIRETAP_ASK, WIRETAP_REFUSED % (2, -32602, "")],
+        WIRETAP_CALL),
+    "-32022": (
+        [WIRETAP_MODERN[0].replace("2026", "2031"), WIRETAP_REFUSED % (
+            1, -32022, '"supported":["2026-07-28"],"requested":"2031-07-28"')],
+        WIRETAP_MODERN),
+    "-32021": (
+        [*WIRETAP_MODERN, WIRETAP_CALL[0], WIRETAP_REFUSED % (
+            2, -32021, '"requiredCapabilities":{"elicitation":{"form":{}}}')],
+        [*WIRETAP_MODERN, WIRETAP_CALL[0].replace("ties\":{", "ties\":{\"elicitation\":{}"),
+         WIRETAP_CALL[1].replace("complete", "input_required").replace('"content":[]', (
+             '"inputRequests":{"a":{"method":"elicitation/create"}}'))]),
+    "an array is refused": (
+        [*WIRETAP_HELLO, "> [%s,%s]" % (WIRETAP_ASK[2:], WIRETAP_PING[0][2:]),
+         WIRETAP_REFUSED.replace("%d", "null", 1) % (-32600, "")],
+        [line.replace("2025-11-25", "2025-03-26") for line in WIRETAP_HELLO] + [
+            "> [%s,%s]" % (WIRETAP_ASK[2:], WIRETAP_PING[0][2:]),
+            "< [%s,%s]" % (WIRETAP_TOLD[2:], WIRETAP_PING[1][2:])]),
+    "`notifications/initialized` has no effect": (
+        [*WIRETAP_HELLO[:2], WIRETAP_HELLO[2].replace("notifications/", "")],
+        WIRETAP_HELLO),
+    "ping and cancel wait for a slow tool": (
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_PING[0], "@ 5", WIRETAP_TOLD, WIRETAP_PING[1]],
+        [*WIRETAP_HELLO, WIRETAP_ASK, *WIRETAP_PING, "@ 5", WIRETAP_TOLD]),
+    "text is garbled on Windows": (
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD.replace("[]", '"M\xfcnchen"')],
+        [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD.replace("[]", '"M\xc3\xbcnchen"')]),
+    "servers pile up": (
+        [*WIRETAP_HELLO, "|", "@ 9", "! -9"],
+        [*WIRETAP_HELLO, "|", "! 0"]),
+    "the last answers are missing": (
+        [*WIRETAP_HELLO, WIRETAP_ASK, "|", "! 0"],
+        [*WIRETAP_HELLO, WIRETAP_ASK, "|", "@ 1", WIRETAP_TOLD, "! 0"]),
+}
 
 
 def wiretap_command(*options: str, code: str = WIRETAP_ECHO) -> List[str]:
@@ -6836,14 +6901,23 @@ def wiretap_command(*options: str, code: str = WIRETAP_ECHO) -> List[str]:
 
 
 def wiretap_hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
-    """Let the wiretap read "> ..." and "< ..." lines, one each 10 ms, then the end."""
-    watch, entries = wiretap.Watch(), []
-    entries.append({**watch.entry(0.0, "", "start"), "about": "server"})
-    for number, line in enumerate(lines, 1):
-        raw = line[2:].encode("latin-1")
-        entries.extend(watch.read(number / 100, line[0], raw))
-    watch.ended[">"] = (len(lines) + 1) / 100
-    return [*entries, watch.end((len(lines) + 2) / 100, status)]
+    """Let the wiretap read "> ..." and "< ..." lines, one each 10 ms, then the end.
+
+    "@ 3" sets the clock, "|" is the end of the input, "! 1" that of the server.
+    """
+    watch, at = wiretap.Watch(), 0.0
+    entries = [{**watch.entry(at, "", "start"), "about": "server"}]
+    for line in lines:
+        way, rest = line[0], line[2:]
+        at = float(rest) if way == "@" else at + 0.01
+        if way == "|":
+            watch.ended[">"] = at
+        elif way == "!":
+            return [*entries, watch.end(at, int(rest))]
+        elif way != "@":
+            entries.extend(watch.read(at, way, rest.encode("latin-1")))
+    watch.ended.setdefault(">", at + 0.01)
+    return [*entries, watch.end(at + 0.02, status)]
 
 
 def wiretap_faults(lines: List[str]) -> List[str]:
@@ -6874,17 +6948,24 @@ class TestWiretap(unittest.TestCase):
         self.addCleanup(stop)
         return process
 
-    def read(self, process: Any, size: int) -> bytes:
-        """Read exactly so many bytes of its stdout, or fail at the deadline."""
+    @contextlib.contextmanager
+    def killing_at_the_deadline(self, process: Any) -> Iterator[None]:
         alarm = threading.Timer(DEADLINE, process.kill)
         alarm.start()
-        self.addCleanup(alarm.join)
-        self.addCleanup(alarm.cancel)
+        try:
+            yield
+        finally:  # or it would strike later, and hide what happened
+            alarm.cancel()
+            alarm.join()
+
+    def read(self, process: Any, size: int) -> bytes:
+        """Read exactly so many bytes of its stdout, or fail at the deadline."""
         data = b""
-        while len(data) < size:
-            chunk = os.read(process.stdout.fileno(), size - len(data))
-            self.assertTrue(chunk, f"ended after {data!r}")
-            data += chunk
+        with self.killing_at_the_deadline(process):
+            while len(data) < size:
+                chunk = os.read(process.stdout.fileno(), size - len(data))
+                self.assertTrue(chunk, f"ended after {data!r}")
+                data += chunk
         return data
 
     def entries(self, name: str) -> List[Any]:
@@ -6959,16 +7040,31 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual(b"x" * 300_000, self.read(process, 300_000))
         self.assertEqual(5, process.wait(DEADLINE))
 
-    def test_a_command_that_is_not_there_ends_like_in_a_shell(self) -> None:
-        done = subprocess.run([sys.executable, WIRETAP_PATH, "--", self.path("none")],
+    def test_a_command_that_is_not_there_ends_like_in_a_shell_and_is_named(self) -> None:
+        done = subprocess.run([sys.executable, WIRETAP_PATH, "--log", self.path("log"), "--",
+                               self.path("none")],
                               stdin=subprocess.DEVNULL, stdout=-1, stderr=-1, timeout=DEADLINE)
         self.assertEqual((b"", 127), (done.stdout, done.returncode))
+        self.assertEqual(["the server was not started: No such file or directory"],
+                         self.entries("log")[-1]["flags"])
 
-    @unittest.skipUnless(os.environ.get("WIRETAP_SIGNALS"), "run by make check")
+    @unittest.skipIf(os.name == "nt", "signals are another matter there")
+    def test_a_server_that_ignores_the_end_of_its_input_is_named_while_it_lives(self) -> None:
+        code = "import os, signal\nwhile os.read(0, 9): pass\nsignal.pause()"
+        hurry = ("import sys; sys.path.insert(0, %r); import wiretap; wiretap.GRACE = 0.01\n"
+                 "sys.exit(wiretap.main(sys.argv[1:]))" % os.path.dirname(WIRETAP_PATH))
+        process = self.start([sys.executable, "-c", hurry, *wiretap_command(code=code)[2:]])
+        process.stdin.close()
+        with self.killing_at_the_deadline(process):
+            self.assertTrue(any(b"it ignores EOF?" in line for line in process.stderr))
+        process.terminate()
+        self.assertEqual(-signal.SIGTERM, process.wait(DEADLINE))
+
+    @unittest.skipIf(os.name == "nt", "signals are another matter there")
     def test_signals_pass_in_both_directions(self) -> None:
-        code = ("import os, signal\nfor n in (signal.SIGTERM, signal.SIGINT):\n"
-                "    signal.signal(n, lambda n, f: os._exit(40 + n))\n"
-                "os.write(1, b'up')\nwhile True: signal.pause()")
+        code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
+                "signal.pthread_sigmask(signal.SIG_BLOCK, asked)\n"  # they wait, none is lost
+                "os.write(1, b'up')\nos._exit(40 + signal.sigwait(asked))")
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(wiretap_command("--log", self.path("log"), code=code))
             self.read(process, 2)
@@ -6978,7 +7074,7 @@ class TestWiretap(unittest.TestCase):
                                           code="import os; os.kill(os.getpid(), 9)"))
         self.assertEqual(-9, died.wait(DEADLINE))
 
-    @unittest.skipUnless(os.environ.get("WIRETAP_SIGNALS"), "run by make check")
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere the server has to see EOF")
     def test_sigkill_reaches_the_server_and_the_record_is_kept(self) -> None:
         here, there = socket.socketpair()  # its end closes with the server
         self.addCleanup(here.close)
@@ -6992,9 +7088,29 @@ class TestWiretap(unittest.TestCase):
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         process.kill()
         here.settimeout(DEADLINE)
-        self.assertEqual(b"", here.recv(100), "the server and the recorder are gone")
+        self.assertEqual(b"", here.recv(9999), "the server and the recorder are gone")
         self.assertIn("the server was killed with the wiretap", self.entries("log")[-1]["about"])
         self.assertTrue(os.path.getsize(self.path("page")))
+
+    def test_a_tape_that_is_cut_anywhere_is_told_up_to_there(self) -> None:
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+        about = b'{"command": ["server"], "pid": 1}'
+        tape = (b"0.0 + %d\n" % len(about) + about + b"0.1 > %d\n" % len(ping) + ping)
+        told = [[one["kind"] for one in wiretap.entries_of(io.BytesIO(tape[:cut]))]
+                for cut in range(len(tape) + 1)]
+        self.assertEqual([["end"], ["start", "end"], ["start", "request", "end"]],
+                         [kinds for kinds, _ in itertools.groupby(told)])
+
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere nobody is killed")
+    def test_a_process_that_has_got_the_number_of_the_server_is_not_killed(self) -> None:
+        child = self.start([sys.executable, "-c", ""])
+        handles = wiretap.handles(child.pid)
+        self.addCleanup(os.close, *handles)
+        child.wait(DEADLINE)
+        about = json.dumps({"command": [], "pid": 7, "handles": handles}).encode()
+        with mock.patch.object(os, "killpg") as killed:
+            list(wiretap.entries_of(io.BytesIO(b"0.0 + %d\n" % len(about) + about)))
+        self.assertEqual([], killed.mock_calls)
 
     def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
         plain = [sys.executable, mcp_ref.__file__]
@@ -7061,7 +7177,7 @@ class TestWiretap(unittest.TestCase):
                         '"message":"?"}}'],
              "an error that names no question: it was not understood"),
             ("reused", [*WIRETAP_HELLO, ask, done, ask, done], "duplicate id: 1 was used before"),
-            ("early", [ask, done], "out of order: tools/list came before initialize"),
+            ("early", [ask, done], "out of order: tools/list came before initialize, and has no _meta"),
             ("too early", [*WIRETAP_HELLO[:2], ask, done, WIRETAP_HELLO[2]],
              "out of order: tools/list came before notifications/initialized"),
             ("server early", [*WIRETAP_HELLO[:2], '< {"jsonrpc":"2.0","id":1,"method":"x"}',
@@ -7118,6 +7234,19 @@ class TestWiretap(unittest.TestCase):
                 faults = wiretap_faults(lines)
                 self.assertIn(fault, faults)
                 self.assertLessEqual(len(faults), 2, faults)
+
+    def test_each_symptom_of_the_readme_is_named_and_its_remedy_is_not(self) -> None:
+        """Each row has a session that shows it, and one where the remedy was taken."""
+        table = file_readme().split("## Symptoms")[1].split("\n## ")[0]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")]
+                for line in table.splitlines() if line.startswith("| ")][1:]
+        self.assertEqual([row[0] for row in rows], list(WIRETAP_SYMPTOMS))
+        for (symptom, _, cause, _, said), (broken, sound) in zip(rows, WIRETAP_SYMPTOMS.values()):
+            with self.subTest(symptom):
+                self.assertIn(said.strip("`"), "\n".join(wiretap.report(wiretap_hear(broken))))
+                self.assertEqual(not cause.startswith("nobody"), bool(wiretap_faults(broken)))
+                self.assertNotIn(said.strip("`"), "\n".join(wiretap.report(wiretap_hear(sound))))
+                self.assertEqual([], wiretap_faults(sound))
 
     def test_a_question_without_an_answer_is_named_at_the_end(self) -> None:
         asks = ['> {"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"a"}}' % n
@@ -7189,7 +7318,7 @@ Unanswered
 
 Faults
       0.110 s   < junk: output on stdout that is not a message: text; a stray print?
-      0.130 s   the server ended with status 0: no answer to tools/call 2 in 0.0 s""".strip(),
+      0.130 s   no answer to tools/call 2 in 0.0 s""".strip(),
                          "\n".join(wiretap.report(wiretap_hear(lines))))
 
     def test_modern_rounds_hang_together_by_their_request_state(self) -> None:

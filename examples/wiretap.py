@@ -9,7 +9,8 @@ line of JSON in the log, or of text on stderr where no file is named (name one i
 host never reads stderr): time, direction, kind, method, id, latency, size, and what is
 wrong with it. --report shows what each call triggered, who waited for whom, what was
 slow or never answered. --html makes one page of it all: open it in a browser.
-Look at Watch: each sentence that it says is a rule of the specification.
+Look at Watch: each sentence that it says is a rule of the specification, or names a
+row of the README's Symptoms.
 Try next: a rule for one more table of mcp_ref, say BLOCKS.
 """
 from __future__ import annotations
@@ -22,23 +23,26 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from typing import IO, Any, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from mcp_ref import (  # noqa: E402
-    MAX_LINE, META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION, METHODS, NOTICES,
-    PARSE_ERROR, QUESTIONS, REVISIONS, TRANSITIONS, Batch, Invalid, Notification,
-    Request, Response, Revision, State, decode)
+    MAX_LINE, META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION, METHODS,
+    MISSING_CAPABILITY, MODERN_ERRORS, NOTICES, PARSE_ERROR, QUESTIONS, REVISIONS,
+    TRANSITIONS, UNSUPPORTED_VERSION, Batch, Invalid, Notification, Request, Response,
+    Revision, RpcError, State, decode)
 
 GRACE = 2.0  # seconds: for a server to end after its input, for the recorder to finish
+SLOW = 1.0  # seconds: an answer that others came before is late, not only later
 BACKLOG = 64 << 20  # bytes that may wait for the recorder; then the record has a gap
 KEPT = 20_000  # characters of a message that are recorded
 Json = dict[str, Any]
@@ -50,16 +54,38 @@ js = json.dumps
 # disk is then no matter of the session, and a host that kills us still gets its log.
 
 
-class Tape:
-    """Carries what the pumps have seen to the recorder; put() never waits."""
+def handles(pid: int) -> list[int]:
+    """Return a descriptor that stands for a process, whoever has its number later."""
+    with suppress(OSError, AttributeError):  # only Linux has them
+        return [os.pidfd_open(pid)]
+    return []
 
-    def __init__(self, options: list[str]) -> None:
+
+class Tape:
+    """Carries what the pumps have seen to the recorder; put() never waits.
+
+    A frame is "seconds way size", a newline, and the bytes. Its way is that of a pump,
+    ">" or "<", with a "!" after a gap, or "+" for JSON that the relay says itself.
+    """
+
+    def __init__(self, options: list[str], command: list[str], pid: int) -> None:
         self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
         self._taken = {">": 0, "<": 0, "+": 0}  # bytes; each counter has one writer,
         self._fed = 0  # so that none needs a lock
         self._torn: set[str] = set()
-        self._began, self._options = time.monotonic(), options
+        self._began = time.monotonic()
         self._feeder = threading.Thread(target=self._feed, daemon=True)
+        kept = handles(pid)
+        about = {"command": command, "pid": pid, "handles": kept}
+        self.put("+", js(about).encode())
+        me = [sys.executable, os.path.abspath(__file__), "--record", *options]
+        try:  # its input stays open as long as we live, and so tells it if we die
+            self._recorder = subprocess.Popen(
+                me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                start_new_session=True, pass_fds=kept)
+            self._pass_on(self._queue.get())  # now, or who kills us kills us alone
+        except OSError as error:
+            return complain(f"nothing is recorded: {error}")
         self._feeder.start()
 
     def put(self, way: str, data: bytes) -> None:
@@ -75,26 +101,24 @@ class Tape:
         self._taken[way] += len(frame)
         self._queue.put(frame)
 
+    def _pass_on(self, frame: Optional[bytes]) -> None:
+        assert self._recorder.stdin and frame
+        self._recorder.stdin.write(frame)
+        self._fed += len(frame)
+        if self._queue.empty():
+            self._recorder.stdin.flush()
+
     def _feed(self) -> None:
-        me = [sys.executable, os.path.abspath(__file__), "--record", *self._options]
-        try:  # its input stays open as long as we live, and so tells it if we die
-            self._recorder = recorder = subprocess.Popen(
-                me, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                start_new_session=True)
-        except OSError as error:
-            return complain(f"nothing is recorded: {error}")
-        assert recorder.stdin
         with suppress(OSError, subprocess.TimeoutExpired):
             for frame in iter(self._queue.get, None):
-                recorder.stdin.write(frame)
-                self._fed += len(frame)
-                if self._queue.empty():
-                    recorder.stdin.flush()
-            recorder.communicate(timeout=GRACE)  # it can also end without us
+                self._pass_on(frame)
+            self._recorder.communicate(timeout=GRACE)  # it can also end without us
 
-    def close(self) -> None:
+    def close(self, told: Json) -> None:
+        self.put("+", js(told).encode())
         self._queue.put(None)
-        self._feeder.join(GRACE)
+        if self._feeder.is_alive():
+            self._feeder.join(GRACE)
 
 
 class Pump(threading.Thread):
@@ -133,6 +157,30 @@ class Pump(threading.Thread):
             self.join(0.2)
 
 
+SIGNALS = [getattr(signal, name) for name in (
+    "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+    if hasattr(signal, name)]
+ENDED, LATE = b"\0", b"\xff"  # what is no number of a signal: news of the server
+
+
+def listen() -> tuple[socket.socket, socket.socket]:
+    """From here on each signal is a byte, its number, that the first socket reads.
+
+    A signal that comes just before a thread goes to wait for the server is too early
+    to end the waiting, and would be lost. A byte in a socket is not.
+    """
+    news, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    catch(one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN)
+    return news, wake
+
+
+def catch(numbers: Iterable[int]) -> None:
+    for number in numbers:
+        signal.signal(number, lambda number, frame: None)
+
+
 def relay(command: list[str], options: list[str]) -> int:
     """Run the server, pass everything through, and return its status."""
     if sys.platform == "win32":
@@ -140,34 +188,46 @@ def relay(command: list[str], options: list[str]) -> int:
 
         for fd in (0, 1):
             msvcrt.setmode(fd, os.O_BINARY)
+    news, wake = listen()
     try:  # a session of its own: what a terminal sends to all of us reaches it once
         server = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, start_new_session=True)
     except OSError as error:
         complain(f"{command[0]}: {error.strerror}")
-        return 127 if isinstance(error, FileNotFoundError) else 126
+        status = 127 if isinstance(error, FileNotFoundError) else 126
+        told = {"status": status, "trouble": error.strerror}
+        Tape(options, command, 0).close(told)
+        return status
 
-    def forward(number: int, frame: Any) -> None:
-        with suppress(ValueError):  # Windows gives a console's ^C to all by itself
-            server.send_signal(number)
+    def watch() -> None:
+        server.wait()
+        wake.send(ENDED)
 
+    def hurry() -> None:
+        asks.join()
+        time.sleep(GRACE)
+        wake.send(LATE)
+
+    catch(SIGNALS)  # those too that the server was to find ignored
     assert server.stdin and server.stdout
-    names = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-    passed = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    for number in passed:
-        signal.signal(number, forward)
-    tape = Tape(options)
-    tape.put("+", js({"command": command, "pid": server.pid}).encode())
-    Pump(">", 0, os.dup(server.stdin.fileno()), tape)
+    tape = Tape(options, command, server.pid)
+    asks = Pump(">", 0, os.dup(server.stdin.fileno()), tape)
     server.stdin.close()
     answers = Pump("<", os.dup(server.stdout.fileno()), 1, tape)
     server.stdout.close()
-    status = server.wait()
+    for job in (watch, hurry):
+        threading.Thread(target=job, daemon=True).start()
+    for byte in iter(lambda: news.recv(1), ENDED):
+        with suppress(ValueError, OSError):  # Windows itself gives a ^C to all
+            if byte == LATE:
+                tape.put("+", js({"late": True}).encode())
+            else:
+                server.send_signal(byte[0])
     answers.finish()
-    for number in passed:
+    status = server.wait()
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    tape.put("+", js({"status": status}).encode())
-    tape.close()
+    tape.close({"status": status})
     if status < 0:
         os.kill(os.getpid(), -status)  # as it died, so do we
     return status
@@ -209,7 +269,8 @@ class Pending:
     """A request on its way to an answer."""
 
     def __init__(self, entry: Entry, meta: Json) -> None:
-        self.entry, self.meta, self.cancelled = entry, meta, False
+        self.entry, self.meta = entry, meta
+        self.cancelled: Optional[float] = None  # when
         self.modern = META_VERSION in meta
 
 
@@ -224,6 +285,7 @@ class Watch:
         self._used: dict[str, set[Any]] = {">": set(), "<": set()}
         self._declared: Json = {}  # ">" or "<" -> capabilities
         self._rounds: Json = {}  # requestState -> number of the request that it ended
+        self._last: dict[str, Entry] = {}  # by who asked: the answer before this one
         self.ended: dict[str, float] = {}  # when the client, the server closed its end
 
     def entry(self, at: float, way: str, kind: str, raw: bytes = b"",
@@ -273,6 +335,7 @@ class Watch:
         elif way == ">" and method == "initialize":
             self._declared[">"] = members(params.get("capabilities"))
             self.state = State.OFFERED
+            yield from self._unanswered(entry["at"], {"server/discover"})
 
     def _identity(self, way: str, request: Request, modern: bool) -> Iterator[str]:
         rid, method = request.id, request.method
@@ -297,7 +360,8 @@ class Watch:
         elif way == ">" and agreed not in (None, modern):
             yield f"era mixed up: a {ERA[modern]} request, a {ERA[not modern]} session"
         elif way == ">" and not modern and (self.state, named) not in TRANSITIONS:
-            yield f"out of order: {method} came {self.state.value}"
+            alone = ", and has no _meta" if self.state is State.NEW else ""
+            yield f"out of order: {method} came {self.state.value}{alone}"
         if method == "elicitation/create" and self.rules and not self.rules.elicits:
             yield f"{method} is unknown to {self.rules.version}"
 
@@ -336,10 +400,35 @@ class Watch:
             return
         entry.update(of=question.entry["n"], method=question.entry["method"],
                      ms=round((entry["at"] - question.entry["at"]) * 1000, 3))
-        if response.error is None and asker == ">":
+        yield from self._late(entry, question)
+        self._last[asker] = entry
+        if response.error and asker == ">":
+            yield from self._error(entry, question, response.error)
+        elif asker == ">":
             yield from self._result(question, result)
-        elif question.entry["method"] == "initialize":
+
+    def _late(self, entry: Entry, question: Pending) -> Iterator[str]:
+        last = self._last.get(OTHER[entry["way"]])
+        if question.cancelled and entry["at"] - question.cancelled > SLOW:
+            waited = entry["at"] - question.cancelled
+            yield f"answered {waited:.1f} s after it was given up; one thread only?"
+        elif (last and entry["method"] == "ping" and entry["ms"] > SLOW * 1000
+              and last["of"] < entry["of"] < last["n"]):
+            yield (f"ping had to wait for {last['method']} {js(last['id'])};"
+                   " one thread only?")
+
+    def _error(self, entry: Entry, question: Pending, error: RpcError) -> Iterator[str]:
+        method, data = question.entry["method"], members(error.data)
+        if method == "initialize":
             self.state = State.NEW
+        elif error.code == UNSUPPORTED_VERSION:
+            said, known = question.meta.get(META_VERSION), data.get("supported")
+            yield f"the server does not speak {shown(said)}, but {shown(known)}"
+        elif error.code == MISSING_CAPABILITY:
+            needs = ", ".join(members(data.get("requiredCapabilities")))
+            yield f"capability not declared: {method}; the client has no {shown(needs)}"
+        elif method == "server/discover" and error.code not in MODERN_ERRORS:
+            entry["about"] += ": a legacy server, nobody's fault"
 
     def _stray(self, asker: str, rid: Any) -> str:
         if rid is None:
@@ -399,7 +488,7 @@ class Watch:
         for asker in (way, OTHER[way]) if type(rid) in (int, str) else ():
             question = self._open[asker].get(rid)
             if question and (asker == way or question.entry["method"] == LISTEN):
-                entry["of"], question.cancelled = question.entry["n"], True
+                entry["of"], question.cancelled = question.entry["n"], entry["at"]
                 if question.entry["method"] == "initialize":
                     yield "initialize must not be cancelled"
                 return
@@ -437,23 +526,38 @@ class Watch:
         ("", "notifications/cancelled"): _cancelled,
         ("", "notifications/progress"): _progress}
 
-    def end(self, at: float, status: Optional[int]) -> Entry:
+    # Silence.
+
+    def _unanswered(self, at: float, of: Container[str] = ()) -> Iterator[str]:
+        """Name the questions that were given up, or only those of some methods."""
+        for asker in self._open.values():
+            for rid, one in asker.items():
+                method = one.entry["method"]
+                if method in of or not (of or one.cancelled or method == LISTEN):
+                    one.cancelled = at  # it is named only once
+                    since = f"in {at - one.entry['at']:.1f} s"
+                    yield f"no answer to {method} {js(rid)} {since}"
+
+    def late(self, at: float) -> Entry:
+        since = f"{at - self.ended.get('>', at):.1f} s after its input ended"
+        return {**self.entry(at, "", "late"), "about": "the server is still there",
+                "flags": [f"the server has not ended, {since}; it ignores EOF?"]}
+
+    def end(self, at: float, status: Optional[int], trouble: str = "") -> Entry:
         """Make the last entry: what is open now stays so for ever."""
-        how = ("was killed with the wiretap" if status is None else
+        how = (f"was not started: {trouble}" if trouble else
+               "was killed with the wiretap" if status is None else
                f"ended with status {status}" if status >= 0 else
                f"died of signal {-status}")
         entry = {**self.entry(at, "", "end"), "about": f"the server {how}"}
-        for asked in self._open.values():
-            entry["flags"] += [
-                f"no answer to {one.entry['method']} {js(rid)} in"
-                f" {at - one.entry['at']:.1f} s" for rid, one in asked.items()
-                if not one.cancelled and one.entry["method"] != LISTEN]
+        entry["flags"] += self._unanswered(at)
         if self.state is State.OFFERED:
             entry["flags"].append("handshake cut short: no notifications/initialized")
         since = at - self.ended.get(">", at)
-        if ">" not in self.ended or since > GRACE:
+        if trouble or ">" not in self.ended or since > GRACE:
             when = f"{since:.1f} s after" if since else "before"
-            entry["flags"].append(f"the server {how}, {when} its input ended")
+            when = "" if trouble else f", {when} its input ended"
+            entry["flags"].append(f"the server {how}{when}")
         return entry
 
 
@@ -518,28 +622,39 @@ def append(path: str) -> IO[str]:
 
 def frames(tape: IO[bytes]) -> Iterator[tuple[float, str, bytes]]:
     for head in tape:
+        if not head.endswith(b"\n"):
+            return  # the relay was killed in the middle of a frame
         at, way, size = head.decode().split()
-        yield float(at), way, tape.read(int(size))
+        data = tape.read(int(size))
+        if len(data) < int(size):
+            return
+        yield float(at), way, data
 
 
 def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
     """Turn what the relay has seen into entries. If it was killed, so is the server."""
     watch, lines, about, at = Watch(), {">": Lines(), "<": Lines()}, Json(), 0.0
+    began = time.monotonic()
     for at, way, data in frames(tape):
         if way == "+":
             about.update(json.loads(data))
-            if "status" not in about:
-                yield {**watch.entry(at, "", "start"), "epoch": time.time(),
-                       "about": " ".join(about["command"])}
+            if "status" in about:
+                break
+            yield watch.late(at) if "late" in about else {
+                **watch.entry(at, "", "start"), "epoch": time.time(),
+                "about": " ".join(about["command"])}
             continue
         if way.endswith("!"):
             lines[way[0]].take()
             yield {**watch.entry(at, way[0], "gap"), "about": "too much to record"}
         yield from heard(watch, lines[way[0]], at, way[0], data)
-    if "status" not in about:
-        with suppress(OSError, AttributeError):  # no such group, or no groups at all
-            os.killpg(about["pid"], signal.SIGKILL)
-    yield watch.end(at, about.get("status"))
+    else:
+        at = max(at, time.monotonic() - began)
+        with suppress(OSError):
+            for handle in about.get("handles", ()):
+                signal.pidfd_send_signal(handle, 0)  # fails if it has ended
+                os.killpg(about["pid"], signal.SIGKILL)
+    yield watch.end(at, about.get("status"), about.get("trouble", ""))
 
 
 def heard(watch: Watch, lines: Lines, at: float, way: str,
@@ -657,8 +772,8 @@ def report(entries: list[Entry]) -> Iterator[str]:
         "Slowest": [f"  {one['ms']:9.1f} ms  {label(one)}" for one in slowest],
         "Unanswered": [f"  {one['at']:9.3f} s   {label(one)}" for one in graph.requests
                        if graph.outcome(one) == "no answer"],
-        "Faults": [f"  {one['at']:9.3f} s   {label(one)}: {shown(flag, 200)}"
-                   for one in entries for flag in one["flags"]]}
+        "Faults": [f"  {one['at']:9.3f} s   {label(one) + ': ' if one['way'] else ''}"
+                   f"{shown(flag, 200)}" for one in entries for flag in one["flags"]]}
     for title, lines in sections.items():
         yield f"\n{title}"
         yield from list(lines) or ["  none"]
@@ -752,7 +867,7 @@ main { flex: 1; overflow-y: scroll; background: var(--card) }
 .answer .arrow, .error .arrow { color: var(--back); border-top-style: dashed }
 .notification .arrow { color: var(--note); border-top: 2px dotted }
 .error .arrow, .bad .arrow { color: var(--bad) }
-.start .arrow, .end .arrow { display: none } .start .label, .end .label { top: 8px }
+.row:not(.gt, .lt) .arrow { display: none } .row:not(.gt, .lt) .label { top: 8px }
 .lane { position: absolute; top: 0; bottom: 0; width: 6px; background: var(--ask) }
 .lane.lt { background: var(--note) } .lane.none { background: var(--bad) }
 .lane.first { top: 24px; border-radius: 3px 3px 0 0 }
@@ -968,19 +1083,24 @@ choose();
 
 def main(argv: list[str]) -> int:
     split = argv.index("--") if "--" in argv else len(argv)
-    usage = "".join((__doc__ or "").splitlines(True)[2:4])
+    usage = "".join((__doc__ or "").splitlines(True)[2:4]).strip()
     parser = argparse.ArgumentParser(usage=usage)
-    for name in ("--log", "--html", "--report"):
-        parser.add_argument(name)
+    for name, words in (("--log", "append each message to this file as it comes"),
+                        ("--html", "write the page to this file at the end"),
+                        ("--report", "tell what is in such a log")):
+        parser.add_argument(name, metavar="FILE", help=words)
     parser.add_argument("--record", action="store_true", help=argparse.SUPPRESS)
     args, command = parser.parse_args(argv[:split]), argv[split + 1:]
     if args.record:
         record(args.log, args.html)
     elif args.report:
-        with open(args.report, encoding="ascii", errors="replace") as file:
-            sessions = load(file)
+        try:
+            with open(args.report, encoding="ascii", errors="replace") as file:
+                sessions = load(file)
+        except OSError as error:
+            parser.error(f"{args.report}: {error.strerror}")
         for entries in sessions:
-            print("\n".join(report(entries)))
+            print("\n".join(report(entries)), end="\n\n")
         if args.html and sessions:
             write_page(args.html, sessions[-1])
     elif command:

@@ -1,6 +1,7 @@
 """`make interop`: our server under foreign clients, our client on foreign servers.
 
-On pipes and over HTTP: the same steps, with another way to connect.
+On pipes and over HTTP: the same steps, with another way to connect. Then official
+clients with and without the wiretap, byte for byte: see tapped.py.
 
     python .ci/interop/run.py [--only PATTERN] [--judges]
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from checks import CORE, EXTENDED, USER, Step, Table, connect, expect
@@ -27,6 +29,7 @@ from environment import prepare
 from judge import GRACE, Bridge, last_words
 from pairs import Pair, judges, pairs
 from stages import Hosted, Piped, Stage
+from tapped import compare, latency, tapped_pairs
 
 TIME_FOR_A_PAIR = 240.0
 LONGEST_COMPLAINT = 500
@@ -113,14 +116,17 @@ def complaint(step: Callable[..., None], *arguments: object) -> str:
     return ""
 
 
-def report(chosen: list[Pair]) -> int:
-    """Play all pairs, print how each step went, and return the exit status."""
+Game = tuple[str, Callable[[Path], Iterator[tuple[str, str]]]]
+
+
+def report(games: list[Game]) -> int:
+    """Play all games, print how each step went, and return the exit status."""
     passed = failed = 0
-    for pair in chosen:
+    for name, play in games:
         with tempfile.TemporaryDirectory(prefix="interop-") as folder:
-            for step, wrong in judge(pair, Path(folder)):
+            for step, wrong in play(Path(folder)):
                 verdict = f"FAIL {wrong}" if wrong else "ok"
-                print(f"{pair.name}: {step}: {verdict}", flush=True)
+                print(f"{name}: {step}: {verdict}", flush=True)
                 passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
@@ -132,8 +138,17 @@ def main() -> int:
     parser.add_argument("--judges", action="store_true", help="foreign pairs only")
     options = parser.parse_args()
     prepare()
-    playing = judges() if options.judges else pairs()
-    return report([p for p in playing if fnmatch.fnmatch(p.name, f"*{options.only}*")])
+    games: list[Game] = [
+        (pair.name, partial(judge, pair))
+        for pair in (judges() if options.judges else pairs())
+    ]
+    if not options.judges:
+        games += [
+            (f"wiretap: {pair.name}", partial(compare, pair, judge=judge))
+            for pair in tapped_pairs()
+        ]
+        games.append(("wiretap: latency", latency))
+    return report([g for g in games if fnmatch.fnmatch(g[0], f"*{options.only}*")])
 
 
 if __name__ == "__main__":
