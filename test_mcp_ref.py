@@ -6852,7 +6852,7 @@ WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: br
     "a call never ends, though the server answered": (
         [*WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD.replace("2,", '"2",')],
         [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", '"2",'), WIRETAP_TOLD.replace("2,", '"2",')]),
-    '"Invalid request", id missing': (
+    '"Invalid request", `id` null or missing': (
         [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", "1.0,"),
          WIRETAP_REFUSED.replace("%d", "null", 1) % (-32600, "")],
         [*WIRETAP_HELLO, WIRETAP_ASK.replace("2,", "1,"), WIRETAP_TOLD.replace("2,", "1,")]),
@@ -6866,7 +6866,7 @@ WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: br
         [WIRETAP_MODERN[0].replace("2026", "2031"), WIRETAP_REFUSED % (
             1, -32022, '"supported":["2026-07-28"],"requested":"2031-07-28"')],
         WIRETAP_MODERN),
-    "-32021": (
+    '-32021; legacy: a tool fails with "The client offers no ..."': (
         [*WIRETAP_MODERN, WIRETAP_CALL[0], WIRETAP_REFUSED % (
             2, -32021, '"requiredCapabilities":{"elicitation":{"form":{}}}')],
         [*WIRETAP_MODERN, WIRETAP_CALL[0].replace("ties\":{", "ties\":{\"elicitation\":{}"),
@@ -7237,7 +7237,7 @@ class TestWiretap(unittest.TestCase):
 
     def test_each_symptom_of_the_readme_is_named_and_its_remedy_is_not(self) -> None:
         """Each row has a session that shows it, and one where the remedy was taken."""
-        table = file_readme().split("## Symptoms")[1].split("\n## ")[0]
+        table = file_readme().split("## Symptoms")[1].split("\nExit status")[0]
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
                 for line in table.splitlines() if line.startswith("| ")][1:]
         self.assertEqual([row[0] for row in rows], list(WIRETAP_SYMPTOMS))
