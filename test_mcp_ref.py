@@ -6612,6 +6612,7 @@ FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)  # 0: a fixed number o
 FUZZ_JUDGE = os.environ.get("FUZZ_JUDGE", "")  # a Python that has jsonschema
 FUZZ_IDS = (0, 1, 2, 3, "", "0", "1", "a", -1, 2**53 + 1, 10**40, "\0", "\ud800", "\u2028",
             "\u00e9", "i" * 300)
+FUZZ_FEW = (0, 1, "0", "1")  # so few that they meet again
 FUZZ_NO_IDS = (True, False, None, 1.0, 1.5, {}, [], [1], {"id": 1})
 FUZZ_VALUES = (*FUZZ_NO_IDS, *FUZZ_IDS, 1e308, -0.0, 10**300, "demo://text", "debug", "a\nb",
                "2025-03-26", "\U0001f600")
@@ -6631,12 +6632,13 @@ FUZZ_CALLS: List[Tuple[str, Any]] = [
     ("subscriptions/listen", {"notifications": {
         "toolsListChanged": True, "resourceSubscriptions": ["demo://text"]}}),
     ("tools/call", {"name": "mirror", "arguments": {"value": [1, {"a": None}]}}),
+    *[("tools/call", {"name": name}) for name in ("interview", "think", "look") * 3],
     *[("tools/call", {"name": "alien", "arguments": {"which": n}})
       for n in range(len(FUZZ_ALIENS))]]
 FUZZ_QUESTIONS: List[Tuple[str, Any]] = [
     ("ping", None), ("roots/list", {}), ("no/such", {}), ("tools/list", {"a": 1}),
     ("elicitation/create", CLIENT_FORM), ("elicitation/create", CLIENT_URL),
-    *[("sampling/createMessage", {**CLIENT_SAMPLE, "maxTokens": n}) for n in (1, 2, 9)]]
+    *[("sampling/createMessage", {**CLIENT_SAMPLE, "maxTokens": n}) for n in (1, 2, 3, 9)]]
 FUZZ_NOTES = ("notifications/initialized", "notifications/cancelled", "notifications/progress",
               "notifications/message", "notifications/tools/list_changed", "initialized", "",
               "tools/call", "ping")
@@ -6680,6 +6682,7 @@ class FuzzMaker:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.pick, self.chance = rng, rng.choice, rng.random
+        self.recent: List[Any] = []  # ids of requests
 
     def value(self, depth: int = 2) -> Any:
         luck = self.chance() if depth else 1
@@ -6712,7 +6715,8 @@ class FuzzMaker:
     def message(self, calls: Any, era: str) -> Any:
         """Make one message; nine in ten keep to the rules of the envelope."""
         luck, obj = self.chance(), typing.cast(Any, {"jsonrpc": "2.0"})
-        rid = self.pick(FUZZ_NO_IDS if self.chance() < 0.1 else FUZZ_IDS)
+        rid = self.pick(FUZZ_NO_IDS if self.chance() < 0.1 else FUZZ_IDS if self.chance() < 0.4
+                        else FUZZ_FEW)
         if luck < 0.6:
             method, params = self.pick(calls)
             if self.chance() < 0.2:
@@ -6723,10 +6727,14 @@ class FuzzMaker:
                 token = {"progressToken": self.number()}
                 params = {**params, "_meta": {**params.get("_meta", {}), **token}}
             obj.update(id=rid, method=method)
+            self.recent.append(rid)
             if params is not None:
                 obj["params"] = params
         elif luck < 0.75:
             obj.update(method=self.pick(FUZZ_NOTES), params={"requestId": rid})
+            if self.recent and self.chance() < 0.7:
+                obj.update(method="notifications/cancelled",
+                           params={"requestId": self.pick(self.recent)})
         elif luck < 0.85:
             error = {"code": self.pick((-32601, 0, 1.0, "1")), "message": self.pick(("", 5))}
             obj.update(id=rid, **self.pick(({"result": self.value()}, {"error": error})))
@@ -6749,7 +6757,7 @@ class FuzzMaker:
 
     def server(self) -> Any:
         head = {"version": self.pick(SERVER_ALL), "stage": self.pick((0, 1, 2, 2, 2)),
-                "later": self.chance() < 0.4, "replies": [self.number() for _ in range(6)]}
+                "later": self.chance() < 0.6, "replies": [self.number() for _ in range(6)]}
         return head, [
             ("line", self.line(FUZZ_CALLS, head["version"])) if self.chance() < 0.8 else
             (self.pick(("job", "job", "change")), self.number())
@@ -6871,6 +6879,7 @@ class Ledger:
         self.seen[kind] += 1
         if self.skips and kind != "request":
             return
+        (self.alone.discard if self.pending(key) or not alone else self.alone.add)(key)
         counts = self.owed.setdefault(key, [0, 0])
         counts[:] = [counts[0] + 1, counts[1] + 1]
         if alone:
@@ -6887,8 +6896,7 @@ class Ledger:
                 type(params) not in (dict, list) or "id" in obj and not key):
             return self.owe(key, "malformed", alone)
         if key and self.serves:
-            (self.alone.discard if self.pending(key) or not alone else self.alone.add)(key)
-            self.methods[key] = method
+            self.methods[key] = "" if self.pending(key) else method
             self.owe(key, "request", alone)
         elif not key:
             self.seen["notification"] += 1
@@ -6920,6 +6928,12 @@ class Ledger:
         counts[:] = [max(0, counts[0] - 1), counts[1] - sure]
         self.lines[:2] = [self.lines[0] - 1, self.lines[1] - sure]
         return sure
+
+    def cancels(self) -> List[bytes]:
+        """Write the lines that cancel whatever this end still has to answer."""
+        return [json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
+            "requestId": json.loads(key)}}).encode() for key in list(self.owed)
+            if key and self.pending(key)]
 
     def said(self, line: bytes) -> Any:
         """Hold a line that this end wrote to what it owes; return it, read."""
@@ -6980,6 +6994,9 @@ class FuzzJudge(Judge):
         if fault:
             yield f"{version} {fault}"
 
+    def _result(self, obj: Any, method: str, version: str) -> Iterator[str]:
+        return iter(()) if method == "?" else super()._result(obj, method, version)
+
     def _meta(self, obj: Any) -> Iterator[str]:
         return iter(())  # what a damaged line brings is mirrored as it came
 
@@ -6995,8 +7012,9 @@ class FuzzLedger(Ledger):
     def member(self, obj: Any, alone: bool) -> None:
         rid = obj.get("id") if isinstance(obj, dict) else None
         if type(rid) in (int, str) and not {"result", "error"} & set(obj):
-            busy = self.pending(same(rid))
-            self.judge.heard({**obj, "method": "no/such"} if busy else obj)
+            busy, known = self.pending(same(rid)), self.judge.asked.get(same(rid), [])
+            self.judge.heard({**obj, "method": "?"} if busy else obj)
+            known[:] = [("?" if busy else one[0], *one[1:]) for one in known]
         super().member(obj, alone)
 
     def cancel(self, rid: Any) -> bool:
@@ -7092,12 +7110,15 @@ class FuzzServer(FuzzPlay):
         self.session = fuzz_server().connect(
             self.sink, self.jobs.append if head["later"] else now)
         if self.version != MODERN:
-            for message in (server_hello(self.version, 99), SERVER_READY)[:head["stage"]]:
+            hello = server_hello(self.version, 99)
+            hello["params"]["capabilities"] = SERVER_OFFERS
+            for message in (hello, SERVER_READY)[:head["stage"]]:
                 self.line(json.dumps(message).encode())
 
     def sink(self, line: bytes) -> None:
         obj = self.book.said(line)
         if isinstance(obj, dict) and "method" in obj and "id" in obj:
+            self.book.seen["question"] += 1
             self.reply(obj, self.replies.pop() if self.replies else 0)
 
     def reply(self, question: Any, how: int) -> None:
@@ -7105,10 +7126,8 @@ class FuzzServer(FuzzPlay):
         answer = SERVER_ANSWERS[question["method"]](question.get("params", {}))
         good = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
         error = {"code": how, "message": "no"}
-        if how % 6 == 5:
-            for key in [key for key in self.book.owed if key and self.book.pending(key)]:
-                self.line(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                                      "params": {"requestId": json.loads(key)}}).encode())
+        for line in self.book.cancels() if how % 6 == 5 else ():
+            self.line(line)
         for one in ([good], [{**good, "result": {}}], [good, good], [
                 {"jsonrpc": "2.0", "id": good["id"], "error": error}],
                 [{**good, "id": str(good["id"])}, {**good, "id": float(good["id"])}, good],
@@ -7151,6 +7170,7 @@ class FuzzClient(FuzzPlay):
         self.version, self.calls = head["version"], typing.cast(Any, [])
         self.book = Ledger(True, lambda: self.version == "2025-03-26", self.version != MODERN)
         self.ledgers, self.auto = [self.book], True
+        self.turn = threading.RLock()  # held by who gives a line in
         self.client = Client(
             self, timeout=DEADLINE, protocol_version=self.version, roots=["file:///r"],
             on_elicit=lambda params: {"action": "accept", "content": {"n": 1}},
@@ -7160,6 +7180,12 @@ class FuzzClient(FuzzPlay):
         self.auto = False
 
     def sample(self, params: Any) -> Any:
+        """Answer with no JSON, leave, be cancelled meanwhile, or answer well."""
+        if params["maxTokens"] == 3:
+            for line in self.book.cancels():
+                with self.turn:
+                    self.book.heard(line)
+                    self.hear(line)
         return {1: FUZZ_ALIENS[0], 2: sys.exit}.get(params["maxTokens"], lambda: CLIENT_SAID)()
 
     # The carrier: what the client says comes to send().
@@ -7185,8 +7211,9 @@ class FuzzClient(FuzzPlay):
                                       client_legacy(self.version)[method]}).encode())
 
     def line(self, line: bytes) -> None:
-        self.book.heard(line)
-        self.hear(line)
+        with self.turn:
+            self.book.heard(line)
+            self.hear(line)
         self.rest()
 
     def rest(self) -> None:
