@@ -6612,6 +6612,7 @@ FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)  # 0: a fixed number o
 FUZZ_JUDGE = os.environ.get("FUZZ_JUDGE", "")  # a Python that has jsonschema
 FUZZ_IDS = (0, 1, 2, 3, "", "0", "1", "a", -1, 2**53 + 1, 10**40, "\0", "\ud800", "\u2028",
             "\u00e9", "i" * 300)
+FUZZ_ALIKE = (True, False, 1.0, 0.0, "1", "0", 1, 0)
 FUZZ_FEW = (0, 1, "0", "1")  # so few that they meet again
 FUZZ_NO_IDS = (True, False, None, 1.0, 1.5, {}, [], [1], {"id": 1})
 FUZZ_VALUES = (*FUZZ_NO_IDS, *FUZZ_IDS, 1e308, -0.0, 10**300, "demo://text", "debug", "a\nb",
@@ -6633,8 +6634,10 @@ FUZZ_CALLS: List[Tuple[str, Any]] = [
         "toolsListChanged": True, "resourceSubscriptions": ["demo://text"]}}),
     ("tools/call", {"name": "mirror", "arguments": {"value": [1, {"a": None}]}}),
     *[("tools/call", {"name": name}) for name in ("interview", "think", "look") * 3],
-    *[("tools/call", {"name": "alien", "arguments": {"which": n}})
-      for n in range(len(FUZZ_ALIENS))]]
+    *[call for n in range(len(FUZZ_ALIENS)) for call in (
+        ("tools/call", {"name": "alien", "arguments": {"which": n}}),
+        ("vendor/alien", {"which": n}))]]
+FUZZ_FAILS = re.compile("alien|broken|torn|!")  # in what may come to an internal error
 FUZZ_QUESTIONS: List[Tuple[str, Any]] = [
     ("ping", None), ("roots/list", {}), ("no/such", {}), ("tools/list", {"a": 1}),
     ("elicitation/create", CLIENT_FORM), ("elicitation/create", CLIENT_URL),
@@ -6652,7 +6655,7 @@ for line in sys.stdin:
     try:
         Judge.check_schema(schema)
         verdicts = [Judge(schema).is_valid(one) for one in instances]
-    except Exception as error:
+    except BaseException as error:  # RecursionError panics, in what it is built on
         verdicts = type(error).__name__
     print(json.dumps(verdicts), flush=True)
 """
@@ -6733,8 +6736,10 @@ class FuzzMaker:
         elif luck < 0.75:
             obj.update(method=self.pick(FUZZ_NOTES), params={"requestId": rid})
             if self.recent and self.chance() < 0.7:
-                obj.update(method="notifications/cancelled",
-                           params={"requestId": self.pick(self.recent)})
+                rid = self.pick(self.recent)
+                if self.chance() < 0.3:
+                    rid = self.pick(FUZZ_ALIKE)
+                obj.update(method="notifications/cancelled", params={"requestId": rid})
         elif luck < 0.85:
             error = {"code": self.pick((-32601, 0, 1.0, "1")), "message": self.pick(("", 5))}
             obj.update(id=rid, **self.pick(({"result": self.value()}, {"error": error})))
@@ -6782,6 +6787,11 @@ class FuzzMaker:
         schema = {"$defs": {"a": self.rules(2), "b": self.rules(1)}, **self.rules(3, True)}
         if self.chance() < 0.15:
             schema = self.spoil(schema)
+        if self.chance() < 0.002:  # two ways at each level: 8 million checks, if all were made
+            more, value = {"items": {"$ref": "#"}}, self.value(0)
+            for _ in range(22):
+                value = [value]
+            return {}, [("hold", {"anyOf": [more, more, {"const": "no"}]}, [value])]
         return {}, [("hold", schema, [self.instance() for _ in range(6)])]
 
     def instance(self, depth: int = 3) -> Any:
@@ -6818,7 +6828,8 @@ class FuzzMaker:
             "const": lambda: self.instance(2),
             "$ref": lambda: self.pick(FUZZ_REFS), "required": names,
             "multipleOf": lambda: self.pick((1, 2, 0.5, 2.5)),
-            "pattern": lambda: self.pick(FUZZ_PATTERNS), "properties": named,
+            "pattern": lambda: self.pick(FUZZ_PATTERNS if self.chance() < 0.9 else (
+                "(", "[a", "a{2,1}", "*", r"\p{L}", "(?<n>a)")), "properties": named,
             "patternProperties": lambda: {self.pick(FUZZ_PATTERNS): sub()},
             "dependentSchemas": named, "dependentRequired": lambda: {"a": names()},
             "uniqueItems": lambda: self.chance() < 0.7,
@@ -6829,8 +6840,8 @@ class FuzzMaker:
                             lambda: self.pick((-3, 0, 1, 2.5, 7))),
             **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties",
                              "minProperties", "minContains", "maxContains"), count)}
-        return {word: makers[word]() for word in self.rng.sample(
-            list(makers), self.pick((1, 2, 3, 4)))}
+        return {word: makers[word]() if self.chance() < 0.99 else self.value()
+                for word in self.rng.sample(list(makers), self.pick((1, 2, 3, 4)))}
 
 
 FUZZ_TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
@@ -7008,6 +7019,8 @@ class FuzzLedger(Ledger):
         super().__init__(batches=lambda: self.judge.version == "2025-03-26")
         self.judge = FuzzJudge()
         self.judge.faults = self.faults
+        self.ready = False
+        self.barred: Dict[str, Set[str]] = {}  # id: what cannot be the answer
 
     def member(self, obj: Any, alone: bool) -> None:
         rid = obj.get("id") if isinstance(obj, dict) else None
@@ -7015,7 +7028,19 @@ class FuzzLedger(Ledger):
             busy, known = self.pending(same(rid)), self.judge.asked.get(same(rid), [])
             self.judge.heard({**obj, "method": "?"} if busy else obj)
             known[:] = [("?" if busy else one[0], *one[1:]) for one in known]
+            self.barred[same(rid)] = set() if busy else self.bars(obj)
+        elif isinstance(obj, dict) and obj.get("method") == "notifications/initialized":
+            self.ready = self.ready or bool(self.judge.version)
         super().member(obj, alone)
+
+    def bars(self, obj: Any) -> Set[str]:
+        """Say what must not come of a request: a result too early, an internal error."""
+        params = obj["params"] if isinstance(obj.get("params"), dict) else {}
+        meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
+        early = obj.get("method") not in ("ping", "initialize") and not self.ready and (
+            META + "protocolVersion" not in meta)
+        return {bar for bar, holds in (("result", early), (
+            "-32603", not FUZZ_FAILS.search(json.dumps(obj)))) if holds}
 
     def cancel(self, rid: Any) -> bool:
         sure = super().cancel(rid)
@@ -7026,7 +7051,12 @@ class FuzzLedger(Ledger):
 
     def said(self, line: bytes) -> Any:
         self.judge.said(line)
-        return super().said(line)
+        obj = super().said(line)
+        for one in obj if isinstance(obj, list) else [obj]:
+            came = "result" if "result" in one else str(one.get("error", {}).get("code"))
+            if "method" not in one and came in self.barred.get(same(one.get("id")), ()):
+                self.faults.append(f"{came} must not come of this: {line!r}")
+        return obj
 
 
 @functools.lru_cache(maxsize=None)
@@ -7041,6 +7071,10 @@ def fuzz_server() -> Server:
     @server.tool
     def alien(which: int) -> Any:
         return FUZZ_ALIENS[which]()
+
+    @server.method("vendor/alien")
+    def vendor(which: int) -> Any:
+        return {"alien": FUZZ_ALIENS[which]()}
 
     return server
 
@@ -7406,8 +7440,31 @@ class FuzzSchema(FuzzPlay):
             else:
                 self.verdicts.append("")
             self.seen["does not fit" if self.verdicts[-1] else "fits"] += 1
-        if time.thread_time() - began > DEADLINE:
+        if time.thread_time() - began > DEADLINE / 2:
             raise AssertionError(f"it took {time.thread_time() - began} s")
+
+
+class FuzzCompared(FuzzSchema):
+    """The same, beside another validator: where both have a verdict, it is the same."""
+
+    def __init__(self, judge: Any, head: Any) -> None:
+        super().__init__(head)
+        self.judge = judge
+
+    def hold(self, schema: Any, values: Any) -> None:
+        super().hold(schema, values)
+        print(json.dumps([schema, values]), file=self.judge.stdin, flush=True)
+        theirs = json.loads(self.judge.stdout.readline())
+        ours = self.verdicts
+        if isinstance(theirs, list) and isinstance(ours, list):
+            for value, fault, fits in zip(values, ours, theirs):
+                endless = "too much to check" in fault  # a schema that refers to itself
+                self.seen["endless" if endless else "compared"] += 1
+                if not endless and (fault == "") is not fits:
+                    raise AssertionError(f"{value!r}: {fault or 'fits'}, they say {fits}")
+        else:
+            self.seen[f"{ours if isinstance(ours, str) else 'compiled'}, they say "
+                      f"{theirs if isinstance(theirs, str) else 'fine'}"] += 1
 
 
 def fuzz_smaller(value: Any, fixed: bool = False) -> Iterator[Any]:
@@ -7512,6 +7569,16 @@ class TestFuzz(unittest.TestCase):
     def test_a_schema_gives_a_verdict_or_is_refused(self) -> None:
         """ValueError and NotImplementedError are all that is ever raised, within a deadline."""
         self.fuzz("schema", 800)
+
+    @unittest.skipUnless(FUZZ_JUDGE, "make fuzz has another validator to compare with")
+    def test_the_verdicts_are_those_of_another_validator(self) -> None:
+        judge = subprocess.Popen([FUZZ_JUDGE, "-c", FUZZ_JUDGES], text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (judge.kill(), judge.communicate(), judge.wait()))
+        self.seen, other = collections.Counter(), judge
+        self.PLAYS = {**self.PLAYS, "schema": functools.partial(FuzzCompared, other)}
+        self.fuzz("schema", 300)
 
 
 FILE_PATH = os.path.abspath(mcp_ref.__file__)
