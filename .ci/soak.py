@@ -9,7 +9,8 @@ Judged. Lost: a call that does not end; one that nothing disturbed and that did 
 comes twice. Leaked: after each cycle the threads, descriptors and children of this process, and the threads and
 descriptors of the servers that live on, are what they were before; no process is left. Memory: a line is laid
 through the resident sizes after the cycles of the first and the second half of the time; the second must not
-rise by more than SLACK in all at more than half the slope of the first. Linux only.
+rise by more than SLACK in all, and by twice its own error, at more than half the slope of the first. Halves of
+less than five cycles have no verdict. Linux only.
 
 SOAK_SECONDS is 600 by default; SOAK_SEED brings the same kills back, though not the same timing.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import gc
 import json
 import logging
 import os
@@ -39,7 +41,7 @@ SEED = os.environ.get("SOAK_SEED", str(random.randrange(1 << 32)))
 CYCLE = 10.0  # seconds of load between two looks at what is left
 DEADLINE = 30.0  # seconds that anything may take to end
 TIMEOUT = 20.0  # seconds for each answer
-SLACK = 2 << 20  # bytes that a process may grow by in the second half of the time
+SLACK = 1 << 20  # bytes that a process may grow by in the second half of the time
 VERSIONS = (*mcp_ref.REVISIONS, None)
 WORKERS = 3  # threads that load each client
 JUNK = (b"{", b"\xff\xfe", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"print",
@@ -53,6 +55,12 @@ FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
 def resident(pid: Any = "self") -> int:
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def trim() -> None:
+    """Give back what is free, so that the resident size is that of what is in use."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def let_go_of(number: int) -> Callable[..., None]:
@@ -114,6 +122,7 @@ def serve() -> None:
     @server.tool
     def inside() -> List[int]:
         """Count threads, descriptors and unanswered requests; this one is among them."""
+        trim()
         asked = [one.method for session in list(server.sessions) for one in session.unanswered()]
         return [threading.active_count(), len(os.listdir("/proc/self/fd")),
                 sum(method != "subscriptions/listen" for method in asked)]
@@ -138,6 +147,8 @@ class Noisy(mcp_ref.Child):
                     self.answers[one.id] += 1
                     if self.answers[one.id] > 1:
                         self.twice.append(line)
+            if len(self.answers) > 5000:  # ids count up: no memory for old ones
+                self.answers = collections.Counter(dict(list(self.answers.items())[-1000:]))
             on_line(line)
             if random.random() < self.chance:
                 on_line(random.choice(JUNK))
@@ -197,15 +208,18 @@ class Loaded:
         self.now.pop(number)
         calm = not any(begin <= time.monotonic() and began <= end for begin, end in self.disturbed)
         self.tally.calls[why.split(":")[0] or "a result"] += 1
-        if why and calm:
-            self.tally.fault(f"{job.__name__}, undisturbed: {why}")
+        if why and (calm or why == "a wrong result"):
+            self.tally.fault(f"{job.__name__}{', undisturbed' * calm}: {why}")
         elif why:
             time.sleep(0.05)
 
     # What is done. True: it came as it should.
 
     def text(self, name: str, **arguments: Any) -> Any:
-        return self.client.call_tool(name, arguments)["content"][0]["text"]
+        result = self.client.call_tool(name, arguments)
+        if result.get("isError"):  # a question that could not be asked any more, say
+            raise ValueError(result["content"][0]["text"])
+        return result["content"][0]["text"]
 
     def quick(self, rng: random.Random) -> bool:
         a, b = rng.randrange(1 << 40), rng.randrange(1 << 40)
@@ -291,6 +305,7 @@ class Loaded:
     def end(self) -> None:
         """Let the calls end, then the client."""
         self.stopping.set()
+        self.going.set()
         until = time.monotonic() + DEADLINE
         for thread in self.threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -347,9 +362,11 @@ def children() -> Dict[int, str]:
     return found
 
 
-def host(version: str) -> None:
+def host(version: str, idle: str) -> None:
     """Be a process with a client in it, which says who its server is, until it is killed."""
     one = Loaded(version or None, Tally()).begin()
+    if idle:
+        one.pause()
     print(one.client.instructions, flush=True)
     one.threads[0].join()
 
@@ -358,7 +375,8 @@ def kill_host(tally: Tally, rng: random.Random) -> None:
     """Start a process with a client, kill it, and have its server end by itself."""
     how = rng.choice(("SIGKILL", "SIGTERM", "SIGSTOP, SIGKILL"))
     process = subprocess.Popen([sys.executable, os.path.abspath(__file__), "host",
-                                rng.choice(VERSIONS) or ""], stdout=subprocess.PIPE)
+                                rng.choice(VERSIONS) or "", rng.choice(("", "idle"))],
+                               stdout=subprocess.PIPE)
     assert process.stdout
     with process.stdout:
         server = int(process.stdout.readline() or 0)
@@ -421,24 +439,31 @@ def cycle(tally: Tally, rng: random.Random, seconds: float) -> None:
         thread.join()
 
 
-def slope(sizes: List[int]) -> float:
-    """Lay a line through sizes: bytes for each step."""
+def line_through(sizes: List[int]) -> Tuple[float, float]:
+    """Lay a line through sizes: its slope, in bytes a step, and the error of that."""
     n = len(sizes)
-    if n < 2:
-        return 0.0
+    if n < 3:
+        return 0.0, 0.0
     middle, mean = (n - 1) / 2, sum(sizes) / n
-    return sum((x - middle) * (y - mean) for x, y in enumerate(sizes)) / sum(
-        (x - middle) ** 2 for x in range(n))
+    spread = sum((x - middle) ** 2 for x in range(n))
+    slope = sum((x - middle) * (y - mean) for x, y in enumerate(sizes)) / spread
+    rest = sum((y - mean - slope * (x - middle)) ** 2 for x, y in enumerate(sizes))
+    return slope, (rest / (n - 2) / spread) ** 0.5
 
 
 def grew(sizes: List[int]) -> Tuple[float, float, bool]:
     """Return the slopes of both halves, and whether the second one is a trend."""
     half = len(sizes) // 2
-    first, second = slope(sizes[:half]), slope(sizes[half:])
-    return first, second, second * (len(sizes) - half) > SLACK and second > first / 2
+    (first, _), (second, error) = line_through(sizes[:half]), line_through(sizes[half:])
+    steps = len(sizes) - half
+    return first, second, steps > 4 and second * steps > SLACK and (
+        second > 2 * error and second > first / 2)
 
 
 def soak() -> int:
+    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:  # what is big goes back when it is free
+        os.environ.update(MALLOC_MMAP_THRESHOLD_="65536", MALLOC_ARENA_MAX="1")
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     if ctypes.CDLL(None).prctl(36, 1, 0, 0, 0):  # PR_SET_CHILD_SUBREAPER: orphans are ours
         raise OSError("orphans would go to somebody else")
     rng, tally, began = random.Random(SEED), Tally(), time.monotonic()
@@ -449,20 +474,25 @@ def soak() -> int:
     sizes: Dict[str, List[int]] = {name: [] for name in pids}
     base: List[Tuple[int, int, int]] = []  # of this process, and of the servers that live on
     cycles = 0
-    while not base or time.monotonic() - began < SECONDS:
+    while True:
         seen: List[Tuple[int, int, int]] = []
         for number, look in enumerate([counts, *[one.pause for one in kept]]):
             few = base[number] if base else (1 << 30,) * 3
+            for one in kept:
+                one.pause()
             seen.append(settled(look, lambda now: all(a <= b for a, b in zip(now, few))))
             if any(a > b for a, b in zip(seen[-1], few)):
                 tally.fault(f"{list(pids)[number]} is left with {seen[-1]}, and had {few}: "
                             f"{threading.enumerate()}, {children()}")
         base = base or seen
+        trim()
         for name, pid in pids.items():
             sizes[name].append(resident(pid))
         print(f"{time.monotonic() - began:6.0f} s, {sum(tally.calls.values())} calls, "
               f"{sum(tally.kills.values())} kills; KiB: " + ", ".join(
                   f"{name} {some[-1] >> 10}" for name, some in sizes.items()), flush=True)
+        if cycles and time.monotonic() - began > SECONDS:
+            break
         for one in kept:
             one.going.set()
         cycle(tally, rng, min(CYCLE, SECONDS))
