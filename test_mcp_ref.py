@@ -6647,6 +6647,10 @@ FUZZ_QUESTIONS: List[Tuple[str, Any]] = [
 FUZZ_NOTES = ("notifications/initialized", "notifications/cancelled", "notifications/progress",
               "notifications/message", "notifications/tools/list_changed", "initialized", "",
               "tools/call", "ping")
+FUZZ_KIN = {  # keywords that mean something else beside these
+    "prefixItems": ("items",), "if": ("then", "else"),
+    "contains": ("minContains", "maxContains"), "properties": ("additionalProperties",),
+    "patternProperties": ("additionalProperties", "properties")}
 FUZZ_PATTERNS = ("a", "^a", "b$", "[ab]+", "^[a-c]*$", "\\.", "x|y", "^.$", "")
 FUZZ_REFS = ("#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#/items", "#/allOf/0")
 FUZZ_JUDGES = """
@@ -6846,8 +6850,11 @@ class FuzzMaker:
                             lambda: self.pick((-3, 0, 1, 2.5, 7))),
             **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties",
                              "minProperties", "minContains", "maxContains"), count)}
+        words = self.rng.sample(list(makers), self.pick((1, 2, 3, 4)))
+        words += [kin for word in words for kin in FUZZ_KIN.get(word, ())
+                  if self.chance() < 0.5 and kin not in words]
         return {word: makers[word]() if self.chance() < 0.97 else self.value()
-                for word in self.rng.sample(list(makers), self.pick((1, 2, 3, 4)))}
+                for word in words}
 
 
 FUZZ_TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
@@ -7058,7 +7065,7 @@ class FuzzLedger(Ledger):
     def said(self, line: bytes) -> Any:
         self.judge.said(line)
         obj = super().said(line)
-        for one in obj if isinstance(obj, list) else [obj]:
+        for one in obj if isinstance(obj, list) else [obj or {}]:
             came = "result" if "result" in one else str(one.get("error", {}).get("code"))
             if "method" not in one and came in self.barred.get(same(one.get("id")), ()):
                 self.faults.append(f"{came} must not come of this: {line!r}")
@@ -7235,7 +7242,7 @@ class FuzzClient(FuzzPlay):
 
     def send(self, line: bytes) -> None:
         obj = self.book.said(line)
-        for one in obj if isinstance(obj, list) else [obj]:
+        for one in obj if isinstance(obj, list) else [obj or {}]:
             method = one.get("method", "")
             name = definition(self.version, method)
             if "result" in one:
@@ -7507,15 +7514,23 @@ class TestFuzz(unittest.TestCase):
         logger = logging.getLogger("mcp_ref")
         self.addCleanup(logger.setLevel, logger.level)
         logger.setLevel(logging.CRITICAL)  # a traceback for each alien would cost a second
+        if hasattr(signal, "setitimer"):  # else what hangs is not named
+            old = signal.signal(signal.SIGALRM, lambda *_: peer_raise(
+                AssertionError("it does not end")))
+            self.addCleanup(signal.signal, signal.SIGALRM, old)
 
     def fault(self, kind: str, case: Any) -> str:
         """Play a case; return what is wrong, "" if nothing is."""
         head, steps = case
+        timer = getattr(signal, "setitimer", lambda *_: None)
+        timer(getattr(signal, "ITIMER_REAL", 0), DEADLINE)
         try:
             play = self.PLAYS[kind](head)
             play.play(steps)
         except (Exception, SystemExit) as error:
             return f"{type(error).__name__}: {error}"
+        finally:
+            timer(getattr(signal, "ITIMER_REAL", 0), 0)
         self.seen.update(play.ledgers[0].seen)
         return ""
 
