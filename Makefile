@@ -5,8 +5,9 @@ MYPY   := mypy==1.18.2
 RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
 RIGHT  := pyright[nodejs]==1.1.414
+JUDGE  := jsonschema==4.25.1
 
-.PHONY: demo test test-all check spec bench interop conformance clean
+.PHONY: demo test test-all check spec bench interop conformance fuzz soak clean
 
 demo:            ## a conversation between client and server, every message explained
 	$(PYTHON) mcp_ref.py demo
@@ -38,6 +39,17 @@ interop:         ## peers that others wrote; installs them into .venv/ and .node
 
 conformance:     ## the official suite, over HTTP; installs it into .node/
 	$(PYTHON) .ci/conformance.py
+
+fuzz: .venv/judge ## random bytes, messages and schemas for FUZZ_SECONDS (60); FUZZ_SEED replays
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} FUZZ_JUDGE=$(CURDIR)/.venv/judge/bin/python \
+		$(PYTHON) -W error -m unittest -q test_mcp_ref.TestFuzz
+
+soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux only
+	$(PYTHON) .ci/soak.py
+
+.venv/judge:
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q $(JUDGE)
 
 $(VENV):
 	$(PYTHON) -m venv $@

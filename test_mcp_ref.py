@@ -7387,6 +7387,1020 @@ Faults
             self.assertNotIn(word, page)
 
 
+# --- Fuzz: what no table thought of -------------------------------------------------------
+# A case is plain data, made of its seed alone: (head, steps). A play takes the steps; at
+# each end a Ledger reads the lines without the module's help and knows what that end owes.
+# What fails is made smaller, and shown with the seed that brings it back.
+
+FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS") or 0)  # 0: a fixed number of cases
+FUZZ_SEED = os.environ.get("FUZZ_SEED") or (  # "7"; "7/server/12" is one case of it
+    str(random.randrange(1 << 32)) if FUZZ_SECONDS else "1")
+FUZZ_JUDGE = os.environ.get("FUZZ_JUDGE", "")  # a Python that has jsonschema
+FUZZ_IDS = (0, 1, 2, 3, "", "0", "1", "a", -1, 2**53 + 1, 10**40, "\0", "\ud800", "\u2028",
+            "\u00e9", "i" * 300)
+FUZZ_ALIKE = {"0": (False, 0.0, 0, "0"), "1": (True, 1.0, 1, "1")}
+FUZZ_DEEP = (b"[" * 20_000, b'{"a":' * 20_000, b"[" * 100_000 + b"]" * 100_000)
+FUZZ_FEW = (0, 1, "0", "1")  # so few that they meet again
+FUZZ_NO_IDS = (True, False, None, 1.0, 1.5, {}, [], [1], {"id": 1})
+FUZZ_VALUES = (*FUZZ_NO_IDS, *FUZZ_IDS, 1e308, -0.0, 10**300, "demo://text", "debug", "a\nb",
+               "2025-03-26", "\U0001f600")
+FUZZ_KEYS = ("", "a", "name", "uri", "value", "arguments", "id", "cursor", "\u00e9", "x y",
+             "requestId", "progressToken", "params", "method", "__class__")
+FUZZ_TOKENS = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"NaN", b"-Infinity", b"\r",
+               b"1e999", b"-0", b"9" * 5000, b"[" * 100_000, b'"id":1,', b'"id":null,',
+               b'"jsonrpc":"1.0",', b'"result":{},', b'"error":{},', b'"method":5,', b"\\u0000",
+               b"\\ud800", b"{", b"}", b"[", b"]", b",", b'"', b" \t", b"true", b"null", b"1.0")
+FUZZ_ALIENS: Tuple[Callable[[], Any], ...] = (
+    lambda: {1}, lambda: float("nan"), lambda: PEER_LOOP, lambda: b"x", object, sys.exit,
+    lambda: peer_raise(RecursionError()), lambda: peer_raise(RpcError(7, "no", {1})),
+    lambda: peer_raise(RpcError(8, "no", ["why"])), lambda: {"\ud800": ["\u2028\n"]})
+FUZZ_CALLS: List[Tuple[str, Any]] = [
+    *SERVER_TOUR, ("initialize", {"protocolVersion": "2025-03-26", "capabilities": {},
+                                  "clientInfo": {"name": "f", "version": "0"}}),
+    ("subscriptions/listen", {"notifications": {
+        "toolsListChanged": True, "resourceSubscriptions": ["demo://text"]}}),
+    ("tools/call", {"name": "mirror", "arguments": {"value": [1, {"a": None}]}}),
+    *[("tools/call", {"name": name}) for name in ("interview", "think", "look") * 3],
+    *[call for n in range(len(FUZZ_ALIENS)) for call in (
+        ("tools/call", {"name": "alien", "arguments": {"which": n}}),
+        ("vendor/alien", {"which": n}))]]
+FUZZ_FAILS = re.compile("alien|broken|torn|!")  # in what may come to an internal error
+FUZZ_QUESTIONS: List[Tuple[str, Any]] = [
+    ("ping", None), ("roots/list", {}), ("no/such", {}), ("tools/list", {"a": 1}),
+    ("elicitation/create", CLIENT_FORM), ("elicitation/create", CLIENT_URL),
+    *[("sampling/createMessage", {**CLIENT_SAMPLE, "maxTokens": n}) for n in (1, 2, 3, 9)]]
+FUZZ_NOTES = ("notifications/initialized", "notifications/cancelled", "notifications/progress",
+              "notifications/message", "notifications/tools/list_changed", "initialized", "",
+              "tools/call", "ping")
+FUZZ_KIN = {  # keywords that mean something else beside these
+    "prefixItems": ("items",), "if": ("then", "else"),
+    "contains": ("minContains", "maxContains"), "properties": ("additionalProperties",),
+    "patternProperties": ("additionalProperties", "properties")}
+FUZZ_PATTERNS = ("a", "^a", "b$", "[ab]+", "^[a-c]*$", "\\.", "x|y", "^.$", "")
+FUZZ_REFS = ("#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#/items", "#/allOf/0")
+FUZZ_JUDGES = """
+import json, sys
+from jsonschema import Draft202012Validator as Judge
+for line in sys.stdin:
+    schema, instances = json.loads(line)
+    try:
+        Judge.check_schema(schema)
+        verdicts = [Judge(schema).is_valid(one) for one in instances]
+    except BaseException as error:  # RecursionError panics, in what it is built on
+        verdicts = type(error).__name__
+    print(json.dumps(verdicts), flush=True)
+"""
+
+
+def fuzz_read(line: bytes) -> Any:
+    """Read a line without the module's help; ValueError when it is no JSON."""
+    try:
+        return json.loads(line.decode("utf-8-sig"), parse_constant=lambda name: int("no"))
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def fuzz_mangle(line: bytes, how: int, where: int, size: int) -> bytes:
+    """Damage a line, by numbers alone."""
+    at = where % (len(line) + 1)
+    end = at + 1 + size % 12
+    bit = bytes([line[at] ^ 1 << size % 8]) if at < len(line) else b""
+    token = FUZZ_TOKENS[size % len(FUZZ_TOKENS)]
+    start, rest = line[:at], line[end:]
+    return (start + bit + line[at + 1:], start + rest, line[:end] + line[at:], start,
+            start + token + line[at:], start + token + rest)[how % 6]
+
+
+class FuzzMaker:
+    """Makes lines, schemas and values of a seed: by the grammar, then damaged."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.pick, self.chance = rng, rng.choice, rng.random
+        self.recent: List[Any] = []  # ids of requests
+
+    def value(self, depth: int = 2) -> Any:
+        luck = self.chance() if depth else 1
+        if luck < 0.2:
+            return {self.pick(FUZZ_KEYS): self.value(depth - 1) for _ in range(self.few())}
+        if luck < 0.35:
+            return [self.value(depth - 1) for _ in range(self.few())]
+        return self.pick(FUZZ_VALUES)
+
+    def few(self) -> int:
+        return self.pick((0, 1, 1, 2, 3))
+
+    def number(self) -> int:
+        return self.rng.randrange(1 << 16)
+
+    def spoil(self, obj: Any, depth: int = 4) -> Any:
+        """Change one thing somewhere inside."""
+        if not isinstance(obj, (dict, list)) or not obj or not depth or self.chance() < 0.1:
+            return self.value()
+        new: Any = dict(obj) if isinstance(obj, dict) else list(obj)
+        key = self.pick(list(new) if isinstance(new, dict) else range(len(new)))
+        if self.chance() < 0.2:
+            del new[key]
+        elif isinstance(new, dict) and self.chance() < 0.15:
+            new[self.pick(FUZZ_KEYS)] = self.value()
+        else:
+            new[key] = self.spoil(new[key], depth - 1)
+        return new
+
+    def message(self, calls: Any, era: str) -> Any:
+        """Make one message; nine in ten keep to the rules of the envelope."""
+        luck, obj = self.chance(), typing.cast(Any, {"jsonrpc": "2.0"})
+        rid = self.pick(FUZZ_NO_IDS if self.chance() < 0.1 else FUZZ_IDS if self.chance() < 0.4
+                        else FUZZ_FEW)
+        if luck < 0.6:
+            method, params = self.pick(calls)
+            if self.chance() < 0.2:
+                params = self.spoil(params)
+            if era == MODERN and isinstance(params, dict) and self.chance() < 0.9:
+                params = modern(params, SERVER_OFFERS, logLevel="debug")
+            if isinstance(params, dict) and self.chance() < 0.3:
+                token = {"progressToken": self.number()}
+                params = {**params, "_meta": {**params.get("_meta", {}), **token}}
+            if isinstance(params, dict) and self.chance() < 0.02:
+                params = {**params, "_meta": self.value()}
+            obj.update(id=rid, method=method)
+            self.recent.append(rid)
+            if params is not None:
+                obj["params"] = params
+        elif luck < 0.75:
+            obj.update(method=self.pick(FUZZ_NOTES), params={"requestId": rid})
+            if self.recent and self.chance() < 0.7:
+                rid = self.pick(self.recent)
+                if self.chance() < 0.5:
+                    rid = self.pick(FUZZ_ALIKE.get(str(rid), (rid,)))
+                obj.update(method="notifications/cancelled", params={"requestId": rid})
+        elif luck < 0.85:
+            error = {"code": self.pick((-32601, 0, 1.0, "1")), "message": self.pick(("", 5))}
+            obj.update(id=rid, **self.pick(({"result": self.value()}, {"error": error})))
+        else:
+            return self.value()
+        return self.spoil(obj) if self.chance() < 0.1 else obj
+
+    def line(self, calls: Any, era: str) -> bytes:
+        """Make a line: a message or a batch, in a quarter of all cases damaged."""
+        if self.chance() < 0.01:
+            return self.pick(FUZZ_DEEP)
+        obj = self.message(calls, era)
+        if self.chance() < 0.15:
+            obj = [self.message(calls, era) for _ in range(self.few() + self.few())]
+        line = json.dumps(obj, ensure_ascii=self.chance() < 0.8).encode(
+            "utf-8", "surrogatepass")
+        while self.chance() < 0.2:
+            line = fuzz_mangle(line, self.number(), self.number(), self.number())
+        return line
+
+    # One method for each kind of case: it makes (head, steps).
+
+    def server(self) -> Any:
+        head = {"version": self.pick(SERVER_ALL), "stage": self.pick((0, 1, 2, 2, 2)),
+                "later": self.chance() < 0.6, "replies": [self.number() for _ in range(6)]}
+        return head, [
+            ("line", self.line(FUZZ_CALLS, head["version"])) if self.chance() < 0.8 else
+            (self.pick(("job", "job", "change")), self.number())
+            for _ in range(self.rng.randrange(1, 9))]
+
+    def client(self) -> Any:
+        head = {"version": self.pick(SERVER_ALL)}
+        return head, [
+            ("line", self.line(FUZZ_QUESTIONS, "")) if self.chance() < 0.5 else
+            ("answer", self.number(), self.number(), self.value()) if self.chance() < 0.6 else
+            (self.pick(("start", "start", "cancel")), self.number())
+            for _ in range(self.rng.randrange(2, 12))]
+
+    def pair(self) -> Any:
+        head = {"version": self.pick(("", "", *SERVER_ALL))}
+        moves = ("ask", "ask", "deliver", "deliver", "deliver", "work", "work", "cancel", "drop",
+                 "tell")
+        return head, [(self.pick(moves), self.rng.randrange(2), *[
+            self.number() for _ in range(4)]) for _ in range(self.rng.randrange(5, 80))]
+
+    def schema(self) -> Any:
+        schema = {"$defs": {"a": self.rules(2), "b": self.rules(1)}, **self.rules(3, True)}
+        if self.chance() < 0.15:
+            schema = self.spoil(schema)
+        if self.chance() < 0.002:  # two ways at each level: 8 million checks, if all were made
+            more, value = {"items": {"$ref": "#"}}, self.value(0)
+            for _ in range(22):
+                value = [value]
+            return {}, [("hold", {"anyOf": [more, more, {"const": "no"}]}, [value])]
+        return {}, [("hold", schema, [self.instance() for _ in range(6)])]
+
+    def instance(self, depth: int = 3) -> Any:
+        luck = self.chance() if depth else 1
+        if luck < 0.35:
+            return {self.pick("abcx"): self.instance(depth - 1) for _ in range(self.few())}
+        if luck < 0.6:
+            return [self.instance(depth - 1) for _ in range(self.few())]
+        return self.pick((None, True, False, 0, 1, 1.0, 2, 2.5, -3, 7, 1e20, "", "a", "ab", "b.",
+                          "xyz", "\U0001f600", [1], [True], {"a": 1}))
+
+    def rules(self, depth: int, whole: bool = False) -> Any:
+        """Make a schema of keywords that are supported, by their grammar."""
+        if not depth or not whole and self.chance() < 0.1:
+            return self.pick((True, False, {}, {"type": "integer"}, {"$ref": "#"}))
+        sub, count = functools.partial(self.rules, depth - 1), functools.partial(
+            self.pick, (0, 1, 2, 2.0))
+
+        def subs() -> Any:
+            return [sub() for _ in range(self.pick((1, 2)))]
+
+        def named() -> Any:
+            return {self.pick("abc"): sub() for _ in range(self.few())}
+
+        def names() -> Any:
+            return self.rng.sample("abc", self.pick((0, 1, 2)))
+
+        def kinds() -> Any:
+            few = self.rng.sample(list(FUZZ_TYPES), self.pick((1, 2)))
+            return few if self.chance() < 0.5 else few[0]
+
+        makers: Dict[str, Callable[[], Any]] = {
+            "type": kinds, "enum": lambda: [self.instance(2) for _ in range(3)],
+            "const": lambda: self.instance(2),
+            "$ref": lambda: self.pick(FUZZ_REFS), "required": names,
+            "multipleOf": lambda: self.pick((1, 2, 0.5, 2.5)),
+            "pattern": lambda: self.pick(FUZZ_PATTERNS if self.chance() < 0.9 else (
+                "(", "[a", "a{2,1}", "*", r"\p{L}", "(?<n>a)")), "properties": named,
+            "patternProperties": lambda: {self.pick(FUZZ_PATTERNS): sub()},
+            "dependentSchemas": named, "dependentRequired": lambda: {"a": names()},
+            "uniqueItems": lambda: self.chance() < 0.7,
+            **dict.fromkeys(("items", "contains", "propertyNames", "additionalProperties",
+                             "not", "if", "then", "else"), sub),
+            **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), subs),
+            **dict.fromkeys(("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"),
+                            lambda: self.pick((-3, 0, 1, 2.5, 7))),
+            **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties",
+                             "minProperties", "minContains", "maxContains"), count)}
+        words = self.rng.sample(list(makers), self.pick((1, 2, 3, 4)))
+        words += [kin for word in words for kin in FUZZ_KIN.get(word, ())
+                  if self.chance() < 0.5 and kin not in words]
+        return {word: makers[word]() if self.chance() < 0.97 else self.value()
+                for word in words}
+
+
+FUZZ_TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
+
+
+class Ledger:
+    """What one end owes to the lines that it was given, by a reading of its own.
+
+    skips: a client, which passes over what is malformed. batches() and serves() say
+    whether arrays and requests are taken at this moment.
+    """
+
+    def __init__(self, skips: bool = False, batches: Callable[[], bool] = lambda: True,
+                 serves: bool = True) -> None:
+        self.skips, self.batches, self.serves = skips, batches, serves
+        self.lock = threading.Lock()
+        self.faults: List[str] = []
+        self.owed: Dict[str, List[int]] = {}  # id in JSON, "" for none: [least, most]
+        self.given: "collections.Counter[str]" = collections.Counter()
+        self.lines = [0, 0, 0]  # that answer: at least, at most, so far
+        self.alone: Set[str] = set()  # ids of requests that were no members of a batch
+        self.methods: Dict[str, str] = {}  # id: what was asked with it last
+        self.mine: Dict[str, Any] = {}  # id of an own request: its outcome, or None
+        self.seen: "collections.Counter[str]" = collections.Counter()
+
+    def heard(self, line: bytes) -> None:
+        """Note what a line asks for, before it is given in."""
+        try:
+            obj = fuzz_read(line)
+        except ValueError:
+            return self.owe("", "no JSON", True)
+        if isinstance(obj, list) and obj and self.batches():
+            self.seen["batch"] += 1
+            before = sum(least for least, _ in self.owed.values())
+            for member in obj:
+                self.member(member, False)
+            if sum(least for least, _ in self.owed.values()) > before:
+                self.lines[0] += 1
+            self.lines[1] += 1
+        elif not isinstance(obj, list):
+            self.member(obj, True)
+        elif not self.skips:
+            self.owe("", "batch refused", True)
+
+    def owe(self, key: str, kind: str, alone: bool) -> None:
+        self.seen[kind] += 1
+        if self.skips and kind != "request":
+            return
+        (self.alone.discard if self.pending(key) or not alone else self.alone.add)(key)
+        counts = self.owed.setdefault(key, [0, 0])
+        counts[:] = [counts[0] + 1, counts[1] + 1]
+        if alone:
+            self.lines[:2] = [self.lines[0] + 1, self.lines[1] + 1]
+
+    def member(self, obj: Any, alone: bool) -> None:
+        if not isinstance(obj, dict):
+            return self.owe("", "no object", alone)
+        rid, method, params = obj.get("id"), obj.get("method"), obj.get("params", {})
+        key = same(rid) if type(rid) in (int, str) else ""
+        if "result" in obj or "error" in obj:
+            return self.response(obj, key, alone)
+        if obj.get("jsonrpc") != "2.0" or type(method) is not str or (
+                type(params) not in (dict, list) or "id" in obj and not key):
+            return self.owe(key, "malformed", alone)
+        if key and self.serves:
+            self.methods[key] = "" if self.pending(key) else method
+            self.owe(key, "request", alone)
+        elif not key:
+            self.seen["notification"] += 1
+            if method == "notifications/cancelled" and isinstance(params, dict):
+                self.cancel(params.get("requestId"))
+
+    def response(self, obj: Any, key: str, alone: bool) -> None:
+        error = obj.get("error")
+        fine = obj.get("jsonrpc") == "2.0" and "method" not in obj and (
+            "error" not in obj and key if "result" in obj else type(error) is dict and
+            type(error.get("code")) is int and type(error.get("message")) is str)
+        if not fine or "result" in obj and "error" in obj:
+            return self.owe("", "malformed", alone)
+        self.seen["response"] += 1
+        if key in self.mine and self.mine[key] is None:
+            self.mine[key] = ("result", same(obj["result"])) if "result" in obj else (
+                "error", same([error["code"], error["message"], error.get("data")]))
+
+    def pending(self, key: str) -> bool:
+        return key in self.owed and self.owed[key][1] > self.given[key]
+
+    def cancel(self, rid: Any) -> bool:
+        """Note that a request is cancelled; True if its answer must not come now."""
+        key = same(rid) if type(rid) in (int, str) else ""
+        if not key or not self.pending(key):
+            return False
+        self.seen["cancelled"] += 1
+        sure, counts = key in self.alone, self.owed[key]
+        counts[:] = [max(0, counts[0] - 1), counts[1] - sure]
+        self.lines[:2] = [self.lines[0] - 1, self.lines[1] - sure]
+        return sure
+
+    def cancels(self) -> List[bytes]:
+        """Write the lines that cancel whatever this end still has to answer."""
+        return [json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
+            "requestId": json.loads(key)}}).encode() for key in list(self.owed)
+            if key and self.pending(key)]
+
+    def said(self, line: bytes) -> Any:
+        """Hold a line that this end wrote to what it owes; return it, read."""
+        with self.lock:
+            try:
+                if not line.isascii() or b"\n" in line or b"\r" in line:
+                    raise ValueError("not one line of ASCII")
+                obj = fuzz_read(line)
+            except ValueError as error:
+                self.faults.append(f"{error}: {line[:200]!r}")
+                return None
+            answers = [one for one in (obj if isinstance(obj, list) else [obj])
+                       if "method" not in one]
+            for one in obj if isinstance(obj, list) else [obj]:
+                if "method" in one and "id" in one:
+                    self.mine[same(one["id"])] = None
+            for one in answers:
+                key = "" if one.get("id") is None else same(one["id"])
+                self.given[key] += 1
+                if self.given[key] > self.owed.get(key, [0, 0])[1]:
+                    self.faults.append(f"answered twice, or unasked: {line[:200]!r}")
+            self.lines[2] += bool(answers)
+            if self.lines[2] > self.lines[1]:
+                self.faults.append(f"more lines of answers than lines that ask: {line!r}")
+        return obj
+
+    def settle(self) -> None:
+        """Now all must have been answered."""
+        for key, (least, most) in self.owed.items():
+            if not least <= self.given[key] <= most:
+                self.faults.append(f"{self.given[key]} answers to {key or 'no id'}, which "
+                                   f"is owed {least} to {most}")
+        if self.lines[2] < self.lines[0]:
+            self.faults.append(f"{self.lines[2]} lines of answers, {self.lines[0]} are owed")
+
+
+@functools.lru_cache(maxsize=None)
+def fuzz_node(version: str, name: str) -> Any:
+    return mcp_ref.compile_schema(schema_named(version, name))
+
+
+def fuzz_by_schema(version: str, name: str, value: Any) -> str:
+    """Hold a value to a definition of the official schema, compiled once."""
+    if name not in official(version):
+        return f"has no {name}" if official(version) else ""
+    try:
+        mcp_ref.hold(value, fuzz_node(version, name), name)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+class FuzzJudge(Judge):
+    """A judge who is told only of what counts: a ledger keeps the accounts."""
+
+    def _by_schema(self, version: str, name: str, value: Any) -> Iterator[str]:
+        fault = fuzz_by_schema(version, name, value) if version else ""
+        if fault:
+            yield f"{version} {fault}"
+
+    def _result(self, obj: Any, method: str, version: str) -> Iterator[str]:
+        return iter(()) if method == "?" else super()._result(obj, method, version)
+
+    def _meta(self, obj: Any) -> Iterator[str]:
+        return iter(())  # what a damaged line brings is mirrored as it came
+
+
+class FuzzLedger(Ledger):
+    """The ledger of a server, with a judge who sees what it sees."""
+
+    def __init__(self) -> None:
+        super().__init__(batches=lambda: self.judge.version == "2025-03-26")
+        self.judge = FuzzJudge()
+        self.judge.faults = self.faults
+        self.ready = False
+        self.barred: Dict[str, Set[str]] = {}  # id: what cannot be the answer
+
+    def member(self, obj: Any, alone: bool) -> None:
+        rid = obj.get("id") if isinstance(obj, dict) else None
+        if type(rid) in (int, str) and not {"result", "error"} & set(obj):
+            busy, known = self.pending(same(rid)), self.judge.asked.get(same(rid), [])
+            self.judge.heard({**obj, "method": "?"} if busy else obj)
+            known[:] = [("?" if busy else one[0], *one[1:]) for one in known]
+            self.barred[same(rid)] = set() if busy else self.bars(obj)
+        elif isinstance(obj, dict) and obj.get("method") == "notifications/initialized":
+            self.ready = self.ready or bool(self.judge.version)
+        super().member(obj, alone)
+
+    def bars(self, obj: Any) -> Set[str]:
+        """Say what must not come of a request: a result too early, an internal error."""
+        params = obj["params"] if isinstance(obj.get("params"), dict) else {}
+        meta = params["_meta"] if isinstance(params.get("_meta"), dict) else {}
+        early = obj.get("method") not in ("ping", "initialize") and not self.ready and (
+            META + "protocolVersion" not in meta)
+        return {bar for bar, holds in (("result", early), (
+            "-32603", not FUZZ_FAILS.search(json.dumps(obj)))) if holds}
+
+    def cancel(self, rid: Any) -> bool:
+        sure = super().cancel(rid)
+        if sure:
+            self.judge.heard({"method": "notifications/cancelled",
+                              "params": {"requestId": rid}})
+        return sure
+
+    def said(self, line: bytes) -> Any:
+        self.judge.said(line)
+        obj = super().said(line)
+        for one in obj if isinstance(obj, list) else [obj or {}]:
+            came = "result" if "result" in one else str(one.get("error", {}).get("code"))
+            if "method" not in one and came in self.barred.get(same(one.get("id")), ()):
+                self.faults.append(f"{came} must not come of this: {line!r}")
+        return obj
+
+
+@functools.lru_cache(maxsize=None)
+def fuzz_server() -> Server:
+    """Build the server that all cases share: nothing of a session stays in it."""
+    server = server_full()
+
+    @server.tool
+    def mirror(value: Any) -> Any:
+        return {"mirror": value}
+
+    @server.tool
+    def alien(which: int) -> Any:
+        return FUZZ_ALIENS[which]()
+
+    @server.method("vendor/alien")
+    def vendor(which: int) -> Any:
+        return {"alien": FUZZ_ALIENS[which]()}
+
+    return server
+
+
+class FuzzPlay:
+    """Takes the steps of a case; each step is a method of its subclass."""
+
+    ledgers: List[Ledger]
+
+    def play(self, steps: Any) -> None:
+        try:
+            for name, *numbers in steps:
+                getattr(self, name)(*numbers)
+                self.check()
+            self.finish()
+            for ledger in self.ledgers:
+                ledger.settle()
+            self.check()
+        finally:
+            self.end()
+
+    def check(self) -> None:
+        faults = [fault for ledger in self.ledgers for fault in ledger.faults]
+        if faults:
+            raise AssertionError("; ".join(faults[:3]))
+
+    def finish(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def close(self) -> None:  # as a carrier
+        pass
+
+    def outcomes(self, calls: Any, ledger: Ledger) -> None:
+        """Hold what calls came to, after the end, to what the ledger saw."""
+        for call in calls:
+            wanted = ledger.mine[same(call.request.id)] or ("closed", "")
+            try:
+                found = "result", same(call.result(0))
+            except RpcError as error:
+                found = "error", same([error.code, error.message, error.data])
+            except RequestCancelled:
+                found = "cancelled", ""
+            except ConnectionClosed:
+                found = "closed", ""
+            if found != wanted:
+                raise AssertionError(f"{call.request}: expected {wanted}, got {found}")
+
+
+def fuzz_cancelled(ledger: Ledger, call: Any) -> None:
+    """Cancel an own call, and note it if it had no outcome."""
+    key = same(call.request.id)
+    ledger.mine[key] = ledger.mine[key] or ("cancelled", "")
+    call.cancel()
+
+
+class FuzzServer(FuzzPlay):
+    """Bytes into a session: before, within and after the handshake, or without one."""
+
+    def __init__(self, head: Any) -> None:
+        self.book = FuzzLedger()
+        self.ledgers = [self.book]
+        self.jobs: List[Callable[[], None]] = []
+        self.replies, self.version = list(head["replies"]), head["version"]
+        self.session = fuzz_server().connect(
+            self.sink, self.jobs.append if head["later"] else now)
+        if self.version != MODERN:
+            hello = server_hello(self.version, 99)
+            hello["params"]["capabilities"] = SERVER_OFFERS
+            for message in (hello, SERVER_READY)[:head["stage"]]:
+                self.line(json.dumps(message).encode())
+
+    def sink(self, line: bytes) -> None:
+        obj = self.book.said(line)
+        if isinstance(obj, dict) and "method" in obj and "id" in obj:
+            self.book.seen["question"] += 1
+            self.reply(obj, self.replies.pop() if self.replies else 0)
+
+    def reply(self, question: Any, how: int) -> None:
+        """Answer what a tool asks: well, badly, twice, or by cancelling the tool."""
+        answer = SERVER_ANSWERS[question["method"]](question.get("params", {}))
+        good = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+        error = {"code": how, "message": "no"}
+        for line in self.book.cancels() if how % 6 == 5 else ():
+            self.line(line)
+        for one in ([good], [{**good, "result": {}}], [good, good], [
+                {"jsonrpc": "2.0", "id": good["id"], "error": error}],
+                [{**good, "id": str(good["id"])}, {**good, "id": float(good["id"])}, good],
+                [])[how % 6]:
+            self.line(json.dumps(one).encode())
+
+    def line(self, line: bytes) -> None:
+        self.book.heard(line)
+        self.session.receive(line)
+
+    def job(self, which: int = 0) -> None:
+        if self.jobs:
+            self.jobs.pop(which % len(self.jobs))()
+
+    def change(self, how: int) -> None:
+        """Have something change: who is connected is told."""
+        fuzz_server().resource_updated("demo://text")
+        if how % 3 == 0:
+            fuzz_server().tool(name="extra")(constant(1))
+            fuzz_server().remove_tool("extra")
+
+    def finish(self) -> None:
+        while self.jobs:
+            self.job()
+        rid, before = f"alive {len(self.book.given)}", self.book.lines[2]
+        self.line(json.dumps(peer_ask(rid, "server/discover", **modern()) if self.version == MODERN
+                             else {"jsonrpc": "2.0", "id": rid, "method": "ping"}).encode())
+        if self.book.given[same(rid)] != 1 or self.book.lines[2] != before + 1:
+            raise AssertionError("it does not answer any more")
+        self.end()
+
+    def end(self) -> None:
+        self.session.close()
+
+
+class FuzzClient(FuzzPlay):
+    """Bytes into a client that asks, is asked and cancels; a carrier in memory."""
+
+    def __init__(self, head: Any) -> None:
+        self.version, self.calls = head["version"], typing.cast(Any, [])
+        self.book = Ledger(True, lambda: self.version == "2025-03-26", self.version != MODERN)
+        self.ledgers, self.auto = [self.book], True
+        self.turn = threading.RLock()  # held by who gives a line in
+        self.client = Client(
+            self, timeout=DEADLINE, protocol_version=self.version, roots=["file:///r"],
+            on_elicit=lambda params: {"action": "accept", "content": {"n": 1}},
+            on_sample=self.sample)
+        self.threads = set(threading.enumerate())
+        self.client.connect()
+        self.auto = False
+
+    def sample(self, params: Any) -> Any:
+        """Answer with no JSON, leave, be cancelled meanwhile, or answer well."""
+        if params["maxTokens"] == 3:
+            for line in self.book.cancels():
+                with self.turn:
+                    self.book.heard(line)
+                    self.hear(line)
+        return {1: FUZZ_ALIENS[0], 2: sys.exit}.get(params["maxTokens"], lambda: CLIENT_SAID)()
+
+    # The carrier: what the client says comes to send().
+
+    def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
+        self.hear = on_line
+
+    def send(self, line: bytes) -> None:
+        obj = self.book.said(line)
+        for one in obj if isinstance(obj, list) else [obj or {}]:
+            method = one.get("method", "")
+            name = definition(self.version, method)
+            if "result" in one:
+                asked = self.book.methods.get(same(one["id"]), "")
+                name, one = definition_of_result(self.version, asked), one["result"]
+            elif "error" in one:
+                name, one = "JSONRPCError" + "Response" * (self.version >= LEGACY[-1]), {**one}
+            if not name.startswith("message "):
+                fault = fuzz_by_schema(self.version, name, one)
+                self.book.faults += [fault] if fault else []
+            if self.auto and "id" in one and method:
+                self.line(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result":
+                                      client_legacy(self.version)[method]}).encode())
+
+    def line(self, line: bytes) -> None:
+        with self.turn:
+            self.book.heard(line)
+            self.hear(line)
+        self.rest()
+
+    def rest(self) -> None:
+        """Wait until what was asked is answered: the client does so on threads."""
+        for thread in set(threading.enumerate()) - self.threads:
+            thread.join(DEADLINE)
+
+    def start(self, which: int) -> None:
+        fine = [call for call in SERVER_TOUR if call != ("tools/call", {})]
+        method, params = fine[which % len(fine)]
+        self.calls.append(self.client.start(method, params or None))
+
+    def answer(self, which: int, how: int, value: Any) -> None:
+        """Answer a call: well, twice, damaged, as an error, or under an id of another type."""
+        if self.calls:
+            rid = self.calls[which % len(self.calls)].request.id
+            rid = (rid, rid, rid, str(rid), float(rid), True, None, -rid)[how // 8 % 8]
+            said = {"jsonrpc": "2.0", "id": rid, "result": value}
+            if how % 8 == 1:
+                said = {"jsonrpc": "2.0", "id": rid, "error": {"code": how, "message": "no"}}
+            line = json.dumps([said] * (how % 3 + 1) if how % 8 == 2 else said).encode()
+            self.line(fuzz_mangle(line, how >> 4, which >> 4, how >> 6) if how % 8 == 3 else line)
+            if how % 8 == 4:
+                self.line(line)
+
+    def cancel(self, which: int) -> None:
+        if self.calls:
+            fuzz_cancelled(self.book, self.calls[which % len(self.calls)])
+
+    def finish(self) -> None:
+        self.auto = True
+        self.client.ping()
+        if self.version != MODERN:
+            before = self.book.given['"alive"']
+            self.line(b'{"jsonrpc":"2.0","id":"alive","method":"ping"}')
+            if self.book.given['"alive"'] != before + 1:
+                raise AssertionError("it does not answer any more")
+        self.client.close()
+        self.outcomes(self.calls, self.book)
+
+    def end(self) -> None:
+        self.client.close()
+
+
+class FuzzPair(FuzzPlay):
+    """Two ends that ask at once, over a wire that doubles, drops, damages and reorders.
+
+    Both plain peers or, of a revision, a client (0) and a server (1).
+    """
+
+    def __init__(self, head: Any) -> None:
+        self.inbox: List[List[bytes]] = [[], []]  # what was sent to each end
+        self.jobs: List[List[Callable[[], None]]] = [[], []]
+        self.calls: List[List[Any]] = [[], []]
+        self.version, self.threads = head["version"], set(threading.enumerate())
+        self.ledgers = [Ledger(), Ledger()]
+        if self.version:
+            batches = self.version == "2025-03-26"
+            self.ledgers = [Ledger(True, lambda: batches, self.version != MODERN), FuzzLedger()]
+            self.ends: List[Any] = [None, fuzz_server().connect(
+                functools.partial(self.sent, 1), self.jobs[1].append)]
+            self.client = Client(self, timeout=DEADLINE, protocol_version=self.version,
+                                 roots=["file:///r"])
+            self.ready = False
+            self.client.connect()
+            self.ready = True
+        else:
+            self.ends = [Peer(functools.partial(self.sent, end), self.jobs[end].append,
+                              PEER_METHODS) for end in (0, 1)]
+
+    # The carrier of the client.
+
+    def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
+        self.hear = on_line
+
+    def send(self, line: bytes) -> None:
+        self.sent(0, line)
+        while not self.ready and any(self.inbox):
+            self.deliver(1 if self.inbox[1] else 0)
+
+    def sent(self, end: int, line: bytes) -> None:
+        self.ledgers[end].said(line)
+        self.inbox[1 - end].append(line)
+
+    # The steps.
+
+    def deliver(self, end: int, how: int = 0, *numbers: Any) -> None:
+        """Give an end its next line; every fourth one does not arrive as it was sent."""
+        if not self.inbox[end]:
+            return
+        line = self.inbox[end].pop(-1 if how % 16 == 1 else 0)
+        lines = {2: [], 3: [line, line]}.get(how % 16, [line])
+        if how % 16 == 4:
+            lines = [fuzz_mangle(line, *numbers)]
+        for line in lines:
+            self.ledgers[end].heard(line)
+            if self.version and not end:
+                self.hear(line)
+                for thread in set(threading.enumerate()) - self.threads:
+                    thread.join(DEADLINE)
+            else:
+                self.ends[end].receive(line)
+
+    def work(self, end: int, which: int = 0, *_: int) -> None:
+        if self.jobs[end]:
+            self.jobs[end].pop(which % len(self.jobs[end]))()
+
+    def ask(self, end: int, which: int, many: int, *_: int) -> None:
+        calls: List[Tuple[str, Any]] = [
+            ("tools/call", {"name": "steps"}), ("tools/list", {}), ("no/such", {}),
+            ("prompts/get", {"name": "dialogue"}), ("tools/call", {"name": "fail"})]
+        if self.version and end:
+            if self.version != MODERN:
+                self.calls[1] += self.ends[1].ask(("roots/list" if which % 2 else "ping", None))
+        elif self.version:
+            self.calls[0].append(self.client.start(*calls[which % len(calls)]))
+        else:
+            self.calls[end] += self.ends[end].ask(*[(
+                ("echo", "fail", "crash", "none", "set", "update")[(which + n) % 6],
+                {"n": n}) for n in range((1, 1, 3)[many % 3])])
+
+    def cancel(self, end: int, which: int, *_: int) -> None:
+        if self.calls[end]:
+            call = self.calls[end][which % len(self.calls[end])]
+            fuzz_cancelled(self.ledgers[end], call)
+
+    def drop(self, end: int, which: int, *_: int) -> None:
+        """Have an end that is asked give up one of the requests."""
+        open_ones = self.ends[end].unanswered() if self.ends[end] else []
+        if open_ones:
+            rid = open_ones[which % len(open_ones)].id
+            self.ledgers[end].cancel(rid)
+            self.ends[end].cancel(rid)
+
+    def tell(self, end: int, *_: int) -> None:
+        if not self.version:
+            self.ends[end].notify("update", [1])
+        elif end:
+            fuzz_server().resource_updated("demo://text")
+        else:
+            self.client.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+
+    def finish(self) -> None:
+        """From now on the wire is good: all is answered, and both ends still serve."""
+        for last in (False, True):
+            while any(self.inbox) or any(self.jobs):
+                for move in (self.deliver, self.work):
+                    move(0)
+                    move(1)
+            if not last:
+                before = [len(calls) for calls in self.calls]
+                self.ask(0, 2 if self.version else 0, 0)
+                self.ask(1, 0, 0)
+        for end in (0, 1):
+            for call in self.calls[end][before[end]:]:
+                if self.ledgers[end].mine[same(call.request.id)] is None:
+                    raise AssertionError(f"{call.request}: there is no answer any more")
+        self.end()
+        self.outcomes(self.calls[0], self.ledgers[0])
+        self.outcomes(self.calls[1], self.ledgers[1])
+
+    def end(self) -> None:
+        if self.version:
+            self.client.close()
+        for end in self.ends:
+            if end:
+                end.close()
+
+
+class FuzzSchema(FuzzPlay):
+    """Schemas and values: a verdict or a refusal, and soon."""
+
+    def __init__(self, head: Any) -> None:
+        self.ledgers, self.verdicts = [Ledger()], typing.cast(Any, [])
+        self.seen = self.ledgers[0].seen
+
+    def hold(self, schema: Any, values: Any) -> None:
+        began = time.thread_time()
+        try:
+            node = mcp_ref.compile_schema(schema)
+        except (ValueError, NotImplementedError) as error:
+            self.seen["refused"] += 1
+            self.verdicts = type(error).__name__
+            return
+        for value in values:
+            try:
+                mcp_ref.hold(value, node)
+            except ValueError as error:
+                self.verdicts.append(str(error))
+            else:
+                self.verdicts.append("")
+            self.seen["does not fit" if self.verdicts[-1] else "fits"] += 1
+        if time.thread_time() - began > DEADLINE / 2:
+            raise AssertionError(f"it took {time.thread_time() - began} s")
+
+
+class FuzzCompared(FuzzSchema):
+    """The same, beside another validator: where both have a verdict, it is the same."""
+
+    def __init__(self, judge: Any, head: Any) -> None:
+        super().__init__(head)
+        self.judge = judge
+
+    def hold(self, schema: Any, values: Any) -> None:
+        super().hold(schema, values)
+        print(json.dumps([schema, values]), file=self.judge.stdin, flush=True)
+        theirs = json.loads(self.judge.stdout.readline())
+        ours = self.verdicts
+        if isinstance(theirs, list) and isinstance(ours, list):
+            for value, fault, fits in zip(values, ours, theirs):
+                endless = "too much to check" in fault  # a schema that refers to itself
+                self.seen["endless" if endless else "compared"] += 1
+                if not endless and (fault == "") is not fits:
+                    raise AssertionError(f"{value!r}: {fault or 'fits'}, they say {fits}")
+        else:
+            self.seen[f"{ours if isinstance(ours, str) else 'compiled'}, they say "
+                      f"{theirs if isinstance(theirs, str) else 'fine'}"] += 1
+
+
+def fuzz_smaller(value: Any, fixed: bool = False) -> Iterator[Any]:
+    """Yield what is one step smaller: without a part, or with a smaller part."""
+    if isinstance(value, (list, bytes, dict)):
+        keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+        size = len(keys)
+        while size:
+            for at in range(0, len(keys), size):
+                if isinstance(value, dict):
+                    yield {key: value[key] for key in keys[:at] + keys[at + size:]}
+                else:
+                    yield value[:at] + value[at + size:]
+            size //= 2
+    if isinstance(value, (list, tuple, dict)):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            for part in fuzz_smaller(value[key]):
+                if isinstance(value, dict):
+                    yield {**value, key: part}
+                else:
+                    yield value[:key] + type(value)([part]) + value[key + 1:]
+
+
+class TestFuzz(unittest.TestCase):
+    """All that reads lines and schemas, under what no table thought of; see FUZZ_SEED."""
+
+    PLAYS: Dict[str, Callable[[Any], FuzzPlay]] = {
+        "server": FuzzServer, "client": FuzzClient, "pair": FuzzPair, "schema": FuzzSchema}
+
+    def setUp(self) -> None:
+        patience = patch.object(mcp_ref, "PATIENCE", 1.0)
+        patience.start()
+        self.addCleanup(patience.stop)
+        logger = logging.getLogger("mcp_ref")
+        self.addCleanup(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)  # a traceback for each alien would cost a second
+        if hasattr(signal, "setitimer"):  # else what hangs is not named
+            old = signal.signal(signal.SIGALRM, lambda *_: peer_raise(
+                AssertionError("it does not end")))
+            self.addCleanup(signal.signal, signal.SIGALRM, old)
+
+    def fault(self, kind: str, case: Any) -> str:
+        """Play a case; return what is wrong, "" if nothing is."""
+        head, steps = case
+        timer = getattr(signal, "setitimer", lambda *_: None)
+        timer(getattr(signal, "ITIMER_REAL", 0), DEADLINE)
+        try:
+            play = self.PLAYS[kind](head)
+            play.play(steps)
+        except (Exception, SystemExit) as error:
+            return f"{type(error).__name__}: {error}"
+        finally:
+            timer(getattr(signal, "ITIMER_REAL", 0), 0)
+        self.seen.update(play.ledgers[0].seen)
+        return ""
+
+    def smallest(self, kind: str, case: Any) -> Any:
+        """Make a failing case smaller, for some seconds at most."""
+        head, steps = case
+        limit, found = time.monotonic() + 3, True
+        while found and time.monotonic() < limit:
+            found = False
+            for fewer in fuzz_smaller(steps):
+                if time.monotonic() > limit:
+                    break
+                if self.fault(kind, (head, fewer)):
+                    steps, found = fewer, True
+                    break
+        return head, steps
+
+    def fuzz(self, kind: str, cases: int, share: float = 0.2) -> None:
+        """Play so many cases or, with FUZZ_SECONDS, for this share of them."""
+        seed, _, one = FUZZ_SEED.partition("/")
+        self.seen: "collections.Counter[str]" = collections.Counter()
+        began, number = time.monotonic(), 0
+        if one and one.split("/")[0] != kind:
+            self.skipTest(f"FUZZ_SEED is of {one}")
+        numbers = [int(one.split("/")[1])] if one else itertools.count()
+        for number in numbers:
+            if not one and (time.monotonic() - began > FUZZ_SECONDS * share if FUZZ_SECONDS
+                            else number == cases):
+                break
+            name = f"{seed}/{kind}/{number}"
+            case = getattr(FuzzMaker(random.Random(name)), kind)()
+            fault = self.fault(kind, case)
+            if fault:
+                head, steps = self.smallest(kind, case)
+                self.fail("\n".join([
+                    f"FUZZ_SEED={name} brings it back: {fault}", f"smallest: {head}",
+                    *map(repr, steps), self.fault(kind, (head, steps))]))
+        if FUZZ_SECONDS:
+            kinds = ", ".join(f"{count} {what}" for what, count in self.seen.most_common())
+            print(f"{kind}: seed {seed}, {number} cases in {time.monotonic() - began:.1f} s: "
+                  f"{kinds}", flush=True)
+
+    def test_a_server_answers_what_it_owes_whatever_the_bytes(self) -> None:
+        """[base.response.same-id] [base.error.parse] [base.notification.no-response]
+        Before, within and after each handshake, and without one; tools that ask, fail, return no JSON."""
+        self.fuzz("server", 350)
+
+    def test_a_client_answers_what_it_owes_and_believes_only_its_own_answers(self) -> None:
+        """[base.response.same-id] [batch.match-by-id] Junk, questions, damaged and doubled answers."""
+        self.fuzz("client", 100)
+
+    def test_two_ends_agree_over_a_wire_that_doubles_drops_damages_and_reorders(self) -> None:
+        """[base.response.same-id] [base.id.unique-inflight] Plain peers, and client and server."""
+        self.fuzz("pair", 40)
+
+    def test_a_schema_gives_a_verdict_or_is_refused(self) -> None:
+        """ValueError and NotImplementedError are all that is ever raised, within a deadline."""
+        self.fuzz("schema", 600)
+
+    @unittest.skipIf("/" in FUZZ_SEED, "one case is played")
+    def test_a_defect_is_found_made_small_and_named_by_its_seed(self) -> None:
+        whole = mcp_ref.Session.vet
+
+        def vet(session: Any, message: Any) -> Any:
+            lost = isinstance(message, mcp_ref.Request) and message.method == "prompts/list"
+            return None if lost else whole(session, message)
+        with patch.object(mcp_ref.Session, "vet", vet):
+            with self.assertRaises(AssertionError) as caught:
+                self.fuzz("server", 350)
+        _, head, *lines, fault = str(caught.exception).split("\n")
+        self.assertRegex(str(caught.exception), r"^FUZZ_SEED=\w+/server/\d+ brings it back: ")
+        self.assertRegex(fault, "^AssertionError: 0 answers to .* which is owed 1 to 1")
+        self.assertEqual(1, len(lines))
+        self.assertLess(len(lines[0]), 200, lines)
+
+    @unittest.skipUnless(FUZZ_JUDGE, "make fuzz has another validator to compare with")
+    def test_the_verdicts_are_those_of_another_validator(self) -> None:
+        judge = subprocess.Popen([FUZZ_JUDGE, "-c", FUZZ_JUDGES], text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (judge.kill(), judge.communicate(), judge.wait()))
+        self.PLAYS = {**self.PLAYS, "schema": functools.partial(FuzzCompared, judge)}
+        self.fuzz("schema", 300)
+
+
 FILE_PATH = os.path.abspath(mcp_ref.__file__)
 FILE_ROOT = os.path.dirname(FILE_PATH)
 with open(FILE_PATH, encoding="utf-8") as FILE_ITSELF:
