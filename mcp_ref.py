@@ -2333,6 +2333,10 @@ class Crew:
     costs no change of threads. The thread that called run() looks on: while jobs are
     stuck and nobody reads, it sends in as many threads as jobs are stuck. A thread that
     finds nothing to do and the turn taken goes home. Without traffic all sleep.
+
+    A slow call and then a ping: A reads the call and runs it. At the next look but one
+    A is still in it and the turn is free: B is sent in, reads the ping, answers it and
+    reads on. A answers the call, finds that B has the turn, and goes home.
     """
 
     def __init__(self, input: Iterator[None], limit: int) -> None:
@@ -2344,6 +2348,10 @@ class Crew:
         self._jobs: Deque[Job] = deque()  # those that nobody has begun
         self._busy: Dict[int, int] = {}  # thread: number of the job that it runs
         self._begun = 0  # how many jobs were ever begun: the number of the last
+        # What the one who looks on saw at the last look.
+        self._before: Dict[int, int] = {}  # _busy
+        self._last, self._spent = 0, 0.0  # _begun, and the CPU seconds of the process
+        self._tick, self._quiet = TICK, 0  # to the next; looks since something began
 
     def start(self, job: Job) -> None:
         """Put a job in line. It must not raise."""
@@ -2360,8 +2368,7 @@ class Crew:
         """Work until the end of the input, then for drain seconds at most; True if all
         is done then. With a limit of 0 the jobs are run here, one by one."""
         spawn(self._work)
-        before: Dict[int, int] = {}
-        begun, tick, quiet, spent, deadline = 0, TICK, 0, 0.0, float("inf")
+        deadline = float("inf")
         while not self._ended or self._busy or self._jobs:
             while self._jobs and not self._limit:
                 self._jobs.popleft()()
@@ -2369,31 +2376,41 @@ class Crew:
                 deadline = min(deadline, time.monotonic() + drain)
                 if self._hurry or time.monotonic() > deadline:
                     return False
-            with self._lock:
-                now, new = dict(self._busy), self._begun != begun
-            # Stuck is what ran at the last look too; all, if the process hardly works.
-            idle = time.process_time() - spent < tick / 2
-            stuck = len(now if idle else now.items() & before.items())
+            stuck = self._look()
             if not self._turn.locked():
                 try:
-                    for _ in range(min(stuck, self._limit + 1 - len(now))):
+                    for _ in range(min(stuck, self._limit + 1 - len(self._before))):
                         spawn(self._work)
                 except RuntimeError:  # no more threads to be had: go on with these
                     pass
-            before, begun, spent = now, self._begun, time.process_time()
-            # A look costs a quick job more than its own work: look less often then.
-            tick = TICK if stuck or not new else min(2 * tick, 16 * TICK)
-            quiet = 0 if new else quiet + 1
-            self._asleep = quiet > AWAKE  # say so first, then see whether it can be
-            self._asleep = self._asleep and self._turn.locked() and not (
-                self._jobs or self._ended)
-            if self._limit or not self._jobs:
-                self._bell.wait(IDLE if self._asleep else tick)
-            self._bell.clear()
-            if self._asleep and self._limit and not self._ended:
-                spent = time.process_time()  # what rang has just begun: not stuck yet
-                self._bell.wait(TICK)
+            self._rest()
         return not self._hurry
+
+    def _look(self) -> int:
+        """Count the jobs that are stuck: those that ran at the last look too; all, if
+        the process hardly works, for then they wait for something."""
+        spent, before = time.process_time(), self._before
+        with self._lock:
+            self._before, new = dict(self._busy), self._begun != self._last
+            self._last = self._begun
+        idle = spent - self._spent < self._tick / 2
+        stuck = len(self._before if idle else self._before.items() & before.items())
+        # A look costs a quick job more than its own work: look less often then.
+        self._tick = TICK if stuck or not new else min(2 * self._tick, 16 * TICK)
+        self._spent, self._quiet = spent, 0 if new else self._quiet + 1
+        return stuck
+
+    def _rest(self) -> None:
+        """Wait for the next look or, where nothing begins, for start() to ring."""
+        self._asleep = self._quiet > AWAKE  # say so first, then see whether it can be
+        self._asleep = self._asleep and self._turn.locked() and not (
+            self._jobs or self._ended)
+        if self._limit or not self._jobs:
+            self._bell.wait(IDLE if self._asleep else self._tick)
+        self._bell.clear()
+        if self._asleep and self._limit and not self._ended:
+            self._spent = time.process_time()  # what rang has just begun: not stuck yet
+            self._bell.wait(TICK)
 
     def _work(self) -> None:
         me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
