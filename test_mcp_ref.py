@@ -7455,7 +7455,8 @@ for line in sys.stdin:
 def fuzz_read(line: bytes) -> Any:
     """Read a line without the module's help; ValueError when it is no JSON."""
     try:
-        return json.loads(line.decode("utf-8-sig"), parse_constant=lambda name: int("no"))
+        return json.loads(line.decode("utf-8-sig"), parse_constant=lambda name: peer_raise(
+            ValueError(f"{name} is no JSON")))
     except RecursionError:
         raise ValueError("too deep") from None
 
