@@ -1005,7 +1005,11 @@ def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
 def _some(most: float) -> Rule:
     """Make the rule of a choice: at least one must hold, and so many at most."""
     def rule(value: Any, nodes: Any, kin: Json, fuel: Fuel) -> str:
-        faults = [_held(value, node, fuel) for node in nodes.values()]
+        faults = []
+        for node in nodes.values():
+            faults.append(_held(value, node, fuel))
+            if not faults[-1] and most > 1:
+                return ""
         if "" in faults:
             return "" if faults.count("") <= most else ": more than one holds"
         return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
@@ -2799,6 +2803,9 @@ _MODERN_RESULT = compile_schema(_shape(
     resultType={"enum": ["complete", "input_required"]}, requestState="string",
     inputRequests={"type": "object", "additionalProperties": _shape(
         "method", method="string", params="object")}))
+_PAGES = {method: compile_schema(_shape(kind, nextCursor="string", **{
+    kind: _array(_shape("name", name="string"))})) for method, kind in LISTS.items()}
+_COMPLETED = compile_schema(_shape("completion", completion=_shape("values")))
 _DISCOVERED = _shape("supportedVersions", supportedVersions="array", _meta="object")
 _INITIALIZED = _shape(
     "protocolVersion capabilities serverInfo", serverInfo="object", protocolVersion={
@@ -3012,8 +3019,9 @@ class Client:
 
     def noted(self, method: str, params: Json) -> None:
         """Pass a notification on; progress goes to who asked for it as well."""
-        told = self._progress.get(params.get("progressToken"))
-        if method == "notifications/progress" and told:
+        token = params.get("progressToken")
+        told = self._progress.get(token) if type(token) is int else None
+        if method == "notifications/progress" and told and "progress" in params:
             told(params["progress"], params.get("total"), params.get("message"))
         if self._on_notification:
             self._on_notification(method, params)
@@ -3028,6 +3036,7 @@ class Client:
         while cursor not in seen and len(seen) < PAGES:
             seen.add(cursor)
             result = self.request(method, present(cursor=cursor))
+            hold(result, _PAGES[method], method)
             items += result[LISTS[method]]
             if "nextCursor" not in result:  # an empty one is a cursor as well
                 return items
@@ -3105,8 +3114,10 @@ class Client:
         ref: {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}. Returns
         {"values": [...], "total", "hasMore"}.
         """
-        return cast(Json, self.request("completion/complete", present(
-            ref=ref, argument=argument, context=context))["completion"])
+        result = self.request("completion/complete", present(
+            ref=ref, argument=argument, context=context))
+        hold(result, _COMPLETED, "completion/complete")
+        return cast(Json, result["completion"])
 
     def ping(self) -> None:
         """Make sure that the server is there; modern has no ping and discovers."""

