@@ -6861,7 +6861,8 @@ WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: br
         [WIRETAP_MODERN[0], WIRETAP_REFUSED % (1, -32601, ""), *WIRETAP_HELLO],
         [*WIRETAP_MODERN, *WIRETAP_CALL]),
     "connects only after some seconds": (
-        [WIRETAP_MODERN[0], "@ 10", *WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD],
+        [WIRETAP_MODERN[0], "@ 10", '> {"jsonrpc":"2.0","method":"notifications/cancelled",'
+         '"params":{"requestId":1}}', *WIRETAP_HELLO, WIRETAP_ASK, WIRETAP_TOLD],
         [WIRETAP_MODERN[0], WIRETAP_REFUSED % (1, -32601, ""), *WIRETAP_HELLO]),
     "server exits at once": (
         [WIRETAP_MODERN[0], "! 1"],
@@ -7118,6 +7119,15 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual([["end"], ["start", "end"], ["start", "request", "end"]],
                          [kinds for kinds, _ in itertools.groupby(told)])
 
+    def test_the_recorder_knows_the_server_before_anything_else_happens(self) -> None:
+        """Or a host that kills the wiretap in its first moment leaves the server behind."""
+        with mock.patch.object(wiretap.subprocess, "Popen") as popen, \
+                mock.patch.object(wiretap, "handles", return_value=[]), \
+                mock.patch.object(wiretap.threading, "Thread"):
+            wiretap.Tape([], ["server"], 7)
+        said, flushed = popen().stdin.write.call_args[0][0], popen().stdin.flush.called
+        self.assertEqual((7, True), (json.loads(said.split(b"\n")[1])["pid"], flushed))
+
     @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere nobody is killed")
     def test_a_process_that_has_got_the_number_of_the_server_is_not_killed(self) -> None:
         child = self.start([sys.executable, "-c", ""])
@@ -7294,6 +7304,7 @@ class TestWiretap(unittest.TestCase):
             [*oldest, '> {"jsonrpc":"2.0","id":1,"method":"completion/complete"}',
              '< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":[]}}}'],
             [*WIRETAP_MODERN, *WIRETAP_MODERN],
+            [*WIRETAP_HELLO, WIRETAP_PING[0], WIRETAP_ASK, "@ 5", WIRETAP_TOLD, WIRETAP_PING[1]],
             [*WIRETAP_MODERN, '> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen",'
              '"params":{"notifications":{},%s}}' % WIRETAP_META],
             ['> {"jsonrpc":"2.0","id":0,"method":"ping"}',
