@@ -4,8 +4,9 @@ VENV   := .venv/tools
 MYPY   := mypy==1.18.2
 RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
+MUTMUT := mutmut==3.8.1 coverage==7.17.3
 
-.PHONY: demo test test-all check spec bench interop conformance clean
+.PHONY: demo test test-all check spec bench interop conformance mutate clean
 
 demo:            ## a conversation between client and server, every message explained
 	$(PYTHON) mcp_ref.py demo
@@ -36,6 +37,13 @@ interop:         ## peers that others wrote; installs them into .venv/ and .node
 
 conformance:     ## the official suite, over HTTP; installs it into .node/
 	$(PYTHON) .ci/conformance.py
+
+mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; an hour)
+	.venv/mutate/bin/python .ci/mutate.py $(ARGS)
+
+.venv/mutate:
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q $(MUTMUT)
 
 $(VENV):
 	$(PYTHON) -m venv $@
