@@ -668,6 +668,29 @@ class TestEnvelope(PeerCase):
         for alien in ({1}, b"x", float("nan"), float("-inf"), PEER_LOOP, deep, {(1,): 2}, object()):
             self.assertRaises((TypeError, ValueError, RecursionError), encode, mcp_ref.Response(1, alien))
 
+    def test_a_refusal_names_the_member_at_fault_and_stays_short(self) -> None:
+        """[base.error.message-short] [base.error.invalid-request] [base.error.parse]"""
+        good = {"jsonrpc": "2.0", "id": 1, "method": "m"}
+        for member, value in (("jsonrpc", "1.0"), ("method", 5), ("params", 5), ("id", None)):
+            refused: Any = decode(json.dumps({**good, member: value}).encode())
+            self.assertRegex(refused.error.message, f"^Invalid request: {member} is n[a-z \"2.0]*$")
+        for line, words in ((b'{"id":' + b"9" * 5000 + b"}", "Parse error: "), (b"{} {}", "character 2$"),
+                            (b"\x0c{}", "Parse error: "), (b"X{}X", "Parse error: "), (b"{}\xc2\xa0", "2$")):
+            with self.subTest(line=line[:20]):
+                refused = decode(line)
+                if refused.error.code == -32600:  # up to 3.10.6 a number may have so many digits
+                    continue
+                self.assertEqual(-32700, refused.error.code)
+                self.assertRegex(refused.error.message, words)
+                self.assertLessEqual(len(refused.error.message), 100)
+
+    def test_in_a_batch_an_id_is_written_as_outside_of_one(self) -> None:
+        """[base.error.id-omitted-when-unreadable] [batch.send] And a result not given is null."""
+        bad = mcp_ref.Batch((mcp_ref.Invalid(None, RpcError(-32600, "no")), mcp_ref.Response(1)))
+        error, result = {"code": -32600, "message": "no"}, {"jsonrpc": "2.0", "id": 1, "result": None}
+        self.assertEqual([{"jsonrpc": "2.0", "id": None, "error": error}, result], json.loads(encode(bad)))
+        self.assertEqual([{"jsonrpc": "2.0", "error": error}, result], json.loads(encode(bad, null_id=False)))
+
 
 PEER_BAD = '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}'
 PEER_UNREADABLE = '{"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}, "id": null}'
@@ -1063,6 +1086,54 @@ class TestPeer(PeerCase):
         for end in (0, 1):
             lines[end].put(None)
             pumps[end].join(DEADLINE)
+
+    def test_what_is_ignored_is_logged_and_what_is_not_is_not(self) -> None:
+        """[base.notification.no-response] [base.response.same-id] With what it was, and why."""
+        call, = self.peer.ask(("x", None))
+        note = {"jsonrpc": "2.0", "method": "crash", "params": {}}
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            self.say({"jsonrpc": "2.0", "id": call.request.id, "result": 1})
+            self.say({"jsonrpc": "2.0", "method": "notify_hello", "params": [1]})
+            self.assertEqual([], logs.records)
+            for line, words in (
+                    (note, ("crash", "TypeError")), (peer_ask(1, "set"), ("TypeError", "set is not JSON")),
+                    ({"jsonrpc": "2.0", "id": "late", "result": "hush"}, ("'late'", ": result")),
+                    ({"jsonrpc": "2.0", "id": 0, "error": {"code": 5, "message": "oh"}}, ("0", "oh (5)"))):
+                logs.output.clear()
+                self.say(line)
+                for word in words:
+                    self.assertIn(word, "".join(logs.output))
+                self.assertNotIn("hush", "".join(logs.output))
+
+    def test_the_other_end_is_told_why_nobody_waits_any_more(self) -> None:
+        """[base.response.same-id] In words that cancel() was given, or in its own."""
+        told: List[str] = []
+        with mock.patch.object(Peer, "abandoned", lambda peer, request, why: told.append(str(why))):
+            for call, reason in zip(self.peer.ask(("a", None), ("b", None)), ((), ("enough",))):
+                call.cancel(*reason)
+            kept: List[Any] = []
+            with mock.patch.object(Peer, "admit", lambda peer, asked: kept.append(asked)):
+                self.hear(peer_ask(1))
+            kept[0].questions += self.peer.ask(("back", None))
+            self.peer.cancel(1)
+        self.assertEqual(["cancelled", "enough", "the request it was asked for is cancelled"], told)
+
+    def test_one_answer_that_cannot_come_ends_one_call(self) -> None:
+        """[base.response.same-id] A carrier says so when it has lost the place of that answer."""
+        one, two = self.peer.ask(("a", None), ("b", None))
+        self.peer.close(ConnectionClosed("lost"), one.request.id)
+        self.assertRaisesRegex(ConnectionClosed, "lost", one.result, 0)
+        three, = self.peer.ask(("c", None))
+        for call in (two, three):
+            self.say({"jsonrpc": "2.0", "id": call.request.id, "result": 5})
+            self.assertEqual(5, call.result(0))
+
+    def test_a_timeout_of_nothing_or_less_does_not_wait(self) -> None:
+        """[base.response.same-id]"""
+        began = time.monotonic()
+        for timeout, call in zip((0, 0.0, -7), self.peer.ask(*[("x", None)] * 3)):
+            self.assertRaises(RequestTimeout, call.result, timeout)
+        self.assertLess(time.monotonic() - began, 0.9)
 
 
 # Section 6. (why, schema, good values, [(bad value, the rest of the sentence)])

@@ -33,6 +33,7 @@ explained ones in .ci/mutants.txt, `where :: before -> after :: reason`, where .
 """
 from __future__ import annotations
 
+import __future__
 import argparse
 import ast
 import collections
@@ -49,10 +50,12 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 import warnings
 from typing import Any, Dict, Iterator, List, Set, Tuple
@@ -60,15 +63,14 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, ".coverage-mutants")
 MODULE, TESTS = "mcp_ref.py", "test_mcp_ref"
-QUICK = 0.15  # seconds: what any mutant of the tables gets
+QUICK = 0.1  # seconds: what any mutant of the tables gets
 FIRST = 0.4  # seconds: the slowest test of the first round
 SLOTS = 2  # mutants at a time
 BEHAVE = ("readme_shows_the", "transcripts_of_the_readme", "longer_snippet",
           "a_prefix_without_client")  # of TestTheFileItself
-CLASSES = {  # the tests that own a section, for what runs at import
-    "3": "TestPeer", "4": "TestRevisions TestLifecycle", "5": "TestLifecycle", "6": "TestSchema",
-    "7": "TestTools TestAskingBack TestUtilities TestRevisions",
-    "8": "TestStdio", "9": "TestClient TestEverything", "10": "TestCommandLine"}
+OUTSIDE = {  # whose quick tests are not tried for what runs at import, but in these sections
+    "TestHttp": "", "TestWiretap": "", "TestExamples": "", "TestStdio": "8", "TestCommandLine": "10"}
+OWNERS = {"3": "TestPeer", "8": "TestStdio", "9": "TestClient", "10": "TestCommandLine"}  # all their tests are
 ALIAS = re.compile(r"(Union|Dict|Callable|Optional|Tuple|List|Iterator|TypeVar)[\[(]")
 KILLED, TIMEOUT, SURVIVED, EXPLAINED, INVALID = "killed", "timeout", "survived", "explained", "invalid"
 
@@ -186,8 +188,10 @@ def generate(source: str) -> List[Dict[str, Any]]:
                 raw[first:tail], changed[first:tail + len(changed) - len(raw)])]
             while own[0].split(" ")[-1:] == own[1].split(" ")[-1:] and len(own[0]) > 160:
                 own = [text.rpartition(" ")[0] for text in own]  # what is alike at the end
+            last = raw.count(b"\n", 0, end) + 1
             number = [name for begin, name in begins.items() if begin <= line]
-            found.append({"start": start, "end": end, "after": after, "line": line, "section":
+            found.append({"start": start, "end": end, "after": after, "line": line, "last": last,
+                          "section":
                           number[-1] if number else "0", "where": ".".join(self.names) or "module",
                           "key": f"{'.'.join(self.names) or 'module'} :: {own[0]} -> {own[1]}"})
 
@@ -289,7 +293,11 @@ def measure(folder: str) -> None:
     copies = [os.environ, *[value for value in vars(tests).values()
                             if type(value) is dict and "PATH" in value]]
     times, failed = {}, []
+    with open(os.path.join(folder, "known.json")) as file:
+        known = set(json.load(file))
     for name in test_ids():
+        if name in known:
+            continue
         for env in copies:
             env["MUTATE_TEST"] = f"child|{name}"
         if not plain:
@@ -323,30 +331,36 @@ def measure(folder: str) -> None:
 
 
 def measured() -> Dict[str, Any]:
-    """Measure, or take what was measured for the same files."""
-    digest = hashlib.sha256()
-    for name in (MODULE, TESTS + ".py"):
-        with open(os.path.join(ROOT, name), "rb") as file:
-            digest.update(file.read())
-    path = os.path.join(OUT, f"measured-{digest.hexdigest()[:16]}.json")
-    if not os.path.exists(path):
-        took = {}
-        for kind in ("--plain", "--cover"):
-            print(f"measuring ({kind[2:]}) ...", flush=True)
-            folder = workplace(os.path.join(tempfile.mkdtemp(prefix="mutate"), "w"))
-            subprocess.run([sys.executable, os.path.join(folder, ".ci", "mutate.py"),
-                            "--measure", folder, kind], check=True)
-            with open(os.path.join(folder, "measured.json")) as file:
-                took[kind] = json.load(file)
-            shutil.rmtree(os.path.dirname(folder))
-            if took[kind]["failed"]:
-                print("fail without any change:", *took[kind]["failed"])
-        bad = {*took["--plain"]["failed"], *took["--cover"]["failed"]}
-        with open(path, "w") as file:
-            json.dump({"times": {name: spent for name, spent in took["--plain"]["times"].items()
-                                 if name not in bad}, "lines": took["--cover"]["lines"]}, file)
-    with open(path) as file:
-        return dict(json.load(file))
+    """Measure what was not measured yet for this text of the module: all tests, or those that are new."""
+    with open(os.path.join(ROOT, MODULE), "rb") as file:
+        digest = hashlib.sha256(file.read()).hexdigest()
+    path = os.path.join(OUT, f"measured-{digest[:16]}.json")
+    known: Dict[str, Any] = {"times": {}, "lines": {}}
+    if os.path.exists(path):
+        with open(path) as file:
+            known = json.load(file)
+    for kind in ("plain", "cover"):
+        folder = workplace(os.path.join(tempfile.mkdtemp(prefix="mutate"), "w"))
+        with open(os.path.join(folder, "known.json"), "w") as file:
+            json.dump(list(known["times"]) if kind == "plain" else known["before"], file)
+        subprocess.run([sys.executable, os.path.join(folder, ".ci", "mutate.py"),
+                        "--measure", folder, "--" + kind], check=True)
+        with open(os.path.join(folder, "measured.json")) as file:
+            took = json.load(file)
+        shutil.rmtree(os.path.dirname(folder))
+        if kind == "plain":
+            known["before"] = list(known["times"])
+            known["times"].update(took["times"])
+            print(f"{len(took['times'])} tests measured in {sum(took['times'].values()):.0f} s", flush=True)
+        for line, pair in took["lines"].items():
+            for old, new in zip(known["lines"].setdefault(line, [[], []]), pair):
+                old += new
+        for name in took["failed"]:
+            print("fails without any change, and is left out:", name, flush=True)
+            known["times"].pop(name, None)
+    with open(path, "w") as file:
+        json.dump(known, file)
+    return known
 
 
 def preload(folder: str) -> None:
@@ -369,32 +383,120 @@ def preload(folder: str) -> None:
 # --- The run --------------------------------------------------------------------------
 
 
-class Slot:
-    """A workplace, and the process that runs one mutant in it."""
+class Place:
+    """A workplace, in a process of its own that has imported the module and its tests.
+
+    It forks for each mutant. A change inside functions that did not run at import is patched into them; for any
+    other the fork imports everything anew.
+    """
 
     def __init__(self, folder: str) -> None:
-        self.folder, self.pid, self.count = workplace(folder), 0, 0
-
-    def begin(self, mutant: Dict[str, Any], changed: bytes, tests: List[str]) -> None:
-        self.mutant, self.tests, self.at, self.began = mutant, tests, "import", time.monotonic()
-        self.count += 1
-        path = os.path.join(self.folder, MODULE)
-        with open(path, "wb") as file:
-            file.write(changed)
-        os.utime(path, (10 ** 9 + self.count,) * 2)  # no compiled one of another mutant fits
-        self.deadline = time.monotonic() + 20.0
-        self.fd, write = os.pipe()
-        self.buffer, self.status, self.by = b"", "", ""
+        self.folder, self.count = workplace(folder), 0
+        self.ours, theirs = socket.socketpair()
+        self.index = -1  # of the mutant in work
         self.pid = os.fork()
         if not self.pid:
             try:
-                os.close(self.fd)
-                self.work(write, changed)
+                self.ours.close()
+                self.serve(theirs)
+            finally:
+                os._exit(3)
+        theirs.close()
+
+    def give(self, index: int, order: Dict[str, Any]) -> None:
+        self.index = index
+        self.ours.sendall(json.dumps(order).encode() + b"\n")
+
+    def take(self) -> Dict[str, Any]:
+        data = b""
+        while not data.endswith(b"\n"):
+            piece = self.ours.recv(1 << 16)
+            if not piece:
+                raise RuntimeError(f"the process of {self.folder} has died")
+            data += piece
+        return dict(json.loads(data))
+
+    # What follows runs in the process of the place.
+
+    def serve(self, pipe: Any) -> None:
+        """Take orders {"text", "tests": [[name, seconds]], "patch": [first line, end] or null, "line"}."""
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us
+        enter(self.folder)
+        os.environ["MUTATE_PLACE"] = self.folder
+        preload(self.folder)
+        before = set(sys.modules)
+        importlib.import_module(TESTS)
+        self.fresh = set(sys.modules) - before  # what a fork imports anew
+        self.kept = set(os.listdir(os.environ["TMPDIR"]))
+        gc.collect()
+        path = os.path.join(self.folder, MODULE)
+        self.functions: Dict[Any, List[Any]] = collections.defaultdict(list)
+        for one in gc.get_objects():
+            if isinstance(one, types.FunctionType) and one.__code__.co_filename == path:
+                self.functions[one.__code__.co_qualname, one.__code__.co_firstlineno].append(one)
+        gc.freeze()
+        for line in pipe.makefile("rb"):
+            order = json.loads(line)
+            self.count += 1
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(order["text"])
+            os.utime(path, (10 ** 9 + self.count,) * 2)  # no compiled one of another mutant fits
+            pipe.sendall(json.dumps(self.run(order)).encode() + b"\n")
+
+    def run(self, order: Dict[str, Any]) -> Dict[str, Any]:
+        """Fork, and look on; returns {"status", "by", "seconds"}."""
+        began, limits = time.monotonic(), dict(order["tests"])
+        read, write = os.pipe()
+        pid = os.fork()
+        if not pid:
+            try:
+                os.close(read)
+                self.work(write, order)
             finally:
                 os._exit(3)
         os.close(write)
+        deadline, status, by, buffer = began + 20.0, "", "import", b""
+        while not status:
+            if not select.select([read], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                status = TIMEOUT
+                break
+            data = os.read(read, 1 << 16)
+            *lines, buffer = (buffer + data).split(b"\n")
+            for line in lines:
+                kind, _, name = line.decode().partition(" ")
+                if kind == "+":
+                    by, deadline = name, time.monotonic() + 3.0 + 5 * limits[name]
+                else:
+                    status = name
+            if not data and not status:  # it died of the mutant
+                status = KILLED
+        os.close(read)
+        self.sweep(pid)
+        return {"status": status, "by": by, "seconds": round(time.monotonic() - began, 2)}
 
-    def work(self, pipe: int, changed: bytes) -> None:
+    def sweep(self, pid: int) -> None:
+        """Kill the fork and what it started."""
+        try:
+            os.killpg(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        mine = str(os.getpid())
+        for _ in range(20):  # those that left its group have become children of ours
+            with open(f"/proc/{mine}/task/{mine}/children") as file:
+                left = [int(one) for one in file.read().split()]
+            for one in left:
+                os.kill(one, signal.SIGKILL)
+            for one in left:
+                os.waitpid(one, 0)
+            if not left:
+                break
+        for name in os.listdir(os.environ["TMPDIR"]):
+            if name not in self.kept:
+                place = os.path.join(os.environ["TMPDIR"], name)
+                shutil.rmtree(place, True) if os.path.isdir(place) else os.unlink(place)
+
+    def work(self, pipe: int, order: Dict[str, Any]) -> None:
         """Runs in the fork: `+ test` before each test; the last line is the verdict."""
         os.setsid()
         null, out = os.open(os.devnull, os.O_RDONLY), os.open(
@@ -404,131 +506,137 @@ class Slot:
         os.dup2(out, 2)
         resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.environ["MUTATE_SLOT"] = self.folder
-        enter(self.folder)
+
+        def verdict(words: str) -> None:
+            os.write(pipe, f"= {words}\n".encode())
+            os._exit(0)
+
         try:
-            compile(changed, MODULE, "exec")
+            patched = bool(order["patch"]) and self.patch(order["text"], *order["patch"])
         except (SyntaxError, ValueError):
-            os.write(pipe, b"= invalid\n")
-            os._exit(0)
-        try:
-            importlib.import_module(TESTS)
-        except BaseException as error:
-            print(repr(error), flush=True)
-            os.write(pipe, b"= killed\n")
-            os._exit(0)
-        for name in self.tests:
+            verdict(INVALID)
+        if not patched:
+            try:
+                compile(order["text"], MODULE, "exec")
+            except (SyntaxError, ValueError):
+                verdict(INVALID)
+            for name in self.fresh:
+                del sys.modules[name]
+            try:
+                importlib.import_module(TESTS)
+            except BaseException as error:
+                print(repr(error), flush=True)
+                verdict(KILLED)
+        for name, _ in order["tests"]:
             os.write(pipe, f"+ {name}\n".encode())
             try:
                 good = run_test(name)
-            except BaseException:
+            except BaseException as error:
+                print(repr(error), flush=True)
                 good = False
             if not good:
-                os.write(pipe, b"= killed\n")
-                os._exit(0)
-        os.write(pipe, b"= survived\n")
-        os._exit(0)
+                verdict(KILLED)
+        verdict(SURVIVED)
 
-    def hear(self, times: Dict[str, float]) -> None:
-        """Read what the fork says; sets `status` when it is done."""
-        data = os.read(self.fd, 1 << 16)
-        self.buffer += data
-        *lines, self.buffer = self.buffer.split(b"\n")
-        for line in lines:
-            kind, _, name = line.decode().partition(" ")
-            if kind == "+":
-                self.at, self.deadline = name, time.monotonic() + 3.0 + 5 * times[name]
-            else:
-                self.status = name
-        if not data and not self.status:  # it died of the mutant
-            self.status = KILLED
-
-    def end(self) -> None:
-        """Kill the fork and what it started."""
-        self.spent, self.by = time.monotonic() - self.began, self.at
-        try:
-            os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        os.close(self.fd)
-        os.waitpid(self.pid, 0)
-        mark = f"MUTATE_SLOT={self.folder}".encode()
-        for pid in os.listdir("/proc"):  # those that left its group: ours by their mark
-            if pid.isdigit():
-                try:
-                    with open(f"/proc/{pid}/environ", "rb") as file:
-                        if mark in file.read().split(b"\0"):
-                            os.kill(int(pid), signal.SIGKILL)
-                except OSError:
-                    pass
-        self.pid = 0
+    def patch(self, text: str, first: int, end: int) -> bool:
+        """Give the functions of lines first to end of a text the code that stands there now."""
+        lines = text.split("\n")[first - 1:end]
+        path = os.path.join(self.folder, MODULE)
+        module = compile("\n" * (first - 1) + "\n".join(lines), path, "exec",
+                         __future__.annotations.compiler_flag, True)
+        found = False
+        codes = [module]
+        while codes:
+            for code in codes.pop().co_consts:
+                if isinstance(code, types.CodeType):
+                    codes.append(code)
+                    for fn in self.functions.get((code.co_qualname, code.co_firstlineno), ()):
+                        if fn.__code__.co_freevars != code.co_freevars:
+                            return False
+                        fn.__code__, found = code, True
+        return found
 
 
 class Run:
-    """All mutants, through all slots."""
+    """All mutants, through all places."""
 
     def __init__(self, folder: str, source: str, known: Dict[str, Any]) -> None:
         self.raw, self.times, self.lines = source.encode(), known["times"], known["lines"]
-        self.slots = [Slot(os.path.join(folder, str(number))) for number in range(SLOTS)]
-        self.killers: Dict[str, Any] = collections.defaultdict(lambda: collections.deque(maxlen=4))
-        preload(self.slots[0].folder)
-        gc.collect()
-        gc.freeze()
+        self.places = [Place(os.path.join(folder, str(number))) for number in range(SLOTS)]
+        self.kills: Dict[str, Any] = collections.defaultdict(collections.Counter)
+        self.spans = [(node.lineno, node.end_lineno) for node in ast.parse(source).body
+                      if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
 
-    def choose(self, mutant: Dict[str, Any], second: bool) -> List[str]:
-        """Say which tests to try, in which order."""
-        first_line = mutant["line"]
-        last = first_line + self.raw[mutant["start"]:mutant["end"]].count(b"\n")
+    def learn(self, mutant: Dict[str, Any], result: Dict[str, Any]) -> None:
+        """Remember which test killed: its neighbours will meet it first."""
+        if result.get("status") in (KILLED, TIMEOUT) and result["by"] != "import":
+            self.kills[mutant["where"]][result["by"]] += 1
+            self.kills[mutant["section"]][result["by"]] += 1
+
+    def ran(self, mutant: Dict[str, Any]) -> Tuple[Set[str], Set[str]]:
+        """Return who runs the changed lines: in the test's process, in a child."""
         inside: Set[str] = set()
         children: Set[str] = set()
-        for line in range(first_line, last + 1):
+        for line in range(mutant["line"], mutant["last"] + 1):
             pair = self.lines.get(str(line), ([], []))
             inside.update(pair[0])
             children.update(pair[1])
+        return inside, children
+
+    def choose(self, mutant: Dict[str, Any], second: bool) -> List[str]:
+        """Say which tests to try, in which order."""
+        inside, children = self.ran(mutant)
         tests = inside - {"import"}
         if "import" in inside:
-            own = CLASSES.get(mutant["section"], "").split()
-            tests |= {name for name, spent in self.times.items()
-                      if spent <= QUICK or name.split(".")[1] in own}
+            own = OWNERS.get(mutant["section"], "-")
+            for name, spent in self.times.items():
+                group = name.split(".")[1]
+                if group == own or spent <= QUICK and OUTSIDE.get(group, mutant["section"]) == mutant["section"]:
+                    tests.add(name)
         if "import" not in inside or second:
             tests |= children - {"import"}
         tests &= set(self.times)
-        tests = {name for name in tests if (self.times[name] <= FIRST)} if not second else tests
-        if second:
+        if not second:
+            tests = {name for name in tests if self.times[name] <= FIRST} or tests
+        else:
             tests -= set(self.choose(mutant, False))
-        if not tests and not second:
-            tests = {name for name in inside | children if name in self.times}
-        lead = [*self.killers[mutant["where"]], *self.killers[mutant["section"]]]
-        rest = sorted(tests, key=lambda name: self.times[name])
-        return list(dict.fromkeys([name for name in lead if name in tests] + rest))
 
-    def mutate(self, mutant: Dict[str, Any]) -> bytes:
-        return self.raw[:mutant["start"]] + mutant["after"].encode() + self.raw[mutant["end"]:]
+        def rank(name: str) -> float:
+            kills = 5 * self.kills[mutant["where"]][name] + self.kills[mutant["section"]][name]
+            return (self.times[name] + 0.01) / (1 + 10 * kills)
+
+        return sorted(tests, key=rank)
+
+    def order(self, mutant: Dict[str, Any], second: bool) -> Dict[str, Any]:
+        inside, _ = self.ran(mutant)
+        spans = [span for span in self.spans if span[0] <= mutant["line"] <= span[1]]
+        text = self.raw[:mutant["start"]] + mutant["after"].encode() + self.raw[mutant["end"]:]
+        grown = text.count(b"\n") - self.raw.count(b"\n")
+        patch = (spans[0][0], spans[0][1] + grown) if spans and "import" not in inside else None
+        return {"text": text.decode(), "patch": patch, "tests": [
+            (name, self.times[name]) for name in self.choose(mutant, second)]}
 
     def all(self, mutants: List[Dict[str, Any]], second: bool, done: Any) -> None:
-        """Run mutants; done(mutant, status, by, seconds) for each."""
-        waiting = collections.deque(mutants)
-        while waiting or any(slot.pid for slot in self.slots):
-            for slot in self.slots:
-                if not slot.pid and waiting:
-                    mutant = waiting.popleft()
-                    slot.begin(mutant, self.mutate(mutant), self.choose(mutant, second))
-            busy = [slot for slot in self.slots if slot.pid]
-            wait = max(0.0, min(slot.deadline for slot in busy) - time.monotonic())
-            ready, _, _ = select.select([slot.fd for slot in busy], [], [], wait)
-            for slot in busy:
-                if slot.fd in ready:
-                    slot.hear(self.times)
-                elif time.monotonic() > slot.deadline:
-                    slot.status = TIMEOUT
-                if slot.status:
-                    slot.end()
-                    if slot.status in (KILLED, TIMEOUT) and slot.by != "import":
-                        for place in (slot.mutant["where"], slot.mutant["section"]):
-                            if slot.by in self.killers[place]:
-                                self.killers[place].remove(slot.by)
-                            self.killers[place].appendleft(slot.by)
-                    done(slot.mutant, slot.status, slot.by, slot.spent)
+        """Run mutants; done(mutant, result) for each."""
+        waiting = collections.deque(enumerate(mutants))
+        while waiting or any(place.index >= 0 for place in self.places):
+            for place in self.places:
+                if place.index < 0 and waiting:
+                    index, mutant = waiting.popleft()
+                    place.give(index, self.order(mutant, second))
+            busy = [place for place in self.places if place.index >= 0]
+            ready, _, _ = select.select([place.ours for place in busy], [], [])
+            for place in busy:
+                if place.ours in ready:
+                    mutant, result = mutants[place.index], place.take()
+                    place.index = -1
+                    self.learn(mutant, result)
+                    done(mutant, result)
+
+    def end(self) -> None:
+        for place in self.places:
+            place.ours.close()
+            os.waitpid(place.pid, 0)
 
 
 def table(mutants: List[Dict[str, Any]], results: Dict[str, Any],
@@ -566,11 +674,12 @@ def main() -> int:
         source = file.read()
     told = subprocess.run([sys.executable, __file__, "--list"], check=True, capture_output=True).stdout
     mutants, path = json.loads(told), os.path.join(OUT, "results.json")
-    results: Dict[str, Any] = {}
+    results: Dict[str, Any] = {}  # key: {"status", "by": test, "seconds"}
     if options.again and os.path.exists(path):
         with open(path) as file:
             results = json.load(file)
-    chosen = [one for one in mutants if not options.section or one["section"] in options.section.split(",")]
+    wanted = options.section.split(",") if options.section else sorted({one["section"] for one in mutants}, key=int)
+    chosen = [one for section in wanted for one in mutants if one["section"] == section]
     if options.sample:
         chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
     reasons = read_reasons()
@@ -578,12 +687,11 @@ def main() -> int:
             and not (options.again and explained(one["key"], reasons))]
     print(f"{len(mutants)} mutants, {len(chosen)} chosen, {len(todo)} to run", flush=True)
     known, began, left = measured(), time.monotonic(), [len(todo)]
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us
 
-    def done(mutant: Dict[str, Any], status: str, by: str, spent: float) -> None:
-        results[mutant["key"]] = {"status": status, "by": by, "seconds": round(spent, 2)}
+    def done(mutant: Dict[str, Any], result: Dict[str, Any]) -> None:
+        results[mutant["key"]] = result
         left[0] -= 1
-        if left[0] % 100 == 0:
+        if left[0] % 50 == 0:
             print(f"{left[0]} left, {time.monotonic() - began:.0f} s", flush=True)
             report()
 
@@ -601,6 +709,8 @@ def main() -> int:
     folder = tempfile.mkdtemp(prefix="mutate")
     try:
         run = Run(folder, source, known)
+        for one in mutants:
+            run.learn(one, results.get(one["key"], {}))
         run.all(todo, False, done)
         report()
         print(f"first round: {time.monotonic() - began:.0f} s\n{table(chosen, results, reasons)}", flush=True)
@@ -612,6 +722,7 @@ def main() -> int:
             print(f"second round: {left[0]} to run", flush=True)
             run.all(rest, True, done)
             report()
+        run.end()
     finally:
         shutil.rmtree(folder, True)
     print(f"{time.monotonic() - began:.0f} s\n{table(chosen, results, reasons)}\n"
