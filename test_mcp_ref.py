@@ -1545,6 +1545,70 @@ class TestSchema(WireCase):
                 made.__module__ = __name__
                 self.assertEqual(required, schema_of(schema_takes(made))["properties"]["it"]["required"])
 
+    def test_a_refusal_says_in_full_what_is_wrong_and_where(self) -> None:
+        """[jsonschema.schemas-valid] [jsonschema.ref-no-network] Patterns included."""
+        for kind, schema, words in (
+                (NotImplementedError, {"pattern": r"^\p{L}+$"}, r"#/pattern: '^\\p{L}+$' is not"),
+                (NotImplementedError, {"pattern": r"\\\P{L}"}, r"#/pattern: "),
+                (NotImplementedError, {"$ref": "http://a.example/b"}, "#/$ref: 'http://a.example/b' is not"),
+                (NotImplementedError, {"$schema": "https://json-schema.org/draft/2020-12/schemaX"}, "#/$schema: 'h"),
+                (ValueError, {"patternProperties": {"^a": {"type": 5}}}, "#/patternProperties/^a/type: "),
+                (ValueError, {"dependentRequired": {"a": "b"}}, "#/dependentRequired.a: expected array")):
+            with self.subTest(schema=schema), self.assertRaises(kind) as caught:
+                mcp_ref.compile_schema(schema)
+            self.assertTrue(str(caught.exception).startswith(words), caught.exception)
+        for value, schema, fault in (
+                (1, False, "value: not allowed"), ([{1}], {"items": {}}, "value[0]: set is not JSON"),
+                (2, {"enum": [1, "a"]}, "value: expected one of [1, 'a']"),
+                ((1,), True, "value: tuple is not JSON"), ("b", {"pattern": "a\nb"}, "value: expected a match of a\nb")):
+            self.assertEqual(fault, self.fault(value, schema))
+            with self.assertRaises(ValueError) as late:
+                mcp_ref.hold(value, mcp_ref.compile_schema(schema))
+            self.assertEqual(fault, str(late.exception))
+            self.assertRaisesRegex(ValueError, "^" + re.escape(fault), validate, value, schema)
+        for value, fine in (("a\nb", {"pattern": "^a\nb$"}), (r"\p{2}", {"pattern": r"^\\p\{2}$"}),
+                            (r"\pp", {"pattern": r"^\\p{2}$"}), ("", {"type": ["string"]})):
+            self.assertEqual("", self.fault(value, fine))
+        deep: Any = []
+        for _ in range(100_000):
+            deep = [deep]
+        self.assertEqual("value: nested too deeply, or too much to check", self.fault(deep, {"items": {"$ref": "#"}}))
+
+    def test_hints_inside_of_hints_are_read_and_refused_by_their_place(self) -> None:
+        """[jsonschema.schemas-valid] A dataclass of plain values is one all the same."""
+        inner = TypedDict("inner", {"key": bytes})
+        inner.__module__ = __name__
+
+        def others(**more: bytes) -> None: ...
+
+        for fn, words in (
+                (schema_takes(inner), r"take\(\)\.it\.key: "), (others, r"others\(\)\.\*\*: "),
+                (schema_takes(Annotated[bytes, "x"]), r"take\(\)\.it: "), (lambda *a: 0, r"<lambda>\(\): .* names"),
+                (len, "<.*> is no Python function")):
+            self.assertRaisesRegex(TypeError, r"\A" + words, schema_of, fn)
+
+        def typed(**more: int) -> None: ...
+
+        def untyped(**more):  # type: ignore[no-untyped-def]
+            ...
+
+        for fn, schema in ((typed, {"type": "integer"}), (untyped, True), (schema_takes(int), False)):
+            self.assertEqual(schema, schema_of(fn)["additionalProperties"])
+        self.assertEqual(schema_of(schema_takes(str)), schema_of(functools.lru_cache()(schema_takes(str))))
+        plain = dataclasses.make_dataclass("plain", [("a", Annotated[str, "text"])])
+        plain.__module__ = __name__
+        got: List[Any] = []
+        server = Server("s", "1")
+        server.tool(schema_takes(Tuple[int]), name="tuple")
+        server.tool(schema_takes(plain, got), name="plain")
+        tools = {one["name"]: one["inputSchema"]["properties"]["it"] for one in self.assertResult(
+            Wire(server, LEGACY[-1]).request("tools/list"))["tools"]}
+        self.assertEqual({"type": "array", "prefixItems": [{"type": "integer"}], "items": False, "minItems": 1},
+                         tools["tuple"])
+        self.assertEqual(schema_object({"a": {"type": "string", "description": "text"}}, "a"), tools["plain"])
+        Wire(server, LEGACY[-1]).request("tools/call", {"name": "plain", "arguments": {"it": {"a": "b"}}})
+        self.assertEqual([plain("b")], got)
+
 
 SERVER_ALL = LEGACY + (MODERN,)
 SERVER_OFFERS = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
@@ -2405,6 +2469,14 @@ class TestTools(TalkCase):
             self.assertEqual([], talk.result(method)[kind])
             self.assertRaises(KeyError, remove, "nobody")
         self.assertEqual(1, len(talk.result("resources/templates/list")["resourceTemplates"]))
+
+    @replay(server_of)
+    def test_data_is_written_as_json_with_its_letters_as_they_are(self, talk: Talk) -> None:
+        """[tools.structured.text-copy] [tools.call.execution-error] NaN is no JSON: the tool has failed."""
+        talk.session.server.tool(lambda: {"\u00e4": ["\u4e2d", 1]}, name="letters")
+        talk.session.server.tool(lambda: [float("nan")], name="nan")
+        self.assertEqual('{"\u00e4": ["\u4e2d", 1]}', talk.tool("letters")["content"][0]["text"])
+        self.assertIs(True, talk.tool("nan")["isError"])
 
 
 class TestResources(TalkCase):

@@ -70,7 +70,9 @@ BEHAVE = ("readme_shows_the", "transcripts_of_the_readme", "longer_snippet",
           "a_prefix_without_client")  # of TestTheFileItself
 OUTSIDE = {  # whose quick tests are not tried for what runs at import, but in these sections
     "TestHttp": "", "TestWiretap": "", "TestExamples": "", "TestStdio": "8", "TestCommandLine": "10"}
-OWNERS = {"3": "TestPeer", "8": "TestStdio", "9": "TestClient", "10": "TestCommandLine"}  # all their tests are
+OWNERS = {  # all tests of these are
+    "3": "TestPeer", "4": "TestAskingBack TestRevisions", "6": "TestSchema", "7": "TestAskingBack TestUtilities",
+    "8": "TestStdio", "9": "TestClient", "10": "TestCommandLine"}
 ALIAS = re.compile(r"(Union|Dict|Callable|Optional|Tuple|List|Iterator|TypeVar)[\[(]")
 KILLED, TIMEOUT, SURVIVED, EXPLAINED, INVALID = "killed", "timeout", "survived", "explained", "invalid"
 
@@ -588,10 +590,11 @@ class Run:
         inside, children = self.ran(mutant)
         tests = inside - {"import"}
         if "import" in inside:
-            own = OWNERS.get(mutant["section"], "-")
+            own = OWNERS.get(mutant["section"], "").split()
             for name, spent in self.times.items():
                 group = name.split(".")[1]
-                if group == own or spent <= QUICK and OUTSIDE.get(group, mutant["section"]) == mutant["section"]:
+                if group in own or (second or spent <= QUICK) and (
+                        OUTSIDE.get(group, mutant["section"]) == mutant["section"]):
                     tests.add(name)
         if "import" not in inside or second:
             tests |= children - {"import"}
