@@ -2478,6 +2478,17 @@ class TestTools(TalkCase):
         self.assertEqual('{"\u00e4": ["\u4e2d", 1]}', talk.tool("letters")["content"][0]["text"])
         self.assertIs(True, talk.tool("nan")["isError"])
 
+    @replay(server_full)
+    def test_what_is_content_already_is_no_data_as_well(self, talk: Talk) -> None:
+        """[tools.structured.absent-early] [tools.content.types-2024] A block that is alone, or is not known."""
+        talk.session.server.tool(lambda: mcp_ref.audio(b"a", "audio/wav"), name="alone")
+        result = talk.tool("alone")
+        self.assertNotIn("structuredContent", result)
+        self.assertEqual({"type": "text", "text": "[audio: audio/wav]"} if talk.version == "2024-11-05" else
+                         mcp_ref.audio(b"a", "audio/wav"), *result["content"])
+        error = talk.error(-32602, "tools/call", {})
+        self.assertEqual("params: missing name", error["message"])
+
 
 class TestResources(TalkCase):
     @replay(server_full)
@@ -2846,6 +2857,19 @@ class TestUtilities(TalkCase):
         jobs[0]()
         self.assertEqual([], ran)
 
+    def test_the_first_fifty_reports_go_out_and_then_fifty_a_second(self) -> None:
+        """[progress.rate-limited] And the one that reaches the total."""
+        clock = iter([0.0] * 52 + [0.019, 0.021, 0.022, 0.042, 0.043])
+
+        def run(context: Context) -> None:
+            for number in range(1, 58):
+                context.progress(number, 57)
+
+        talk = Talk(self, server_of(run), LEGACY[-1])
+        with patch.object(mcp_ref.time, "monotonic", lambda: next(clock)):
+            talk.result("tools/call", {"name": "run"}, progressToken="t")
+        self.assertEqual([*range(1, 51), 54, 56, 57], [one["progress"] for one in talk.told("progress")])
+
 
 class TestAskingBack(TalkCase):
     @replay(server_full, SERVER_ALL[2:], SERVER_ANSWERS)
@@ -3162,6 +3186,67 @@ class TestAskingBack(TalkCase):
                     answer = wire.request("tools/call", modern(call, offers) if version == MODERN else call)
                     self.assertTrue(answer["result"]["isError"])
 
+    def test_a_question_that_is_refused_is_told_what_is_wrong_with_it(self) -> None:
+        """[samp.validate-content] [elic.mode.supported-only] [elic.url.valid] [samp.tools.balanced]"""
+        text = {"type": "text", "text": "a"}
+        use = {"role": "assistant", "content": [{"type": "tool_use", "name": "t", "input": {}}]}
+        for version, method, params, words in (
+                (MODERN, "sampling/createMessage", {"messages": []}, "params: missing maxTokens"),
+                (MODERN, "sampling/createMessage", {"maxTokens": 1, "messages": [
+                    {"role": "user", "content": {**text, "type": "video"}}]}, r"messages\[0\]\.content.*type: "),
+                (MODERN, "sampling/createMessage", {"maxTokens": 1, "messages": [use, {  # without ids
+                    "role": "user", "content": [{"type": "tool_result", "content": []}]}]}, "messages: .* match$"),
+                ("2025-06-18", "elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/b"},
+                 "params.mode: url is not known to 2025-06-18"),
+                (MODERN, "elicitation/create", {"message": "?", "mode": "url", "url": "b"}, "params.url: "),
+                (MODERN, "elicitation/create", {"message": "?"}, "requestedSchema: ")):
+            with self.subTest(params=params), self.assertRaisesRegex(ValueError, "^" + words):
+                mcp_ref.check_question(mcp_ref.REVISIONS[version], method, params)
+
+    def test_three_wrong_answers_are_enough(self) -> None:
+        """[elic.validate-server] Of a legacy client."""
+        talk = Talk(self, server_full(), LEGACY[-1], SERVER_OFFERS, {
+            "elicitation/create": lambda params: {"action": "perhaps"}})
+        result = talk.tool("interview")
+        self.assertEqual([True, "elicitation/create: none of three answers has the shape asked for"],
+                         [result["isError"], result["content"][0]["text"]])
+        self.assertEqual(3, len(talk.questions("elicitation/create")))
+
+    def test_an_answer_belongs_to_the_words_of_its_question(self) -> None:
+        """[mrtr.keys-unique] A function that asks something else when it runs again is not given it."""
+        words = ["one?", "two?"]
+
+        def fickle(context: Context) -> Any:
+            return context.elicit(words[0], SERVER_FORM)
+
+        talk = Talk(self, server_of(fickle), MODERN, SERVER_OFFERS)
+        asked = talk.result("tools/call", {"name": "fickle"})
+        (key, _), = asked["inputRequests"].items()
+        words.pop(0)
+        again = talk.result("tools/call", {"name": "fickle", "requestState": asked["requestState"],
+                                           "inputResponses": {key: {"action": "decline"}}})
+        (other, question), = again["inputRequests"].items()
+        self.assertEqual((False, "two?"), (key == other, question["params"]["message"]))
+
+    def test_a_call_that_is_cancelled_while_it_asks_does_not_wait(self) -> None:
+        """[cancel.receiver-stops] [cancel.request-id-given] The client is told that its answer is not waited for."""
+        threads: List[threading.Thread] = []
+
+        def start(job: Callable[[], None]) -> None:
+            threads.append(threading.Thread(target=job, daemon=True))
+            threads[-1].start()
+
+        def cancel(params: Any) -> None:
+            talk.session.receive(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                                             "params": {"requestId": "c"}}).encode())
+
+        talk = Talk(self, server_full(), LEGACY[-1], SERVER_OFFERS, {"roots/list": cancel}, start)
+        talk.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "look"}})
+        threads[0].join(DEADLINE)
+        self.assertFalse(threads[0].is_alive())
+        question, cancelled = map(json.loads, talk.lines[1:])
+        self.assertEqual({"requestId": question["id"], "reason": "cancelled"}, cancelled["params"])
+
 
 class TestServerEdges(WireCase):
     """Defects that a reader of the file found, each with its rule."""
@@ -3217,6 +3302,16 @@ class TestServerEdges(WireCase):
         session = served.connect(lambda line: None, now)
         session.close(rid=99)
         self.assertIn(session, served.sessions)
+
+    def test_a_session_that_ends_says_why_and_one_lost_answer_ends_one_question(self) -> None:
+        wire = Wire(Server("s", "1"), LEGACY[-1])
+        one, two, three = (wire.session.ask(("roots/list", {}))[0] for _ in range(3))
+        wire.session.close(ConnectionClosed("lost"), one.request.id)
+        self.assertRaisesRegex(ConnectionClosed, "^lost$", one.result, 0)
+        wire.session.receive(json.dumps({"jsonrpc": "2.0", "id": two.request.id, "result": {}}).encode())
+        self.assertEqual({}, two.result(0))
+        wire.session.close(ConnectionClosed("gone"))
+        self.assertRaisesRegex(ConnectionClosed, "^gone$", three.result, 0)
 
 
 class TestSubscriptions(TalkCase):
