@@ -1560,7 +1560,8 @@ class TestSchema(WireCase):
         for value, schema, fault in (
                 (1, False, "value: not allowed"), ([{1}], {"items": {}}, "value[0]: set is not JSON"),
                 (2, {"enum": [1, "a"]}, "value: expected one of [1, 'a']"),
-                ((1,), True, "value: tuple is not JSON"), ("b", {"pattern": "a\nb"}, "value: expected a match of a\nb")):
+                ((1,), True, "value: tuple is not JSON"),
+                ("b", {"pattern": "a\nb"}, "value: expected a match of a\nb")):
             self.assertEqual(fault, self.fault(value, schema))
             with self.assertRaises(ValueError) as late:
                 mcp_ref.hold(value, mcp_ref.compile_schema(schema))
@@ -2683,6 +2684,17 @@ class TestCompletion(TalkCase):
                        {"ref": ref, "argument": argument, **more})
         talk.error(-32602, "completion/complete", {"argument": fine})
 
+    def test_a_hundred_values_are_all_and_a_hundred_and_one_are_more(self) -> None:
+        """[comp.max-100]"""
+        server = server_full()
+        server.completion("review", "tone")(lambda value, others: ["x"] * int(value))
+        talk = Talk(self, server, MODERN)
+        for number in (0, 1, 100, 101):
+            told = talk.result("completion/complete", {"ref": {"type": "ref/prompt", "name": "review"},
+                                                       "argument": {"name": "tone", "value": str(number)}})
+            self.assertEqual({"values": ["x"] * min(number, 100), "total": number, "hasMore": number > 100},
+                             told["completion"])
+
 
 class TestUtilities(TalkCase):
     """Progress, logging, pagination, caching hints, cancellation."""
@@ -3312,6 +3324,86 @@ class TestServerEdges(WireCase):
         self.assertEqual({}, two.result(0))
         wire.session.close(ConnectionClosed("gone"))
         self.assertRaisesRegex(ConnectionClosed, "^gone$", three.result, 0)
+
+    def test_what_cannot_be_offered_is_refused_when_it_is_registered(self) -> None:
+        """With a sentence that names it; what was there stays as it was."""
+        class Given(TypedDict):
+            it: bytes
+
+        def gives() -> Any:
+            return 1
+
+        def named(key: str) -> str:
+            return key
+
+        gives.__annotations__["return"] = Given
+        Given.__module__ = __name__
+        server = server_full()
+        before = {kind: server.entries(kind) for kind in mcp_ref.LISTS.values()}
+        for register, kind, words in (
+                (lambda: server.tool(named, name="echo"), ValueError, "tools: echo is there"),
+                (lambda: server.prompt(named, name="review"), ValueError, "prompts: review is"),
+                (lambda: server.resource("demo://text")(lambda: ""), ValueError, "resources: demo://text is"),
+                (lambda: server.tool(named, meta={"a": {1}}), TypeError, ""),
+                (lambda: server.tool(schema_takes(bytes)), TypeError, r"take\(\)\.it: "),
+                (lambda: server.tool(gives), TypeError, r"gives\.it: "),
+                (lambda: server.resource("demo://{other}", named), TypeError, "demo://{other}: .* of named"),
+                (lambda: server.resource("demo://{key}/{key}", named), ValueError, "demo://{key}/{key}: .* once"),
+                (lambda: server.resource("nowhere", named), ValueError, "nowhere: "),
+                (lambda: server.method("tools/list", named), ValueError, "tools/list is"),
+                (lambda: server.method("rpc.own", named), ValueError, "rpc.own is"),
+                (lambda: server.remove_resource("demo://text/{key}"), KeyError, "")):
+            self.assertRaisesRegex(kind, "^" + words.replace("{", r"\{"), register)
+        self.assertEqual(before, {kind: server.entries(kind) for kind in before})
+        server.remove_resource("demo://item/{key}/{part}")
+        self.assertEqual({}, server.entries("resourceTemplates"))
+
+    def test_an_entry_says_what_the_function_says_of_itself(self) -> None:
+        class Shout:
+            def __call__(self, words: str) -> str:
+                return words
+
+        def bare() -> None:
+            pass
+
+        def spoken() -> None:
+            """Say it.
+
+                In more lines.
+            """
+
+        server = server_of(Shout(), bare, spoken)
+        self.assertEqual({"Shout": None, "bare": None, "spoken": "Say it.\n\nIn more lines."}, {
+            name: one.get("description") for name, one in server.entries("tools").items()})
+        wire = Wire(server_full(), LEGACY[-1])
+        prompt = wire.request("prompts/get", {"name": "review", "arguments": {"code": "x"}})
+        self.assertEqual("Ask for a review.", prompt["result"]["description"])
+
+    def test_a_refusal_of_what_a_client_brings_names_it(self) -> None:
+        """And of what a tool raised its words go out, or else its type: never the file that an OSError names."""
+        server = server_full()
+
+        @server.resource("demo://number/{n}")
+        def number(n: int) -> str:
+            return str(n)
+
+        @server.tool
+        def broken(how: int) -> None:
+            raise (OSError(2, "No such file", "/secret"), ValueError("why"), ZeroDivisionError())[how]
+
+        wire = Wire(server, LEGACY[-1])
+        for method, params, words in (
+                ("tools/call", {"name": "x"}, "Unknown tool: 'x'"), ("prompts/get", {"name": "x"}, "Unknown prompt: 'x'"),
+                ("prompts/get", {"name": "review"}, "arguments: missing code"),
+                ("resources/read", {"uri": "demo://number/a"}, "uri.n: expected integer, got string")):
+            self.assertEqual(words, self.assertError(wire.request(method, params), -32602)["message"])
+        for how, words in ((None, "arguments.how: expected integer, got null"), (0, "No such file"), (1, "why"),
+                           (2, "ZeroDivisionError")):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                mcp_ref.log("so that there is one")
+                result = wire.request("tools/call", {"name": "broken", "arguments": {"how": how}})["result"]
+            self.assertEqual([{"type": "text", "text": words}], result["content"])
+            self.assertEqual(how is not None, "in broken" in logs.output[-1])
 
 
 class TestSubscriptions(TalkCase):
