@@ -3259,6 +3259,22 @@ class TestAskingBack(TalkCase):
         question, cancelled = map(json.loads, talk.lines[1:])
         self.assertEqual({"requestId": question["id"], "reason": "cancelled"}, cancelled["params"])
 
+    def test_a_retry_is_the_same_call_whatever_the_order_of_its_members(self) -> None:
+        """[mrtr.state.replay-binding] And requestState means nothing where no retry can be."""
+        def choose(a: int, b: int, context: Context) -> Any:
+            return context.list_roots()
+
+        talk = Talk(self, server_of(choose), MODERN, SERVER_OFFERS)
+        asked = talk.result("tools/call", {"name": "choose", "arguments": {"a": 1, "b": 2}})
+        (key, _), = asked["inputRequests"].items()
+        done = talk.result("tools/call", {
+            "requestState": asked["requestState"], "inputResponses": {key: {"roots": []}},
+            "arguments": {"b": 2, "a": 1}, "name": "choose"})
+        self.assertEqual("complete", done["resultType"])
+        talk.result("tools/list", {"requestState": "of another"})
+        old = Talk(self, server_full(), LEGACY[-1])
+        self.assertNotIn("isError", old.result("tools/call", {"name": "echo", "requestState": "of another"}))
+
 
 class TestServerEdges(WireCase):
     """Defects that a reader of the file found, each with its rule."""

@@ -664,6 +664,17 @@ def table(mutants: List[Dict[str, Any]], results: Dict[str, Any],
     return "\n".join(lines)
 
 
+def idle(mutants: List[Dict[str, Any]], results: Dict[str, Any], reasons: List[Tuple[str, str]]) -> List[str]:
+    """Name the reasons that fit what was killed, which are too wide, and those that fit nothing."""
+    words = []
+    for pattern, why in reasons:
+        fits = [one["key"] for one in mutants if re.fullmatch(pattern, one["key"])]
+        words += [f"too wide, was killed: {key}: {why}" for key in fits
+                  if results.get(key, {}).get("status") in (KILLED, TIMEOUT)]
+        words += [] if fits else [f"fits nothing: {pattern}: {why}"]
+    return words
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sample", type=int)
@@ -729,7 +740,8 @@ def main() -> int:
     finally:
         shutil.rmtree(folder, True)
     print(f"{time.monotonic() - began:.0f} s\n{table(chosen, results, reasons)}\n"
-          f"survivors: {os.path.join(OUT, 'survivors.txt')}")
+          + "\n".join(idle(mutants, results, reasons)) +
+          f"\nsurvivors: {os.path.join(OUT, 'survivors.txt')}")
     return 0
 
 
