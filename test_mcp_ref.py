@@ -4977,6 +4977,155 @@ class TestCommandLine(WireCase):
             shutil.copy(STDIO_FILE, path)
             self.assertIn(MODERN, self.run_file(path, "demo", cwd=folder)[0])
 
+    # In memory: the demo server without a process.
+
+    def in_memory(self) -> Any:
+        """Have a command mean the demo server, here; what it prints is still what the client's end sees."""
+        class Carrier:
+            def __init__(self, *command: Any) -> None:
+                self.inward, self.outward = threading.Lock(), threading.Lock()
+
+            def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
+                def send(line: bytes) -> None:
+                    with self.outward:
+                        on_line(line)
+                self.session = mcp_ref.demo_server().connect(send)
+
+            def send(self, line: bytes) -> None:
+                with self.inward:
+                    self.session.receive(line)
+
+            def close(self) -> None:
+                self.session.close()
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(mock.patch.object(mcp_ref, "Child", Carrier))
+        stack.enter_context(mock.patch.object(mcp_ref.Session, "tap", None))
+        return stack
+
+    def test_the_demo_server_adds_counts_and_greets(self) -> None:
+        answers: List[Any] = []
+        steps: List[Any] = []
+        with mock.patch.object(mcp_ref.time, "sleep", steps.append), self.in_memory():
+            client = Client(["demo"], timeout=DEADLINE, on_elicit=lambda params: answers.pop())
+            with client:
+                self.assertEqual(({"name": "mcp_ref demo", "version": mcp_ref.__version__}, "Add, count, or greet."),
+                                 (client.server_info, client.instructions))
+                self.assertEqual({"add": "Add two integers.",
+                                  "count": "Count up to a number, with a pause in seconds before each step.",
+                                  "greet": "Ask the user for a name, and greet."},
+                                 {one["name"]: one["description"] for one in client.list_tools()})
+                self.assertEqual("5", stdio_text({"result": client.call_tool("add", {"a": 2, "b": 3})}))
+                told: List[Any] = []
+                counted = client.call_tool("count", {"to": 3, "pause": 7}, on_progress=lambda *how: told.append(how))
+                self.assertEqual(("counted to 3", [7, 7, 7]), (stdio_text({"result": counted}), steps))
+                self.assertEqual([(n, 3, None) for n in (1, 2, 3)], told)
+                client.call_tool("count", {"to": 1})
+                self.assertEqual(0.05, steps.pop())
+                for answer, name in (({"action": "accept", "content": {"name": "Eve"}}, "Eve"),
+                                     ({"action": "decline"}, "stranger")):
+                    answers.append(answer)
+                    self.assertEqual(f"Hello, {name}!", stdio_text({"result": client.call_tool("greet")}))
+
+    def test_a_count_that_is_cancelled_stops(self) -> None:
+        wire = Wire(mcp_ref.demo_server(), LEGACY[-1])
+        sleeps: List[float] = []
+
+        def sleep(seconds: float) -> None:
+            sleeps.append(seconds)
+            if len(sleeps) == 3:
+                wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}})
+
+        with mock.patch.object(mcp_ref.time, "sleep", sleep):
+            self.assertEqual([], wire.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+                "name": "count", "arguments": {"to": 50}}}))
+        self.assertEqual(3, len(sleeps))
+
+    def test_the_demo_shows_what_it_talks_about(self) -> None:
+        with self.in_memory():
+            status, out, errors = self.run_main("demo")
+        self.assertEqual((0, ""), (status, errors))
+        self.assertIsNone(Peer.tap)
+        parts = out.split("\n=== ")
+        self.assertEqual(["", *(f"{title} ===" for title in (
+            f"Legacy: a handshake opens a session ({LEGACY[-1]})",
+            f"Modern: each request stands alone ({MODERN})", "A batch: only one revision has it (2025-03-26)"))],
+            [part.split("\n")[0] for part in parts])
+        self.assertTrue(out.endswith(
+            "\n\nThe client closes the server's stdin, and the server ends with status 0.\n"))
+        lines = [re.sub(r"\n    ", "", part) for part in parts[1:]]  # what was wrapped
+        for part in lines[:2]:
+            for words in ('"text":"3"', '"code":-32601', "arguments.b: expected integer, got string", '"progress":2',
+                          '"text":"counted to 2"', "notifications/cancelled", "What is your name?", "Hello, Ada!",
+                          "\nclient: Which tools are there? [server/tools]",
+                          "\nserver: The answer to tools/list.", "\nclient: I wait no more.",
+                          "\nserver: The answer to no/such: an error, and so no result. [basic]",
+                          "\nserver: The answer to tools/call: it failed, the model may read why."):
+                self.assertIn(words, part)
+        self.assertIn("\nserver: Before tools/call: ask the user, call again. [basic/patterns/mrtr]", lines[1])
+        self.assertIn("\nserver: I have to ask your user first. [client/elicitation]", lines[0])
+        self.assertIn("client: Call a tool. The answer will carry the same id. [server/tools]\n\n"
+                      "client: A method that nobody knows. [basic]", lines[2])
+        self.assertIn('[{"jsonrpc"', lines[2])
+
+    def test_an_explainer_wraps_names_and_dims_what_it_shows(self) -> None:
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        call = b'{"jsonrpc":"2.0","id":1,"method":"own","params":["%s"]}' % (b"x" * 60)
+        for file, environ, form in ((io.StringIO(), {}, "    %s\n"), (Terminal(), {"NO_COLOR": ""}, "    %s\n"),
+                                    (Terminal(), {}, "    \033[2m%s\033[0m\n")):
+            with contextlib.redirect_stdout(file), mock.patch.dict(os.environ, environ):
+                if not environ:
+                    os.environ.pop("NO_COLOR", None)
+                explain = mcp_ref.Explainer()
+                explain(">", call)
+                explain("<", b"\xff")
+            text = call.decode()
+            self.assertEqual("\nclient: own\n" + form % text[:76] + form % text[76:] +
+                             "\nserver: The answer to ?: an error, and so no result. [basic]\n" + form % r"\xff",
+                             file.getvalue())
+
+    def test_a_trace_says_when_and_how_long(self) -> None:
+        errors, clock = io.StringIO(), iter([100.0, 100.5, 101.0, 101.25, 102.0, 103.0])
+        with contextlib.redirect_stderr(errors), mock.patch.object(mcp_ref.time, "monotonic", lambda: next(clock)):
+            trace = mcp_ref.Trace()
+            for arrow, line in ((">", b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
+                                ("<", b'{"jsonrpc":"2.0","id":1,"method":"n"}'),
+                                ("<", b'{"jsonrpc":"2.0","id":1,"result":1}'),
+                                (">", b'{"jsonrpc":"2.0","id":1,"result":2}'), ("<", b"\xff")):
+                trace(arrow, line)
+        self.assertEqual(["   0.500 >            {...m", "   1.000 <            {...n",
+                          "   1.250 <   750.0 ms {...1", "   2.000 >  1000.0 ms {...2", "   3.000 <            \\xff"],
+                         [re.sub(r'\{.*(\w)"?}', r"{...\1", line) for line in errors.getvalue().splitlines()])
+
+    def test_inspect_prints_a_line_for_each_thing_offered(self) -> None:
+        fake = ClientFake(CLIENT_LEGACY, {
+            "initialize": {**CLIENT_LEGACY["initialize"], "capabilities": {"tools": {}, "resources": {}},
+                           "serverInfo": {"name": "shop", "version": "3"}},
+            "tools/list": {"tools": [{"name": "a", "description": "First.\nSecond."}, {"name": "b"}]},
+            "resources/list": {"resources": [{"uri": "x://1", "name": "one", "description": "A thing."}]},
+            "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "x://{n}", "name": "n"}]}})
+        out = io.StringIO()
+        with Client(fake, timeout=DEADLINE) as client, contextlib.redirect_stdout(out):
+            mcp_ref.inspect_server(client)
+        self.assertEqual(f"shop 3 speaks {LEGACY[-1]}\n  tool a: First.\n  tool b: \n  resource x://1: A thing.\n"
+                         "  resourceTemplate x://{n}: \n", out.getvalue())
+        self.assertEqual([], fake.heard("prompts/list"))
+
+    def test_call_prints_the_result_and_tells_by_its_status(self) -> None:
+        with self.in_memory():
+            status, out, errors = self.run_main("call", "add", '{"a": 2, "b": 3}', "--", "x")
+            with self.assertRaises(SystemExit) as failed, contextlib.redirect_stdout(io.StringIO()) as wrong:
+                mcp_ref.main(["call", "count", "--", "x"])
+            unknown = self.run_main("call", "y", "--", "x")
+        self.assertEqual((0, ""), (status, errors))
+        self.assertEqual("{\n  \"resultType\"", out[:16])
+        self.assertEqual("5", stdio_text({"result": json.loads(out)}))
+        self.assertEqual((1, True), (failed.exception.code, json.loads(wrong.getvalue())["isError"]))
+        self.assertEqual((1, "", "RpcError: Unknown tool: 'y' (-32602)\n"), unknown)
+
 
 EXAMPLES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples")
 EXAMPLES_SHORT, EXAMPLES_LONG = 60, 150  # lines that a numbered example may have
