@@ -3409,7 +3409,8 @@ class TestServerEdges(WireCase):
 
         wire = Wire(server, LEGACY[-1])
         for method, params, words in (
-                ("tools/call", {"name": "x"}, "Unknown tool: 'x'"), ("prompts/get", {"name": "x"}, "Unknown prompt: 'x'"),
+                ("tools/call", {"name": "x"}, "Unknown tool: 'x'"),
+                ("prompts/get", {"name": "x"}, "Unknown prompt: 'x'"),
                 ("prompts/get", {"name": "review"}, "arguments: missing code"),
                 ("resources/read", {"uri": "demo://number/a"}, "uri.n: expected integer, got string")):
             self.assertEqual(words, self.assertError(wire.request(method, params), -32602)["message"])
@@ -4865,6 +4866,127 @@ class TestClient(WireCase):
                 env={"K": "v"}, cwd=folder) as client:
             self.assertEqual([os.path.realpath(folder), "v"], client.call_tool("x")["at"])
         self.assertRaises(FileNotFoundError, Client(["./no such command"]).connect)
+
+    # In words, and in bounds.
+
+    def test_what_makes_no_sense_is_refused_by_name(self) -> None:
+        """[elic.validate-client] Of the server, and of who uses the client."""
+        def refused(answers: Any, use: Callable[[Any], Any], **options: Any) -> Callable[[], Any]:
+            def run() -> None:
+                with Client(self.fake(*answers), **{"timeout": DEADLINE, **options}) as client:
+                    use(client)
+            return run
+
+        def listed(client: Any) -> None:
+            client.list_tools()
+            client.call_tool("t")
+
+        old, new, init = CLIENT_LEGACY, CLIENT_MODERN, CLIENT_LEGACY["initialize"]
+        asks = {"resultType": "input_required"}
+        schema = {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": SERVER_POINT}]}
+        for why, words, run in (
+                (ValueError, r"client\.roots\[0\]\.uri: ", lambda: Client(["x"], roots=["http://a.example"])),
+                (ValueError, r"content\.name: expected string", lambda: mcp_ref.elicited(
+                    lambda params: {"action": "accept", "content": {"name": 5}}, {"requestedSchema": SERVER_FORM})),
+                *((ValueError, rf"server/discover\.{name}: ", refused(
+                    [new, {"server/discover": {"supportedVersions": [MODERN], name: 5}}], print,
+                    protocol_version=MODERN))
+                  for name in ("supportedVersions", "_meta")),
+                (ConnectionError, r"no common revision: \['1'\]", refused(
+                    [new, {"server/discover": {"supportedVersions": ["1"]}}], print)),
+                (ConnectionError, r"initialize\.serverInfo: .*, in {'protocolVersion", refused(
+                    [old, {"initialize": {**init, "serverInfo": 5}}], print)),
+                (ValueError, "tools/list: expected object", refused([old, {"tools/list": []}], Client.list_tools)),
+                *((ValueError, "tools/call[.:]", refused(
+                    [new, {"tools/call": {**asks, **wrong}}], lambda client: client.call_tool("x")))
+                  for wrong in ({"requestState": 5}, {"inputRequests": 5}, {"inputRequests": {"a": {"method": 5}}},
+                                {"inputRequests": {"a": {"method": "roots/list", "params": 5}}})),
+                (ValueError, "tools/call asks in vain: Method not found: 'roots/list'", refused(
+                    [new, {"tools/call": {**asks, "inputRequests": {"a": {"method": "roots/list"}}}}],
+                    lambda client: client.call_tool("x"))),
+                (ValueError, r"result\.x: expected integer", refused(
+                    [old, {"tools/list": schema, "tools/call": {"content": [], "structuredContent": {"x": ""}}}],
+                    listed))):
+            with self.subTest(words=words):
+                self.assertRaisesRegex(why, "^" + words, run)
+        fake, _ = self.talk(CLIENT_LEGACY, on_sample=lambda params: CLIENT_SAID)
+        error = fake.ask("q", "sampling/createMessage", {"messages": []})["error"]
+        self.assertEqual((-32602, "params: missing maxTokens"), (error["code"], error["message"]))
+
+    def test_what_is_skipped_or_cannot_be_checked_is_logged(self) -> None:
+        fake, client = self.talk(CLIENT_LEGACY, {"tools/call": {"content": []}, "tools/list": {"tools": [
+            {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"$schema": "urn:other"}}]}})
+        client.list_tools()
+        for job, words in ((lambda: fake.say(b"a stray print"), "skipped Invalid"), (lambda: client.call_tool("t"),
+                           "t: outputSchema: #/$schema: 'urn:other' is not supported")):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                job()
+            self.assertIn(words, logs.output[-1])
+
+    def test_only_minus_32022_that_names_our_version_is_a_modern_servers(self) -> None:
+        """[ver.probe.modern-error]"""
+        for code, data, modern_one in ((-32022, {"supported": [MODERN]}, True),
+                                       (-32600, {"supported": [MODERN]}, False), (-32022, {"supported": ["1"]}, False),
+                                       (-32022, {"supported": MODERN}, False), (-32022, None, False),
+                                       (-32022, [MODERN], False), (-32022, {}, False)):
+            self.assertIs(modern_one, mcp_ref.speaks_modern(RpcError(code, "no", data)), (code, data))
+
+    def test_what_is_known_of_a_server_is_what_it_said(self) -> None:
+        """[elic.capability.empty-is-form] Nothing, before it said anything."""
+        client = Client(["x"], on_elicit=print)
+        self.assertEqual(({}, {}, None, LEGACY[-1]), (client.server_info, client.server_capabilities,
+                                                      client.instructions, client.protocol_version))
+        _, client = self.talk({"server/discover": {"resultType": "complete", "supportedVersions": [MODERN]}})
+        self.assertEqual(({}, {}, None, MODERN), (client.server_info, client.server_capabilities,
+                                                  client.instructions, client.protocol_version))
+        fake, client = self.talk(CLIENT_LEGACY, on_elicit=print)
+        offers = fake.heard("initialize")[0]["params"]["capabilities"]
+        self.assertEqual({"elicitation": {"form": {}, "url": {}}}, offers)
+        client.notify("own", {"a": 1})
+        self.assertEqual({"jsonrpc": "2.0", "method": "own", "params": {"a": 1}}, fake.sent[-1])
+
+    def test_one_connection_is_closed_before_the_next_is_opened(self) -> None:
+        """[stdio.crash-restart] And a connected client is taken as it is by `with`."""
+        fake, client = self.talk(CLIENT_LEGACY, {"x": None})
+        with client:
+            self.assertEqual((1, 0), (fake.opened, fake.closed))
+            call = client.start("x")
+            client.connect()
+            self.assertEqual((2, 1), (fake.opened, fake.closed))
+            self.assertRaisesRegex(ConnectionClosed, "^closed by this end$", call.result, 0)
+        dead = self.fake(CLIENT_LEGACY, {"server/discover": lambda one: dead.die(ConnectionClosed("dead"))})
+        with Client(dead, timeout=DEADLINE) as client:
+            self.assertEqual((LEGACY[-1], 2, 1), (client.protocol_version, dead.opened, dead.closed))
+
+    def test_every_wait_for_an_answer_has_its_end(self) -> None:
+        """[timeout.established]"""
+        fake, client = self.talk(CLIENT_LEGACY, {"x": None}, timeout=0.02)
+        late = Client(self.fake(CLIENT_MODERN, {"server/discover": None, "initialize": RpcError(
+            -32022, "no", {"supported": [MODERN]})}), timeout=0.02)
+        for use in (lambda: client.request("x"), lambda: client.batch([("x", None)]), late.connect):
+            ended: "queue.Queue[Any]" = queue.Queue()
+
+            def run() -> None:
+                try:
+                    ended.put(use())  # noqa: B023
+                except RequestTimeout:
+                    ended.put("late")  # noqa: B023
+
+            threading.Thread(target=run, daemon=True).start()
+            self.assertEqual("late", ended.get(timeout=DEADLINE))
+
+    def test_progress_is_what_says_so(self) -> None:
+        """[progress.active-token-only]"""
+        def called(one: Any) -> Any:
+            token = one["params"]["_meta"]["progressToken"]
+            fake.tell("notifications/other", progressToken=token, progress=1)
+            fake.tell("notifications/progress", progressToken=token, progress=2)
+            return {"content": []}
+
+        told: List[Any] = []
+        fake, client = self.talk(CLIENT_LEGACY, {"tools/call": called})
+        client.call_tool("x", on_progress=lambda *how: told.append(how))
+        self.assertEqual([(2, None, None)], told)
 
 
 # --- 10. Command line and demo server -----------------------------------------------------
