@@ -4044,6 +4044,23 @@ def start(self):
 threading.Thread.start = start""")
         self.assertEqual(set(range(6)), {one["id"] for one in answers})
 
+    def test_lines_come_of_whatever_a_descriptor_does(self) -> None:
+        """[stdio.newline-delimited] It breaks, it would block, its line is longer than the limit."""
+        waited: List[Any] = []
+        for chunks, lines in (
+                ([b"a\nhalf", OSError("gone")], [b"a", b"half"]), ([OSError("gone")], []),
+                ([BlockingIOError, b"a", BlockingIOError, b"b\n", b""], [b"ab"]),
+                ([b"abcd", b"ef", b"\n", b""], [b"abcdef"]), ([b"abcd\n", b""], [b"abcd"]),
+                ([b"abc", b"defgh", b"ijkl", b"\nnext\n", b""], [b"abcdefgh", b"next"]),
+                ([b" \t\r\n\n\x0c", b"\na", b""], [b"a"])):
+            waited.clear()
+            with self.subTest(chunks=chunks), patch.object(mcp_ref, "MAX_LINE", 4), \
+                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=list(chunks))), \
+                    patch.object(mcp_ref.select, "select", lambda *what: waited.append(what)):
+                got = list(mcp_ref.read_lines(77))
+            self.assertEqual(lines, got)
+            self.assertEqual([([77], [], [])] * chunks.count(BlockingIOError), waited)
+
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
 
