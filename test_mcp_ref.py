@@ -1986,6 +1986,53 @@ class TestRevisions(TalkCase):
         self.assertEqual({"audience": ["user"], "priority": 0.5},
                          resource.get("annotations"))
 
+    def test_each_revision_has_its_forms_and_its_blocks_for_the_model(self) -> None:
+        """[elic.form.flat-schema] [elic.form.enum-2025-06] [elic.form.enum-later] [samp.content.types-2024]
+        [samp.content.types-2025] [samp.content.types-tools] [samp.role-and-content]"""
+        def known(method: str, params: Any) -> Any:
+            fine = []
+            for version, rules in mcp_ref.REVISIONS.items():
+                try:
+                    mcp_ref.check_question(rules, method, params)
+                    fine.append(version)
+                except ValueError:
+                    pass
+            return tuple(fine)
+
+        forms, new = SERVER_ALL[2:], SERVER_ALL[3:]
+        one, word = {"const": "a", "title": "A"}, {"type": "string", "enum": ["a"]}
+        for field, versions in (
+                *(({"type": kind}, forms) for kind in ("string", "number", "integer", "boolean")), (word, forms),
+                *(({"type": kind}, ()) for kind in ("object", "array", "null", ["string", "null"])), ({}, ()),
+                ({"type": "string", "properties": {}}, ()), ({"type": "string", "oneOf": [one]}, new),
+                ({"type": "number", "oneOf": [one]}, ()), ({"oneOf": [one]}, ()),
+                *(({"type": "string", "oneOf": bad}, ()) for bad in (
+                    one, [{"const": "a"}], [{"title": "A"}], [{**one, "const": 1}], [{**one, "title": 1}])),
+                ({"type": "array", "items": word}, new), ({"type": "array", "items": {"anyOf": [one]}}, new),
+                ({"type": "string", "items": word, "properties": {}}, ()), ({"items": word}, ()),
+                *(({"type": "array", "items": bad}, ()) for bad in (
+                    {"type": "string"}, {"enum": ["a"]}, {"type": "number", "enum": ["a"]}, {"anyOf": [{"const": "a"}]},
+                    {"type": "string", "enum": "a"}, {"anyOf": one}, {}))):
+            with self.subTest(field=field):
+                for name, form, right in (("fine", {"type": "object", "properties": {"a": field}}, versions), (
+                        "an array", {"type": "array", "properties": {"a": field}}, ()), ("flat", field, ())):
+                    self.assertEqual(right, known("elicitation/create", {
+                        "message": "?", "requestedSchema": form}), name)
+        text, use = {"type": "text", "text": "a"}, {"type": "tool_use", "id": "1", "name": "t", "input": {}}
+        result = {"type": "tool_result", "toolUseId": "1", "content": []}
+        said = [{"role": "user", "content": [result]}]
+        for content, more, versions in (
+                (text, [], SERVER_ALL), ({"type": "image"}, [], SERVER_ALL), ({"type": "audio"}, [], SERVER_ALL[1:]),
+                ({"type": "resource"}, [], ()), ({"text": "a"}, [], ()), ("a", [], ()), (use, said, new),
+                ([use], said, new), ([text, {"type": "image"}, {"type": "audio"}], [], new),
+                ([{"type": "resource"}], [], ())):
+            with self.subTest(content=content):
+                for role, right in (("user", versions), ("assistant", versions), ("system", ())):
+                    message = {"role": role, "content": content}
+                    self.assertEqual(right, known("sampling/createMessage", {
+                        "maxTokens": 1, "messages": [message, *more]}), role)
+        self.assertEqual((), known("sampling/createMessage", {"maxTokens": 1, "messages": [{"role": "user"}]}))
+
 
 # --- 5. Lifecycle ---------------------------------------------------------------------
 
@@ -2307,6 +2354,16 @@ class TestLifecycle(TalkCase):
             self.assertEqual({"code": -32603, "message": "Internal error"}, error)
             talk.alive()
         self.assertNotIn(b"swordfish", b"".join(talk.lines))
+
+    def test_what_comes_too_early_or_too_late_is_told_so(self) -> None:
+        """[life.init-first]"""
+        for state, method, words in (
+                (mcp_ref.State.NEW, "tools/list", "'tools/list' must not come before initialize"),
+                (mcp_ref.State.OFFERED, "x", "'x' must not come before notifications/initialized"),
+                (mcp_ref.State.READY, "initialize", "'initialize' must not come after the handshake")):
+            with self.assertRaises(RpcError) as refused:
+                mcp_ref.step(state, method)
+            self.assertEqual((-32600, words), (refused.exception.code, refused.exception.message))
 
 
 # --- 7. Server ------------------------------------------------------------------------
@@ -5195,8 +5252,8 @@ class TestCommandLine(WireCase):
         lines = [re.sub(r"\n    ", "", part) for part in parts[1:]]  # what was wrapped
         for part in lines[:2]:
             for words in ('"text":"3"', '"code":-32601', "arguments.b: expected integer, got string", '"progress":2',
-                          '"text":"counted to 2"', "notifications/cancelled", "What is your name?", "Hello, Ada!",
-                          "\nclient: Which tools are there? [server/tools]",
+                          '"text":"counted to 2"', "notifications/cancelled", "Hello, Ada!",
+                          '"message":"What is your name?"', "\nclient: Which tools are there? [server/tools]",
                           "\nserver: The answer to tools/list.", "\nclient: I wait no more.",
                           "\nserver: The answer to no/such: an error, and so no result. [basic]",
                           "\nserver: The answer to tools/call: it failed, the model may read why."):
@@ -5233,10 +5290,11 @@ class TestCommandLine(WireCase):
             for arrow, line in ((">", b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
                                 ("<", b'{"jsonrpc":"2.0","id":1,"method":"n"}'),
                                 ("<", b'{"jsonrpc":"2.0","id":1,"result":1}'),
-                                (">", b'{"jsonrpc":"2.0","id":1,"result":2}'), ("<", b"\xff")):
+                                (">", b'{"jsonrpc":"2.0","id":1,"result":2}'),
+                                ("<", b'{"jsonrpc":"2.0","id":7,"result":3}')):
                 trace(arrow, line)
         self.assertEqual(["   0.500 >            {...m", "   1.000 <            {...n",
-                          "   1.250 <   750.0 ms {...1", "   2.000 >  1000.0 ms {...2", "   3.000 <            \\xff"],
+                          "   1.250 <   750.0 ms {...1", "   2.000 >  1000.0 ms {...2", "   3.000 <     0.0 ms {...3"],
                          [re.sub(r'\{.*(\w)"?}', r"{...\1", line) for line in errors.getvalue().splitlines()])
 
     def test_inspect_prints_a_line_for_each_thing_offered(self) -> None:
@@ -5264,6 +5322,14 @@ class TestCommandLine(WireCase):
         self.assertEqual("5", stdio_text({"result": json.loads(out)}))
         self.assertEqual((1, True), (failed.exception.code, json.loads(wrong.getvalue())["isError"]))
         self.assertEqual((1, "", "RpcError: Unknown tool: 'y' (-32602)\n"), unknown)
+
+    def test_whoever_listened_to_the_wire_before_does_so_again(self) -> None:
+        tap = mock.Mock()
+        with mock.patch.object(Peer, "tap", tap), self.in_memory():
+            for args in (("demo",), ("--trace", "--version"), ("--trace", "inspect", "--", "x"), ("nonsense",)):
+                self.run_main(*args)
+                self.assertIs(tap, Peer.tap)
+        tap.assert_not_called()
 
 
 EXAMPLES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples")
