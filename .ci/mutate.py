@@ -6,12 +6,14 @@ left out, and the condition of an `if` or `while` turned round. mutmut's own way
 another place and asks one process to live through all mutants; this suite starts the module as a child by its
 path. So the way of running is ours:
 
-- Each mutant is written over a copy of the project; a process that has imported the standard library already
-  forks, imports the copy and runs tests, each for a bounded time, until one fails.
+- Two processes, each with a copy of the project, have imported the module and its tests. For each mutant one of
+  them writes it over its copy, forks, patches the changed functions (what runs at import already: imports all
+  anew), and runs tests, each for a bounded time, until one fails.
 - Only tests that run the changed line are tried (measured with coverage.py, a context for each test, in child
-  processes as well): first those that killed a neighbour, then the fastest. What runs at import is in every test: it
-  gets all quick tests, and those of its section's class.
+  processes as well): first those that killed neighbours, then the fastest. What runs at import is in every test: it
+  gets all quick tests in memory, and all of the classes that own its section.
 - The second round gives what survived the rest of the tests that run the line, however slow they are.
+- A timeout counts as killed, and is counted apart as well.
 
 What is not changed, and why:
 
@@ -26,10 +28,12 @@ A test that reads only the source (line counts, caps, names) kills nothing: of T
 
     python .ci/mutate.py [--sample N] [--seed N] [--section 1,2] [--again] [--first]
 
---sample takes so many at random; --again tries only what survived the last time, and keeps the rest of its results;
---first leaves out the second round. Results are in .coverage-mutants/: table.txt, survivors.txt (`line: before ->
-after`), results.json. Mutants are known by the function and the text of the line, not by its number; so are the
-explained ones in .ci/mutants.txt, `where :: before -> after :: reason`, where ... stands for any text.
+--sample takes so many at random; --again keeps the results of the last time and tries what survived then, what is
+new, and nothing that is explained; --first leaves out the second round. Tests that are new are measured; after a
+change of old ones, or of the machine, delete .coverage-mutants/. There are the results: table.txt, survivors.txt
+(`line: where :: before -> after`), results.json. Mutants are known by the function and the text of the line, not by
+its number; so are the explained ones in .ci/mutants.txt, `where :: before -> after :: reason`, where ... stands for
+any text. After a change of the module run all, without --again. Needs Linux, and Python 3.11 or newer.
 """
 from __future__ import annotations
 
