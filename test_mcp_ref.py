@@ -678,7 +678,7 @@ class TestEnvelope(PeerCase):
                             (b"\x0c{}", "Parse error: "), (b"X{}X", "Parse error: "), (b"{}\xc2\xa0", "2$")):
             with self.subTest(line=line[:20]):
                 refused = decode(line)
-                if refused.error.code == -32600:  # up to 3.10.6 a number may have so many digits
+                if len(line) > 99 and refused.error.code == -32600:  # up to 3.10.6 a number may be so long
                     continue
                 self.assertEqual(-32700, refused.error.code)
                 self.assertRegex(refused.error.message, words)
@@ -1096,7 +1096,7 @@ class TestPeer(PeerCase):
             self.say({"jsonrpc": "2.0", "method": "notify_hello", "params": [1]})
             self.assertEqual([], logs.records)
             for line, words in (
-                    (note, ("crash", "TypeError")), (peer_ask(1, "set"), ("TypeError", "set is not JSON")),
+                    (note, ("'crash' could", "TypeError")), (peer_ask(1, "set"), ("TypeError", "set is not JSON")),
                     ({"jsonrpc": "2.0", "id": "late", "result": "hush"}, ("'late'", ": result")),
                     ({"jsonrpc": "2.0", "id": 0, "error": {"code": 5, "message": "oh"}}, ("0", "oh (5)"))):
                 logs.output.clear()
@@ -4971,7 +4971,7 @@ class TestClient(WireCase):
                 (ConnectionError, r"initialize\.serverInfo: .*, in {'protocolVersion", refused(
                     [old, {"initialize": {**init, "serverInfo": 5}}], print)),
                 (ValueError, "tools/list: expected object", refused([old, {"tools/list": []}], Client.list_tools)),
-                *((ValueError, "tools/call[.:]", refused(
+                *((ValueError, r"tools/call\.(requestState|inputRequests)\b.*: expected \w+, got integer", refused(
                     [new, {"tools/call": {**asks, **wrong}}], lambda client: client.call_tool("x")))
                   for wrong in ({"requestState": 5}, {"inputRequests": 5}, {"inputRequests": {"a": {"method": 5}}},
                                 {"inputRequests": {"a": {"method": "roots/list", "params": 5}}})),
