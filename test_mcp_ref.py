@@ -5062,6 +5062,25 @@ class TestClient(WireCase):
         client.call_tool("x", on_progress=lambda *how: told.append(how))
         self.assertEqual([(2, None, None)], told)
 
+    def test_the_end_of_a_process_is_told_in_words_and_after_what_it_wrote(self) -> None:
+        """[stdio.shutdown.server-initiated] Its last answer comes first, however long; stdout alone may end too."""
+        with self.spawn("say(id=rid, result={'x': 'x' * 3000000})\nos._exit(7)") as client:
+            self.assertEqual(3000000, len(client.call_tool("x")["x"]))
+        name = "^" + re.escape(sys.executable)
+        with mock.patch.object(mcp_ref, "GRACE", 0.1), self.spawn("os.close(1)\nsignal.pause()") as client:
+            self.assertRaisesRegex(ConnectionClosed, name + " closed its stdout$", client.call_tool, "x")
+        with self.spawn("os._exit(7)") as client:
+            self.assertRaisesRegex(ConnectionClosed, name + " ended with status 7$", client.call_tool, "x")
+        child = mcp_ref.Child(client_script())
+        child.open(lambda line: None, lambda why: None)
+        child.close()
+        self.assertRaisesRegex(BrokenPipeError, "its stdin is closed", child.send, b"x")
+
+    def test_a_client_that_is_not_closed_does_not_hold_up_the_end(self) -> None:
+        code = f"from mcp_ref import Client\nClient({client_script()!r}, protocol_version='2025-11-25').connect()"
+        done = subprocess.run([sys.executable, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
+        self.assertEqual(0, done.returncode)
+
 
 # --- 10. Command line and demo server -----------------------------------------------------
 
