@@ -4118,6 +4118,26 @@ threading.Thread.start = start""")
             self.assertEqual(lines, got)
             self.assertEqual([([77], [], [])] * chunks.count(BlockingIOError), waited)
 
+    def test_stderr_says_what_was_left_behind_and_what_was_lost(self) -> None:
+        """[stdio.stderr-logging] A line that a defect costs is one line."""
+        before = """
+import mcp_ref
+server.method("own/wait")(lambda: threading.Event().wait())
+receive = mcp_ref.Session.receive
+def broken(session, line, *more):
+    if b"defect" in line:
+        raise MemoryError("of one line")
+    receive(session, line, *more)
+mcp_ref.Session.receive = broken
+"""
+        with StdioProcess(drain=0.1, before=before) as process:
+            process.send(STDIO_HELLO, {"jsonrpc": "2.0", "method": "defect"}, stdio_call(1, "block", how="wait"),
+                         {"jsonrpc": "2.0", "id": 3, "method": "own/wait"}, stdio_call(2, "echo", text="done"))
+            self.assertLessEqual({0, 2}, {one.get("id") for one in process.end()})
+            said = process.stderr()
+        self.assertRegex(said, "(?s)^a line was lost\nTraceback .*MemoryError: of one line\n")
+        self.assertTrue(said.endswith("mcp_ref: abandoned: tools/call 'block', own/wait ''\n"), said)
+
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
 
