@@ -6,8 +6,9 @@ RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
 RIGHT  := pyright[nodejs]==1.1.414
 JUDGE  := jsonschema==4.25.1
+MUTMUT := mutmut==3.8.1 coverage==7.17.3
 
-.PHONY: demo test test-all check spec bench interop conformance fuzz soak clean
+.PHONY: demo test test-all check spec bench interop conformance fuzz soak mutate clean
 
 demo:            ## a conversation between client and server, every message explained
 	$(PYTHON) mcp_ref.py demo
@@ -50,6 +51,13 @@ soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux o
 .venv/judge:
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q $(JUDGE)
+
+mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; an hour)
+	.venv/mutate/bin/python .ci/mutate.py $(ARGS)
+
+.venv/mutate:
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q $(MUTMUT)
 
 $(VENV):
 	$(PYTHON) -m venv $@

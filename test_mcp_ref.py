@@ -667,6 +667,29 @@ class TestEnvelope(PeerCase):
         for alien in ({1}, b"x", float("nan"), float("-inf"), PEER_LOOP, deep, {(1,): 2}, object()):
             self.assertRaises((TypeError, ValueError, RecursionError), encode, mcp_ref.Response(1, alien))
 
+    def test_a_refusal_names_the_member_at_fault_and_stays_short(self) -> None:
+        """[base.error.message-short] [base.error.invalid-request] [base.error.parse]"""
+        good = {"jsonrpc": "2.0", "id": 1, "method": "m"}
+        for member, value in (("jsonrpc", "1.0"), ("method", 5), ("params", 5), ("id", None)):
+            refused: Any = decode(json.dumps({**good, member: value}).encode())
+            self.assertRegex(refused.error.message, f"^Invalid request: {member} is n[a-z \"2.0]*$")
+        for line, words in ((b'{"id":' + b"9" * 5000 + b"}", "Parse error: "), (b"{} {}", "character 2$"),
+                            (b"\x0c{}", "Parse error: "), (b"X{}X", "Parse error: "), (b"{}\xc2\xa0", "2$")):
+            with self.subTest(line=line[:20]):
+                refused = decode(line)
+                if len(line) > 99 and refused.error.code == -32600:  # up to 3.10.6 a number may be so long
+                    continue
+                self.assertEqual(-32700, refused.error.code)
+                self.assertRegex(refused.error.message, words)
+                self.assertLessEqual(len(refused.error.message), 100)
+
+    def test_in_a_batch_an_id_is_written_as_outside_of_one(self) -> None:
+        """[base.error.id-omitted-when-unreadable] [batch.send] And a result not given is null."""
+        bad = mcp_ref.Batch((mcp_ref.Invalid(None, RpcError(-32600, "no")), mcp_ref.Response(1)))
+        error, result = {"code": -32600, "message": "no"}, {"jsonrpc": "2.0", "id": 1, "result": None}
+        self.assertEqual([{"jsonrpc": "2.0", "id": None, "error": error}, result], json.loads(encode(bad)))
+        self.assertEqual([{"jsonrpc": "2.0", "error": error}, result], json.loads(encode(bad, null_id=False)))
+
 
 PEER_BAD = '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}'
 PEER_UNREADABLE = '{"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}, "id": null}'
@@ -1062,6 +1085,54 @@ class TestPeer(PeerCase):
         for end in (0, 1):
             lines[end].put(None)
             pumps[end].join(DEADLINE)
+
+    def test_what_is_ignored_is_logged_and_what_is_not_is_not(self) -> None:
+        """[base.notification.no-response] [base.response.same-id] With what it was, and why."""
+        call, = self.peer.ask(("x", None))
+        note = {"jsonrpc": "2.0", "method": "crash", "params": {}}
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            self.say({"jsonrpc": "2.0", "id": call.request.id, "result": 1})
+            self.say({"jsonrpc": "2.0", "method": "notify_hello", "params": [1]})
+            self.assertEqual([], logs.records)
+            for line, words in (
+                    (note, ("'crash' could", "TypeError")), (peer_ask(1, "set"), ("TypeError", "set is not JSON")),
+                    ({"jsonrpc": "2.0", "id": "late", "result": "hush"}, ("'late'", ": result")),
+                    ({"jsonrpc": "2.0", "id": 0, "error": {"code": 5, "message": "oh"}}, ("0", "oh (5)"))):
+                logs.output.clear()
+                self.say(line)
+                for word in words:
+                    self.assertIn(word, "".join(logs.output))
+                self.assertNotIn("hush", "".join(logs.output))
+
+    def test_the_other_end_is_told_why_nobody_waits_any_more(self) -> None:
+        """[base.response.same-id] In words that cancel() was given, or in its own."""
+        told: List[str] = []
+        with mock.patch.object(Peer, "abandoned", lambda peer, request, why: told.append(str(why))):
+            for call, reason in zip(self.peer.ask(("a", None), ("b", None)), ((), ("enough",))):
+                call.cancel(*reason)
+            kept: List[Any] = []
+            with mock.patch.object(Peer, "admit", lambda peer, asked: kept.append(asked)):
+                self.hear(peer_ask(1))
+            kept[0].questions += self.peer.ask(("back", None))
+            self.peer.cancel(1)
+        self.assertEqual(["cancelled", "enough", "the request it was asked for is cancelled"], told)
+
+    def test_one_answer_that_cannot_come_ends_one_call(self) -> None:
+        """[base.response.same-id] A carrier says so when it has lost the place of that answer."""
+        one, two = self.peer.ask(("a", None), ("b", None))
+        self.peer.close(ConnectionClosed("lost"), one.request.id)
+        self.assertRaisesRegex(ConnectionClosed, "lost", one.result, 0)
+        three, = self.peer.ask(("c", None))
+        for call in (two, three):
+            self.say({"jsonrpc": "2.0", "id": call.request.id, "result": 5})
+            self.assertEqual(5, call.result(0))
+
+    def test_a_timeout_of_nothing_or_less_does_not_wait(self) -> None:
+        """[base.response.same-id]"""
+        began = time.monotonic()
+        for timeout, call in zip((0, 0.0, -7), self.peer.ask(*[("x", None)] * 3)):
+            self.assertRaises(RequestTimeout, call.result, timeout)
+        self.assertLess(time.monotonic() - began, 0.9)
 
 
 # Section 6. (why, schema, good values, [(bad value, the rest of the sentence)])
@@ -1473,6 +1544,71 @@ class TestSchema(WireCase):
                 made.__module__ = __name__
                 self.assertEqual(required, schema_of(schema_takes(made))["properties"]["it"]["required"])
 
+    def test_a_refusal_says_in_full_what_is_wrong_and_where(self) -> None:
+        """[jsonschema.schemas-valid] [jsonschema.ref-no-network] Patterns included."""
+        for kind, schema, words in (
+                (NotImplementedError, {"pattern": r"^\p{L}+$"}, r"#/pattern: '^\\p{L}+$' is not"),
+                (NotImplementedError, {"pattern": r"\\\P{L}"}, r"#/pattern: "),
+                (NotImplementedError, {"$ref": "http://a.example/b"}, "#/$ref: 'http://a.example/b' is not"),
+                (NotImplementedError, {"$schema": "https://json-schema.org/draft/2020-12/schemaX"}, "#/$schema: 'h"),
+                (ValueError, {"patternProperties": {"^a": {"type": 5}}}, "#/patternProperties/^a/type: "),
+                (ValueError, {"dependentRequired": {"a": "b"}}, "#/dependentRequired.a: expected array")):
+            with self.subTest(schema=schema), self.assertRaises(kind) as caught:
+                mcp_ref.compile_schema(schema)
+            self.assertTrue(str(caught.exception).startswith(words), caught.exception)
+        for value, schema, fault in (
+                (1, False, "value: not allowed"), ([{1}], {"items": {}}, "value[0]: set is not JSON"),
+                (2, {"enum": [1, "a"]}, "value: expected one of [1, 'a']"),
+                ((1,), True, "value: tuple is not JSON"),
+                ("b", {"pattern": "a\nb"}, "value: expected a match of a\nb")):
+            self.assertEqual(fault, self.fault(value, schema))
+            with self.assertRaises(ValueError) as late:
+                mcp_ref.hold(value, mcp_ref.compile_schema(schema))
+            self.assertEqual(fault, str(late.exception))
+            self.assertRaisesRegex(ValueError, "^" + re.escape(fault), validate, value, schema)
+        for value, fine in (("a\nb", {"pattern": "^a\nb$"}), (r"\p{2}", {"pattern": r"^\\p\{2}$"}),
+                            (r"\pp", {"pattern": r"^\\p{2}$"}), ("", {"type": ["string"]})):
+            self.assertEqual("", self.fault(value, fine))
+        deep: Any = []
+        for _ in range(100_000):
+            deep = [deep]
+        self.assertEqual("value: nested too deeply, or too much to check", self.fault(deep, {"items": {"$ref": "#"}}))
+
+    def test_hints_inside_of_hints_are_read_and_refused_by_their_place(self) -> None:
+        """[jsonschema.schemas-valid] A dataclass of plain values is one all the same."""
+        inner = TypedDict("inner", {"key": bytes})
+        inner.__module__ = __name__
+
+        def others(**more: bytes) -> None: ...
+
+        for fn, words in (
+                (schema_takes(inner), r"take\(\)\.it\.key: "), (others, r"others\(\)\.\*\*: "),
+                (schema_takes(Annotated[bytes, "x"]), r"take\(\)\.it: "), (lambda *a: 0, r"<lambda>\(\): .* names"),
+                (len, "<.*> is no Python function")):
+            self.assertRaisesRegex(TypeError, r"\A" + words, schema_of, fn)
+
+        def typed(**more: int) -> None: ...
+
+        def untyped(**more):  # type: ignore[no-untyped-def]
+            ...
+
+        for fn, schema in ((typed, {"type": "integer"}), (untyped, True), (schema_takes(int), False)):
+            self.assertEqual(schema, schema_of(fn)["additionalProperties"])
+        self.assertEqual(schema_of(schema_takes(str)), schema_of(functools.lru_cache()(schema_takes(str))))
+        plain = dataclasses.make_dataclass("plain", [("a", Annotated[str, "text"])])
+        plain.__module__ = __name__
+        got: List[Any] = []
+        server = Server("s", "1")
+        server.tool(schema_takes(Tuple[int]), name="tuple")
+        server.tool(schema_takes(plain, got), name="plain")
+        tools = {one["name"]: one["inputSchema"]["properties"]["it"] for one in self.assertResult(
+            Wire(server, LEGACY[-1]).request("tools/list"))["tools"]}
+        self.assertEqual({"type": "array", "prefixItems": [{"type": "integer"}], "items": False, "minItems": 1},
+                         tools["tuple"])
+        self.assertEqual(schema_object({"a": {"type": "string", "description": "text"}}, "a"), tools["plain"])
+        Wire(server, LEGACY[-1]).request("tools/call", {"name": "plain", "arguments": {"it": {"a": "b"}}})
+        self.assertEqual([plain("b")], got)
+
 
 SERVER_ALL = LEGACY + (MODERN,)
 SERVER_OFFERS = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
@@ -1849,6 +1985,53 @@ class TestRevisions(TalkCase):
         self.assertEqual({"audience": ["user"], "priority": 0.5},
                          resource.get("annotations"))
 
+    def test_each_revision_has_its_forms_and_its_blocks_for_the_model(self) -> None:
+        """[elic.form.flat-schema] [elic.form.enum-2025-06] [elic.form.enum-later] [samp.content.types-2024]
+        [samp.content.types-2025] [samp.content.types-tools] [samp.role-and-content]"""
+        def known(method: str, params: Any) -> Any:
+            fine = []
+            for version, rules in mcp_ref.REVISIONS.items():
+                try:
+                    mcp_ref.check_question(rules, method, params)
+                    fine.append(version)
+                except ValueError:
+                    pass
+            return tuple(fine)
+
+        forms, new = SERVER_ALL[2:], SERVER_ALL[3:]
+        one, word = {"const": "a", "title": "A"}, {"type": "string", "enum": ["a"]}
+        for field, versions in (
+                *(({"type": kind}, forms) for kind in ("string", "number", "integer", "boolean")), (word, forms),
+                *(({"type": kind}, ()) for kind in ("object", "array", "null", ["string", "null"])), ({}, ()),
+                ({"type": "string", "properties": {}}, ()), ({"type": "string", "oneOf": [one]}, new),
+                ({"type": "number", "oneOf": [one]}, ()), ({"oneOf": [one]}, ()),
+                *(({"type": "string", "oneOf": bad}, ()) for bad in (
+                    one, [{"const": "a"}], [{"title": "A"}], [{**one, "const": 1}], [{**one, "title": 1}])),
+                ({"type": "array", "items": word}, new), ({"type": "array", "items": {"anyOf": [one]}}, new),
+                ({"type": "string", "items": word, "properties": {}}, ()), ({"items": word}, ()),
+                *(({"type": "array", "items": bad}, ()) for bad in (
+                    {"type": "string"}, {"enum": ["a"]}, {"type": "number", "enum": ["a"]}, {"anyOf": [{"const": "a"}]},
+                    {"type": "string", "enum": "a"}, {"anyOf": one}, {}))):
+            with self.subTest(field=field):
+                for name, form, right in (("fine", {"type": "object", "properties": {"a": field}}, versions), (
+                        "an array", {"type": "array", "properties": {"a": field}}, ()), ("flat", field, ())):
+                    self.assertEqual(right, known("elicitation/create", {
+                        "message": "?", "requestedSchema": form}), name)
+        text, use = {"type": "text", "text": "a"}, {"type": "tool_use", "id": "1", "name": "t", "input": {}}
+        result = {"type": "tool_result", "toolUseId": "1", "content": []}
+        said = [{"role": "user", "content": [result]}]
+        for content, more, versions in (
+                (text, [], SERVER_ALL), ({"type": "image"}, [], SERVER_ALL), ({"type": "audio"}, [], SERVER_ALL[1:]),
+                ({"type": "resource"}, [], ()), ({"text": "a"}, [], ()), ("a", [], ()), (use, said, new),
+                ([use], said, new), ([text, {"type": "image"}, {"type": "audio"}], [], new),
+                ([{"type": "resource"}], [], ())):
+            with self.subTest(content=content):
+                for role, right in (("user", versions), ("assistant", versions), ("system", ())):
+                    message = {"role": role, "content": content}
+                    self.assertEqual(right, known("sampling/createMessage", {
+                        "maxTokens": 1, "messages": [message, *more]}), role)
+        self.assertEqual((), known("sampling/createMessage", {"maxTokens": 1, "messages": [{"role": "user"}]}))
+
 
 # --- 5. Lifecycle ---------------------------------------------------------------------
 
@@ -2171,6 +2354,16 @@ class TestLifecycle(TalkCase):
             talk.alive()
         self.assertNotIn(b"swordfish", b"".join(talk.lines))
 
+    def test_what_comes_too_early_or_too_late_is_told_so(self) -> None:
+        """[life.init-first]"""
+        for state, method, words in (
+                (mcp_ref.State.NEW, "tools/list", "'tools/list' must not come before initialize"),
+                (mcp_ref.State.OFFERED, "x", "'x' must not come before notifications/initialized"),
+                (mcp_ref.State.READY, "initialize", "'initialize' must not come after the handshake")):
+            with self.assertRaises(RpcError) as refused:
+                mcp_ref.step(state, method)
+            self.assertEqual((-32600, words), (refused.exception.code, refused.exception.message))
+
 
 # --- 7. Server ------------------------------------------------------------------------
 
@@ -2333,6 +2526,25 @@ class TestTools(TalkCase):
             self.assertEqual([], talk.result(method)[kind])
             self.assertRaises(KeyError, remove, "nobody")
         self.assertEqual(1, len(talk.result("resources/templates/list")["resourceTemplates"]))
+
+    @replay(server_of)
+    def test_data_is_written_as_json_with_its_letters_as_they_are(self, talk: Talk) -> None:
+        """[tools.structured.text-copy] [tools.call.execution-error] NaN is no JSON: the tool has failed."""
+        talk.session.server.tool(lambda: {"\u00e4": ["\u4e2d", 1]}, name="letters")
+        talk.session.server.tool(lambda: [float("nan")], name="nan")
+        self.assertEqual('{"\u00e4": ["\u4e2d", 1]}', talk.tool("letters")["content"][0]["text"])
+        self.assertIs(True, talk.tool("nan")["isError"])
+
+    @replay(server_full)
+    def test_what_is_content_already_is_no_data_as_well(self, talk: Talk) -> None:
+        """[tools.structured.absent-early] [tools.content.types-2024] A block that is alone, or is not known."""
+        talk.session.server.tool(lambda: mcp_ref.audio(b"a", "audio/wav"), name="alone")
+        result = talk.tool("alone")
+        self.assertNotIn("structuredContent", result)
+        self.assertEqual({"type": "text", "text": "[audio: audio/wav]"} if talk.version == "2024-11-05" else
+                         mcp_ref.audio(b"a", "audio/wav"), *result["content"])
+        error = talk.error(-32602, "tools/call", {})
+        self.assertEqual("params: missing name", error["message"])
 
 
 class TestResources(TalkCase):
@@ -2528,6 +2740,17 @@ class TestCompletion(TalkCase):
                        {"ref": ref, "argument": argument, **more})
         talk.error(-32602, "completion/complete", {"argument": fine})
 
+    def test_a_hundred_values_are_all_and_a_hundred_and_one_are_more(self) -> None:
+        """[comp.max-100]"""
+        server = server_full()
+        server.completion("review", "tone")(lambda value, others: ["x"] * int(value))
+        talk = Talk(self, server, MODERN)
+        for number in (0, 1, 100, 101):
+            told = talk.result("completion/complete", {"ref": {"type": "ref/prompt", "name": "review"},
+                                                       "argument": {"name": "tone", "value": str(number)}})
+            self.assertEqual({"values": ["x"] * min(number, 100), "total": number, "hasMore": number > 100},
+                             told["completion"])
+
 
 class TestUtilities(TalkCase):
     """Progress, logging, pagination, caching hints, cancellation."""
@@ -2701,6 +2924,19 @@ class TestUtilities(TalkCase):
                                  "params": {"requestId": 5}})
         jobs[0]()
         self.assertEqual([], ran)
+
+    def test_the_first_fifty_reports_go_out_and_then_fifty_a_second(self) -> None:
+        """[progress.rate-limited] And the one that reaches the total."""
+        clock = iter([0.0] * 52 + [0.019, 0.021, 0.022, 0.042, 0.043])
+
+        def run(context: Context) -> None:
+            for number in range(1, 58):
+                context.progress(number, 57)
+
+        talk = Talk(self, server_of(run), LEGACY[-1])
+        with patch.object(mcp_ref.time, "monotonic", lambda: next(clock)):
+            talk.result("tools/call", {"name": "run"}, progressToken="t")
+        self.assertEqual([*range(1, 51), 54, 56, 57], [one["progress"] for one in talk.told("progress")])
 
 
 class TestAskingBack(TalkCase):
@@ -3018,6 +3254,83 @@ class TestAskingBack(TalkCase):
                     answer = wire.request("tools/call", modern(call, offers) if version == MODERN else call)
                     self.assertTrue(answer["result"]["isError"])
 
+    def test_a_question_that_is_refused_is_told_what_is_wrong_with_it(self) -> None:
+        """[samp.validate-content] [elic.mode.supported-only] [elic.url.valid] [samp.tools.balanced]"""
+        text = {"type": "text", "text": "a"}
+        use = {"role": "assistant", "content": [{"type": "tool_use", "name": "t", "input": {}}]}
+        for version, method, params, words in (
+                (MODERN, "sampling/createMessage", {"messages": []}, "params: missing maxTokens"),
+                (MODERN, "sampling/createMessage", {"maxTokens": 1, "messages": [
+                    {"role": "user", "content": {**text, "type": "video"}}]}, r"messages\[0\]\.content.*type: "),
+                (MODERN, "sampling/createMessage", {"maxTokens": 1, "messages": [use, {  # without ids
+                    "role": "user", "content": [{"type": "tool_result", "content": []}]}]}, "messages: .* match$"),
+                ("2025-06-18", "elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/b"},
+                 "params.mode: url is not known to 2025-06-18"),
+                (MODERN, "elicitation/create", {"message": "?", "mode": "url", "url": "b"}, "params.url: "),
+                (MODERN, "elicitation/create", {"message": "?"}, "requestedSchema: ")):
+            with self.subTest(params=params), self.assertRaisesRegex(ValueError, "^" + words):
+                mcp_ref.check_question(mcp_ref.REVISIONS[version], method, params)
+
+    def test_three_wrong_answers_are_enough(self) -> None:
+        """[elic.validate-server] Of a legacy client."""
+        talk = Talk(self, server_full(), LEGACY[-1], SERVER_OFFERS, {
+            "elicitation/create": lambda params: {"action": "perhaps"}})
+        result = talk.tool("interview")
+        self.assertEqual([True, "elicitation/create: none of three answers has the shape asked for"],
+                         [result["isError"], result["content"][0]["text"]])
+        self.assertEqual(3, len(talk.questions("elicitation/create")))
+
+    def test_an_answer_belongs_to_the_words_of_its_question(self) -> None:
+        """[mrtr.keys-unique] A function that asks something else when it runs again is not given it."""
+        words = ["one?", "two?"]
+
+        def fickle(context: Context) -> Any:
+            return context.elicit(words[0], SERVER_FORM)
+
+        talk = Talk(self, server_of(fickle), MODERN, SERVER_OFFERS)
+        asked = talk.result("tools/call", {"name": "fickle"})
+        (key, _), = asked["inputRequests"].items()
+        words.pop(0)
+        again = talk.result("tools/call", {"name": "fickle", "requestState": asked["requestState"],
+                                           "inputResponses": {key: {"action": "decline"}}})
+        (other, question), = again["inputRequests"].items()
+        self.assertEqual((False, "two?"), (key == other, question["params"]["message"]))
+
+    def test_a_call_that_is_cancelled_while_it_asks_does_not_wait(self) -> None:
+        """[cancel.receiver-stops] [cancel.request-id-given] The client is told that its answer is not waited for."""
+        threads: List[threading.Thread] = []
+
+        def start(job: Callable[[], None]) -> None:
+            threads.append(threading.Thread(target=job, daemon=True))
+            threads[-1].start()
+
+        def cancel(params: Any) -> None:
+            talk.session.receive(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                                             "params": {"requestId": "c"}}).encode())
+
+        talk = Talk(self, server_full(), LEGACY[-1], SERVER_OFFERS, {"roots/list": cancel}, start)
+        talk.send({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "look"}})
+        threads[0].join(DEADLINE)
+        self.assertFalse(threads[0].is_alive())
+        question, cancelled = map(json.loads, talk.lines[1:])
+        self.assertEqual({"requestId": question["id"], "reason": "cancelled"}, cancelled["params"])
+
+    def test_a_retry_is_the_same_call_whatever_the_order_of_its_members(self) -> None:
+        """[mrtr.state.replay-binding] And requestState means nothing where no retry can be."""
+        def choose(a: int, b: int, context: Context) -> Any:
+            return context.list_roots()
+
+        talk = Talk(self, server_of(choose), MODERN, SERVER_OFFERS)
+        asked = talk.result("tools/call", {"name": "choose", "arguments": {"a": 1, "b": 2}})
+        (key, _), = asked["inputRequests"].items()
+        done = talk.result("tools/call", {
+            "requestState": asked["requestState"], "inputResponses": {key: {"roots": []}},
+            "arguments": {"b": 2, "a": 1}, "name": "choose"})
+        self.assertEqual("complete", done["resultType"])
+        talk.result("tools/list", {"requestState": "of another"})
+        old = Talk(self, server_full(), LEGACY[-1])
+        self.assertNotIn("isError", old.result("tools/call", {"name": "echo", "requestState": "of another"}))
+
 
 class TestServerEdges(WireCase):
     """Defects that a reader of the file found, each with its rule."""
@@ -3073,6 +3386,97 @@ class TestServerEdges(WireCase):
         session = served.connect(lambda line: None, now)
         session.close(rid=99)
         self.assertIn(session, served.sessions)
+
+    def test_a_session_that_ends_says_why_and_one_lost_answer_ends_one_question(self) -> None:
+        wire = Wire(Server("s", "1"), LEGACY[-1])
+        one, two, three = (wire.session.ask(("roots/list", {}))[0] for _ in range(3))
+        wire.session.close(ConnectionClosed("lost"), one.request.id)
+        self.assertRaisesRegex(ConnectionClosed, "^lost$", one.result, 0)
+        wire.session.receive(json.dumps({"jsonrpc": "2.0", "id": two.request.id, "result": {}}).encode())
+        self.assertEqual({}, two.result(0))
+        wire.session.close(ConnectionClosed("gone"))
+        self.assertRaisesRegex(ConnectionClosed, "^gone$", three.result, 0)
+
+    def test_what_cannot_be_offered_is_refused_when_it_is_registered(self) -> None:
+        """With a sentence that names it; what was there stays as it was."""
+        class Given(TypedDict):
+            it: bytes
+
+        def gives() -> Any:
+            return 1
+
+        def named(key: str) -> str:
+            return key
+
+        gives.__annotations__["return"] = Given
+        Given.__module__ = __name__
+        server = server_full()
+        before = {kind: server.entries(kind) for kind in mcp_ref.LISTS.values()}
+        for register, kind, words in (
+                (lambda: server.tool(named, name="echo"), ValueError, "tools: echo is there"),
+                (lambda: server.prompt(named, name="review"), ValueError, "prompts: review is"),
+                (lambda: server.resource("demo://text")(lambda: ""), ValueError, "resources: demo://text is"),
+                (lambda: server.tool(named, meta={"a": {1}}), TypeError, ""),
+                (lambda: server.tool(schema_takes(bytes)), TypeError, r"take\(\)\.it: "),
+                (lambda: server.tool(gives), TypeError, r"gives\.it: "),
+                (lambda: server.resource("demo://{other}", named), TypeError, "demo://{other}: .* of named"),
+                (lambda: server.resource("demo://{key}/{key}", named), ValueError, "demo://{key}/{key}: .* once"),
+                (lambda: server.resource("nowhere", named), ValueError, "nowhere: "),
+                (lambda: server.method("tools/list", named), ValueError, "tools/list is"),
+                (lambda: server.method("rpc.own", named), ValueError, "rpc.own is"),
+                (lambda: server.remove_resource("demo://text/{key}"), KeyError, "")):
+            self.assertRaisesRegex(kind, "^" + words.replace("{", r"\{"), register)
+        self.assertEqual(before, {kind: server.entries(kind) for kind in before})
+        server.remove_resource("demo://item/{key}/{part}")
+        self.assertEqual({}, server.entries("resourceTemplates"))
+
+    def test_an_entry_says_what_the_function_says_of_itself(self) -> None:
+        class Shout:
+            def __call__(self, words: str) -> str:
+                return words
+
+        def bare() -> None:
+            pass
+
+        def spoken() -> None:
+            """Say it.
+
+                In more lines.
+            """
+
+        server = server_of(Shout(), bare, spoken)
+        self.assertEqual({"Shout": None, "bare": None, "spoken": "Say it.\n\nIn more lines."}, {
+            name: one.get("description") for name, one in server.entries("tools").items()})
+        wire = Wire(server_full(), LEGACY[-1])
+        prompt = wire.request("prompts/get", {"name": "review", "arguments": {"code": "x"}})
+        self.assertEqual("Ask for a review.", prompt["result"]["description"])
+
+    def test_a_refusal_of_what_a_client_brings_names_it(self) -> None:
+        """And of what a tool raised its words go out, or else its type: never the file that an OSError names."""
+        server = server_full()
+
+        @server.resource("demo://number/{n}")
+        def number(n: int) -> str:
+            return str(n)
+
+        @server.tool
+        def broken(how: int) -> None:
+            raise (OSError(2, "No such file", "/secret"), ValueError("why"), ZeroDivisionError())[how]
+
+        wire = Wire(server, LEGACY[-1])
+        for method, params, words in (
+                ("tools/call", {"name": "x"}, "Unknown tool: 'x'"),
+                ("prompts/get", {"name": "x"}, "Unknown prompt: 'x'"),
+                ("prompts/get", {"name": "review"}, "arguments: missing code"),
+                ("resources/read", {"uri": "demo://number/a"}, "uri.n: expected integer, got string")):
+            self.assertEqual(words, self.assertError(wire.request(method, params), -32602)["message"])
+        for how, words in ((None, "arguments.how: expected integer, got null"), (0, "No such file"), (1, "why"),
+                           (2, "ZeroDivisionError")):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                mcp_ref.log("so that there is one")
+                result = wire.request("tools/call", {"name": "broken", "arguments": {"how": how}})["result"]
+            self.assertEqual([{"type": "text", "text": words}], result["content"])
+            self.assertEqual(how is not None, "in broken" in logs.output[-1])
 
 
 class TestSubscriptions(TalkCase):
@@ -3695,6 +4099,43 @@ def start(self):
     real(self)
 threading.Thread.start = start""")
         self.assertEqual(set(range(6)), {one["id"] for one in answers})
+
+    def test_lines_come_of_whatever_a_descriptor_does(self) -> None:
+        """[stdio.newline-delimited] It breaks, it would block, its line is longer than the limit."""
+        waited: List[Any] = []
+        for chunks, lines in (
+                ([b"a\nhalf", OSError("gone")], [b"a", b"half"]), ([OSError("gone")], []),
+                ([BlockingIOError, b"a", BlockingIOError, b"b\n", b""], [b"ab"]),
+                ([b"abcd", b"ef", b"\n", b""], [b"abcdef"]), ([b"abcd\n", b""], [b"abcd"]),
+                ([b"abc", b"defgh", b"ijkl", b"\nnext\n", b""], [b"abcdefgh", b"next"]),
+                ([b" \t\r\n\n\x0c", b"\na", b""], [b"a"])):
+            waited.clear()
+            with self.subTest(chunks=chunks), patch.object(mcp_ref, "MAX_LINE", 4), \
+                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=list(chunks))), \
+                    patch.object(mcp_ref.select, "select", lambda *what: waited.append(what)):
+                got = list(mcp_ref.read_lines(77))
+            self.assertEqual(lines, got)
+            self.assertEqual([([77], [], [])] * chunks.count(BlockingIOError), waited)
+
+    def test_stderr_says_what_was_left_behind_and_what_was_lost(self) -> None:
+        """[stdio.stderr-logging] A line that a defect costs is one line."""
+        before = """
+import mcp_ref
+server.method("own/wait")(lambda: threading.Event().wait())
+receive = mcp_ref.Session.receive
+def broken(session, line, *more):
+    if b"defect" in line:
+        raise MemoryError("of one line")
+    receive(session, line, *more)
+mcp_ref.Session.receive = broken
+"""
+        with StdioProcess(drain=0.1, before=before) as process:
+            process.send(STDIO_HELLO, {"jsonrpc": "2.0", "method": "defect"}, stdio_call(1, "block", how="wait"),
+                         {"jsonrpc": "2.0", "id": 3, "method": "own/wait"}, stdio_call(2, "echo", text="done"))
+            self.assertLessEqual({0, 2}, {one.get("id") for one in process.end()})
+            said = process.stderr()
+        self.assertRegex(said, "(?s)^a line was lost\nTraceback .*MemoryError: of one line\n")
+        self.assertTrue(said.endswith("mcp_ref: abandoned: tools/call 'block', own/wait ''\n"), said)
 
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
@@ -4536,6 +4977,146 @@ class TestClient(WireCase):
             self.assertEqual([os.path.realpath(folder), "v"], client.call_tool("x")["at"])
         self.assertRaises(FileNotFoundError, Client(["./no such command"]).connect)
 
+    # In words, and in bounds.
+
+    def test_what_makes_no_sense_is_refused_by_name(self) -> None:
+        """[elic.validate-client] Of the server, and of who uses the client."""
+        def refused(answers: Any, use: Callable[[Any], Any], **options: Any) -> Callable[[], Any]:
+            def run() -> None:
+                with Client(self.fake(*answers), **{"timeout": DEADLINE, **options}) as client:
+                    use(client)
+            return run
+
+        def listed(client: Any) -> None:
+            client.list_tools()
+            client.call_tool("t")
+
+        old, new, init = CLIENT_LEGACY, CLIENT_MODERN, CLIENT_LEGACY["initialize"]
+        asks = {"resultType": "input_required"}
+        schema = {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": SERVER_POINT}]}
+        for why, words, run in (
+                (ValueError, r"client\.roots\[0\]\.uri: ", lambda: Client(["x"], roots=["http://a.example"])),
+                (ValueError, r"content\.name: expected string", lambda: mcp_ref.elicited(
+                    lambda params: {"action": "accept", "content": {"name": 5}}, {"requestedSchema": SERVER_FORM})),
+                *((ValueError, rf"server/discover\.{name}: ", refused(
+                    [new, {"server/discover": {"supportedVersions": [MODERN], name: 5}}], print,
+                    protocol_version=MODERN))
+                  for name in ("supportedVersions", "_meta")),
+                (ConnectionError, r"no common revision: \['1'\]", refused(
+                    [new, {"server/discover": {"supportedVersions": ["1"]}}], print)),
+                (ConnectionError, r"initialize\.serverInfo: .*, in {'protocolVersion", refused(
+                    [old, {"initialize": {**init, "serverInfo": 5}}], print)),
+                (ValueError, "tools/list: expected object", refused([old, {"tools/list": []}], Client.list_tools)),
+                *((ValueError, r"tools/call\.(requestState|inputRequests)\b.*: expected \w+, got integer", refused(
+                    [new, {"tools/call": {**asks, **wrong}}], lambda client: client.call_tool("x")))
+                  for wrong in ({"requestState": 5}, {"inputRequests": 5}, {"inputRequests": {"a": {"method": 5}}},
+                                {"inputRequests": {"a": {"method": "roots/list", "params": 5}}})),
+                (ValueError, "tools/call asks in vain: Method not found: 'roots/list'", refused(
+                    [new, {"tools/call": {**asks, "inputRequests": {"a": {"method": "roots/list"}}}}],
+                    lambda client: client.call_tool("x"))),
+                (ValueError, r"result\.x: expected integer", refused(
+                    [old, {"tools/list": schema, "tools/call": {"content": [], "structuredContent": {"x": ""}}}],
+                    listed))):
+            with self.subTest(words=words):
+                self.assertRaisesRegex(why, "^" + words, run)
+        fake, _ = self.talk(CLIENT_LEGACY, on_sample=lambda params: CLIENT_SAID)
+        error = fake.ask("q", "sampling/createMessage", {"messages": []})["error"]
+        self.assertEqual((-32602, "params: missing maxTokens"), (error["code"], error["message"]))
+
+    def test_what_is_skipped_or_cannot_be_checked_is_logged(self) -> None:
+        fake, client = self.talk(CLIENT_LEGACY, {"tools/call": {"content": []}, "tools/list": {"tools": [
+            {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": {"$schema": "urn:other"}}]}})
+        client.list_tools()
+        for job, words in ((lambda: fake.say(b"a stray print"), "skipped Invalid"), (lambda: client.call_tool("t"),
+                           "t: outputSchema: #/$schema: 'urn:other' is not supported")):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                job()
+            self.assertIn(words, logs.output[-1])
+
+    def test_only_minus_32022_that_names_our_version_is_a_modern_servers(self) -> None:
+        """[ver.probe.modern-error]"""
+        for code, data, modern_one in ((-32022, {"supported": [MODERN]}, True),
+                                       (-32600, {"supported": [MODERN]}, False), (-32022, {"supported": ["1"]}, False),
+                                       (-32022, {"supported": MODERN}, False), (-32022, None, False),
+                                       (-32022, [MODERN], False), (-32022, {}, False)):
+            self.assertIs(modern_one, mcp_ref.speaks_modern(RpcError(code, "no", data)), (code, data))
+
+    def test_what_is_known_of_a_server_is_what_it_said(self) -> None:
+        """[elic.capability.empty-is-form] Nothing, before it said anything."""
+        client = Client(["x"], on_elicit=print)
+        self.assertEqual(({}, {}, None, LEGACY[-1]), (client.server_info, client.server_capabilities,
+                                                      client.instructions, client.protocol_version))
+        _, client = self.talk({"server/discover": {"resultType": "complete", "supportedVersions": [MODERN]}})
+        self.assertEqual(({}, {}, None, MODERN), (client.server_info, client.server_capabilities,
+                                                  client.instructions, client.protocol_version))
+        fake, client = self.talk(CLIENT_LEGACY, on_elicit=print)
+        offers = fake.heard("initialize")[0]["params"]["capabilities"]
+        self.assertEqual({"elicitation": {"form": {}, "url": {}}}, offers)
+        client.notify("own", {"a": 1})
+        self.assertEqual({"jsonrpc": "2.0", "method": "own", "params": {"a": 1}}, fake.sent[-1])
+
+    def test_one_connection_is_closed_before_the_next_is_opened(self) -> None:
+        """[stdio.crash-restart] And a connected client is taken as it is by `with`."""
+        fake, client = self.talk(CLIENT_LEGACY, {"x": None})
+        with client:
+            self.assertEqual((1, 0), (fake.opened, fake.closed))
+            call = client.start("x")
+            client.connect()
+            self.assertEqual((2, 1), (fake.opened, fake.closed))
+            self.assertRaisesRegex(ConnectionClosed, "^closed by this end$", call.result, 0)
+        dead = self.fake(CLIENT_LEGACY, {"server/discover": lambda one: dead.die(ConnectionClosed("dead"))})
+        with Client(dead, timeout=DEADLINE) as client:
+            self.assertEqual((LEGACY[-1], 2, 1), (client.protocol_version, dead.opened, dead.closed))
+
+    def test_every_wait_for_an_answer_has_its_end(self) -> None:
+        """[timeout.established]"""
+        fake, client = self.talk(CLIENT_LEGACY, {"x": None}, timeout=0.02)
+        late = Client(self.fake(CLIENT_MODERN, {"server/discover": None, "initialize": RpcError(
+            -32022, "no", {"supported": [MODERN]})}), timeout=0.02)
+        for use in (lambda: client.request("x"), lambda: client.batch([("x", None)]), late.connect):
+            ended: "queue.Queue[Any]" = queue.Queue()
+
+            def run() -> None:
+                try:
+                    ended.put(use())  # noqa: B023
+                except RequestTimeout:
+                    ended.put("late")  # noqa: B023
+
+            threading.Thread(target=run, daemon=True).start()
+            self.assertEqual("late", ended.get(timeout=DEADLINE))
+
+    def test_progress_is_what_says_so(self) -> None:
+        """[progress.active-token-only]"""
+        def called(one: Any) -> Any:
+            token = one["params"]["_meta"]["progressToken"]
+            fake.tell("notifications/other", progressToken=token, progress=1)
+            fake.tell("notifications/progress", progressToken=token, progress=2)
+            return {"content": []}
+
+        told: List[Any] = []
+        fake, client = self.talk(CLIENT_LEGACY, {"tools/call": called})
+        client.call_tool("x", on_progress=lambda *how: told.append(how))
+        self.assertEqual([(2, None, None)], told)
+
+    def test_the_end_of_a_process_is_told_in_words_and_after_what_it_wrote(self) -> None:
+        """[stdio.shutdown.server-initiated] Its last answer comes first, however long; stdout alone may end too."""
+        with self.spawn("say(id=rid, result={'x': 'x' * 3000000})\nos._exit(7)") as client:
+            self.assertEqual(3000000, len(client.call_tool("x")["x"]))
+        name = "^" + re.escape(sys.executable)
+        with mock.patch.object(mcp_ref, "GRACE", 0.1), self.spawn("os.close(1)\nsignal.pause()") as client:
+            self.assertRaisesRegex(ConnectionClosed, name + " closed its stdout$", client.call_tool, "x")
+        with self.spawn("os._exit(7)") as client:
+            self.assertRaisesRegex(ConnectionClosed, name + " ended with status 7$", client.call_tool, "x")
+        child = mcp_ref.Child(client_script())
+        child.open(lambda line: None, lambda why: None)
+        child.close()
+        self.assertRaisesRegex(BrokenPipeError, "its stdin is closed", child.send, b"x")
+
+    def test_a_client_that_is_not_closed_does_not_hold_up_the_end(self) -> None:
+        code = f"from mcp_ref import Client\nClient({client_script()!r}, protocol_version='2025-11-25').connect()"
+        done = subprocess.run([sys.executable, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
+        self.assertEqual(0, done.returncode)
+
 
 # --- Faults: the other end, the machine, a tool and the host, each doing its worst ----------
 
@@ -5303,6 +5884,164 @@ class TestCommandLine(WireCase):
             path = os.path.join(folder, "renamed copy.py")
             shutil.copy(STDIO_FILE, path)
             self.assertIn(MODERN, self.run_file(path, "demo", cwd=folder)[0])
+
+    # In memory: the demo server without a process.
+
+    def in_memory(self) -> Any:
+        """Have a command mean the demo server, here; what it prints is still what the client's end sees."""
+        class Carrier:
+            def __init__(self, *command: Any) -> None:
+                self.inward, self.outward = threading.Lock(), threading.Lock()
+
+            def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
+                def send(line: bytes) -> None:
+                    with self.outward:
+                        on_line(line)
+                self.session = mcp_ref.demo_server().connect(send)
+
+            def send(self, line: bytes) -> None:
+                with self.inward:
+                    self.session.receive(line)
+
+            def close(self) -> None:
+                self.session.close()
+
+        stack = contextlib.ExitStack()
+        stack.enter_context(mock.patch.object(mcp_ref, "Child", Carrier))
+        stack.enter_context(mock.patch.object(mcp_ref.Session, "tap", None))
+        return stack
+
+    def test_the_demo_server_adds_counts_and_greets(self) -> None:
+        answers: List[Any] = []
+        steps: List[Any] = []
+        with mock.patch.object(mcp_ref.time, "sleep", steps.append), self.in_memory():
+            client = Client(["demo"], timeout=DEADLINE, on_elicit=lambda params: answers.pop())
+            with client:
+                self.assertEqual(({"name": "mcp_ref demo", "version": mcp_ref.__version__}, "Add, count, or greet."),
+                                 (client.server_info, client.instructions))
+                self.assertEqual({"add": "Add two integers.",
+                                  "count": "Count up to a number, with a pause in seconds before each step.",
+                                  "greet": "Ask the user for a name, and greet."},
+                                 {one["name"]: one["description"] for one in client.list_tools()})
+                self.assertEqual("5", stdio_text({"result": client.call_tool("add", {"a": 2, "b": 3})}))
+                told: List[Any] = []
+                counted = client.call_tool("count", {"to": 3, "pause": 7}, on_progress=lambda *how: told.append(how))
+                self.assertEqual(("counted to 3", [7, 7, 7]), (stdio_text({"result": counted}), steps))
+                self.assertEqual([(n, 3, None) for n in (1, 2, 3)], told)
+                client.call_tool("count", {"to": 1})
+                self.assertEqual(0.05, steps.pop())
+                for answer, name in (({"action": "accept", "content": {"name": "Eve"}}, "Eve"),
+                                     ({"action": "decline"}, "stranger")):
+                    answers.append(answer)
+                    self.assertEqual(f"Hello, {name}!", stdio_text({"result": client.call_tool("greet")}))
+
+    def test_a_count_that_is_cancelled_stops(self) -> None:
+        wire = Wire(mcp_ref.demo_server(), LEGACY[-1])
+        sleeps: List[float] = []
+
+        def sleep(seconds: float) -> None:
+            sleeps.append(seconds)
+            if len(sleeps) == 3:
+                wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}})
+
+        with mock.patch.object(mcp_ref.time, "sleep", sleep):
+            self.assertEqual([], wire.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+                "name": "count", "arguments": {"to": 50}}}))
+        self.assertEqual(3, len(sleeps))
+
+    def test_the_demo_shows_what_it_talks_about(self) -> None:
+        with self.in_memory():
+            status, out, errors = self.run_main("demo")
+        self.assertEqual((0, ""), (status, errors))
+        self.assertIsNone(Peer.tap)
+        parts = out.split("\n=== ")
+        self.assertEqual(["", *(f"{title} ===" for title in (
+            f"Legacy: a handshake opens a session ({LEGACY[-1]})",
+            f"Modern: each request stands alone ({MODERN})", "A batch: only one revision has it (2025-03-26)"))],
+            [part.split("\n")[0] for part in parts])
+        self.assertTrue(out.endswith(
+            "\n\nThe client closes the server's stdin, and the server ends with status 0.\n"))
+        lines = [re.sub(r"\n    ", "", part) for part in parts[1:]]  # what was wrapped
+        for part in lines[:2]:
+            for words in ('"text":"3"', '"code":-32601', "arguments.b: expected integer, got string", '"progress":2',
+                          '"text":"counted to 2"', "notifications/cancelled", "Hello, Ada!",
+                          '"message":"What is your name?"', "\nclient: Which tools are there? [server/tools]",
+                          "\nserver: The answer to tools/list.", "\nclient: I wait no more.",
+                          "\nserver: The answer to no/such: an error, and so no result. [basic]",
+                          "\nserver: The answer to tools/call: it failed, the model may read why."):
+                self.assertIn(words, part)
+        self.assertIn("\nserver: Before tools/call: ask the user, call again. [basic/patterns/mrtr]", lines[1])
+        self.assertIn("\nserver: I have to ask your user first. [client/elicitation]", lines[0])
+        self.assertIn("client: Call a tool. The answer will carry the same id. [server/tools]\n\n"
+                      "client: A method that nobody knows. [basic]", lines[2])
+        self.assertIn('[{"jsonrpc"', lines[2])
+
+    def test_an_explainer_wraps_names_and_dims_what_it_shows(self) -> None:
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        call = b'{"jsonrpc":"2.0","id":1,"method":"own","params":["%s"]}' % (b"x" * 60)
+        for file, environ, form in ((io.StringIO(), {}, "    %s\n"), (Terminal(), {"NO_COLOR": ""}, "    %s\n"),
+                                    (Terminal(), {}, "    \033[2m%s\033[0m\n")):
+            with contextlib.redirect_stdout(file), mock.patch.dict(os.environ, environ):
+                if not environ:
+                    os.environ.pop("NO_COLOR", None)
+                explain = mcp_ref.Explainer()
+                explain(">", call)
+                explain("<", b"\xff")
+            text = call.decode()
+            self.assertEqual("\nclient: own\n" + form % text[:76] + form % text[76:] +
+                             "\nserver: The answer to ?: an error, and so no result. [basic]\n" + form % r"\xff",
+                             file.getvalue())
+
+    def test_a_trace_says_when_and_how_long(self) -> None:
+        errors, clock = io.StringIO(), iter([100.0, 100.5, 101.0, 101.25, 102.0, 103.0])
+        with contextlib.redirect_stderr(errors), mock.patch.object(mcp_ref.time, "monotonic", lambda: next(clock)):
+            trace = mcp_ref.Trace()
+            for arrow, line in ((">", b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
+                                ("<", b'{"jsonrpc":"2.0","id":1,"method":"n"}'),
+                                ("<", b'{"jsonrpc":"2.0","id":1,"result":1}'),
+                                (">", b'{"jsonrpc":"2.0","id":1,"result":2}'),
+                                ("<", b'{"jsonrpc":"2.0","id":7,"result":3}')):
+                trace(arrow, line)
+        self.assertEqual(["   0.500 >            {...m", "   1.000 <            {...n",
+                          "   1.250 <   750.0 ms {...1", "   2.000 >  1000.0 ms {...2", "   3.000 <     0.0 ms {...3"],
+                         [re.sub(r'\{.*(\w)"?}', r"{...\1", line) for line in errors.getvalue().splitlines()])
+
+    def test_inspect_prints_a_line_for_each_thing_offered(self) -> None:
+        fake = ClientFake(CLIENT_LEGACY, {
+            "initialize": {**CLIENT_LEGACY["initialize"], "capabilities": {"tools": {}, "resources": {}},
+                           "serverInfo": {"name": "shop", "version": "3"}},
+            "tools/list": {"tools": [{"name": "a", "description": "First.\nSecond."}, {"name": "b"}]},
+            "resources/list": {"resources": [{"uri": "x://1", "name": "one", "description": "A thing."}]},
+            "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "x://{n}", "name": "n"}]}})
+        out = io.StringIO()
+        with Client(fake, timeout=DEADLINE) as client, contextlib.redirect_stdout(out):
+            mcp_ref.inspect_server(client)
+        self.assertEqual(f"shop 3 speaks {LEGACY[-1]}\n  tool a: First.\n  tool b: \n  resource x://1: A thing.\n"
+                         "  resourceTemplate x://{n}: \n", out.getvalue())
+        self.assertEqual([], fake.heard("prompts/list"))
+
+    def test_call_prints_the_result_and_tells_by_its_status(self) -> None:
+        with self.in_memory():
+            status, out, errors = self.run_main("call", "add", '{"a": 2, "b": 3}', "--", "x")
+            with self.assertRaises(SystemExit) as failed, contextlib.redirect_stdout(io.StringIO()) as wrong:
+                mcp_ref.main(["call", "count", "--", "x"])
+            unknown = self.run_main("call", "y", "--", "x")
+        self.assertEqual((0, ""), (status, errors))
+        self.assertEqual("{\n  \"resultType\"", out[:16])
+        self.assertEqual("5", stdio_text({"result": json.loads(out)}))
+        self.assertEqual((1, True), (failed.exception.code, json.loads(wrong.getvalue())["isError"]))
+        self.assertEqual((1, "", "RpcError: Unknown tool: 'y' (-32602)\n"), unknown)
+
+    def test_whoever_listened_to_the_wire_before_does_so_again(self) -> None:
+        tap = mock.Mock()
+        with mock.patch.object(Peer, "tap", tap), self.in_memory():
+            for args in (("demo",), ("--trace", "--version"), ("--trace", "inspect", "--", "x"), ("nonsense",)):
+                self.run_main(*args)
+                self.assertIs(tap, Peer.tap)
+        tap.assert_not_called()
 
 
 EXAMPLES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples")
