@@ -132,10 +132,10 @@ def log(message: str, *args: object, error: Optional[BaseException] = None) -> N
         import logging  # here: it is 5 ms of a start in which nothing goes wrong
         import traceback  # here: as above
 
-        trace = error and traceback.format_exception(
-            type(error), error, error.__traceback__)
+        trace = traceback.format_exception(
+            type(error), error, error.__traceback__) if error else []
         logging.getLogger(__name__).warning("%s", visible(
-            "\n".join([message % args, *(trace or ())]).rstrip()))
+            "".join([message % args, "\n", *trace]).rstrip()))
     except Exception:
         pass
 
@@ -490,7 +490,8 @@ class Peer:
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
         if not self._settle(*response) and not self._closed:  # late, or nobody asked
-            log("ignored an answer: %.200r", response)
+            said = response.error or "result"
+            log("ignored an answer to %.80r: %.200s", response.id, said)
         reply(None)
 
     def _handle_invalid(self, message: Invalid, reply: Reply) -> None:

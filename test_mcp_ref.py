@@ -4110,12 +4110,11 @@ threading.Thread.start = start""")
                 ([b"abc", b"defgh", b"ijkl", b"\nnext\n", b""], [b"abcdefgh", b"next"]),
                 ([b" \t\r\n\n\x0c", b"\na", b""], [b"a"])):
             waited.clear()
-            with self.subTest(chunks=chunks), patch.object(mcp_ref, "MAX_LINE", 4), \
-                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=list(chunks))), \
-                    patch.object(mcp_ref.select, "select", lambda *what: waited.append(what)):
-                got = list(mcp_ref.read_lines(77))
+            with self.subTest(chunks=chunks), patch.object(mcp_ref, "ready", lambda *what: waited.append(what)), \
+                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=list(chunks))):
+                got = list(mcp_ref.read_lines(77, 4))
             self.assertEqual(lines, got)
-            self.assertEqual([([77], [], [])] * chunks.count(BlockingIOError), waited)
+            self.assertEqual([(77, False)] * chunks.count(BlockingIOError), waited)
 
     def test_stderr_says_what_was_left_behind_and_what_was_lost(self) -> None:
         """[stdio.stderr-logging] A line that a defect costs is one line."""
@@ -4134,7 +4133,7 @@ mcp_ref.Session.receive = broken
                          {"jsonrpc": "2.0", "id": 3, "method": "own/wait"}, stdio_call(2, "echo", text="done"))
             self.assertLessEqual({0, 2}, {one.get("id") for one in process.end()})
             said = process.stderr()
-        self.assertRegex(said, "(?s)^a line was lost\nTraceback .*MemoryError: of one line\n")
+        self.assertRegex(said, "(?s)^a line was lost\n    Traceback .*MemoryError: of one line\n")
         self.assertTrue(said.endswith("mcp_ref: abandoned: tools/call 'block', own/wait ''\n"), said)
 
 
