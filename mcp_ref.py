@@ -2272,6 +2272,7 @@ class Server:
 TICK = 0.005  # seconds between two looks at the work in progress
 AWAKE = 20  # looks in a row that find nothing, before there are no more: falling asleep
 # and being woken costs a call as much as the call itself
+PARTING = 0.5  # seconds for last words that perhaps nobody reads
 IDLE = None if os.name == "posix" else 1.0  # Windows sees a Ctrl-C between two waits
 
 
@@ -2506,7 +2507,7 @@ class Stdio:
 
     def give_back(self) -> None:
         """Undo what __init__() did."""
-        if not within(1.0, flush):  # while it still goes to stderr
+        if not within(PARTING, flush):  # while it still goes to stderr
             return self.let_go()  # what is in its buffer must not come out after all
         os.dup2(self.source, 0)
         os.dup2(self._sink, 1)
@@ -2529,7 +2530,7 @@ class Stdio:
         sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(
             2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
         sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
-        if not within(1.0, partial(os.write, 2, words.encode())):
+        if not within(PARTING, partial(os.write, 2, words.encode())):
             os.dup2(self._null, 2)
 
 
@@ -2568,11 +2569,16 @@ class Signals:
             signal.signal(number, handler)
 
 
+def part(session: Session) -> bool:
+    """Close a session; False if nobody reads its last lines, which holds up nothing."""
+    return within(PARTING, partial(session.close, ConnectionClosed(
+        "the client has closed its end")))
+
+
 def leave(session: Session, stdio: Stdio, done: bool, before: List[Any]) -> None:
     """End a session, within some seconds. Where something may still print, a job or a
     thread that a tool has left, the descriptors stay with it."""
-    said = partial(session.close, ConnectionClosed("the client has closed its end"))
-    done = within(1.0, said) and done  # nobody reads its last lines: no matter
+    done = part(session) and done
     left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
             for one in session.unanswered()]
     if threading.current_thread() is threading.main_thread():  # after it, all is over
@@ -2605,7 +2611,7 @@ def serve(server: Server, drain: float = 5.0) -> None:
             except Exception as error:  # a defect of this end: one line pays for it
                 log("a line was lost", error=error)
             yield
-        within(1.0, partial(session.close, ConnectionClosed("the client has closed")))
+        part(session)
 
     stdio, crew, before = Stdio(), Crew(steps(), server.workers), threading.enumerate()
     session, signals, done = server.connect(send, crew.start), Signals(), False
