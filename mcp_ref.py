@@ -2273,7 +2273,7 @@ TICK = 0.005  # seconds between two looks at the work in progress
 AWAKE = 20  # looks in a row that find nothing, before there are no more: falling asleep
 # and being woken costs a call as much as the call itself
 PARTING = 0.5  # seconds for last words that perhaps nobody reads
-IDLE = None if os.name == "posix" else 1.0  # Windows sees a Ctrl-C between two waits
+IDLE = 1.0  # seconds: a signal that came just before a wait does not end it
 
 
 def ready(fd: int, writing: bool, patience: Optional[float] = None) -> bool:
@@ -2338,7 +2338,8 @@ class Crew:
     the turn makes a step and then runs himself what it brought, so that a quick job
     costs no change of threads. The thread that called run() looks on: while jobs are
     stuck and nobody reads, it sends in as many threads as jobs are stuck. A thread that
-    finds nothing to do and the turn taken goes home. Without traffic all sleep.
+    finds nothing to do and the turn taken goes home. Without traffic all sleep, but for
+    a glance each second.
 
     A slow call and then a ping: A reads the call and runs it. At the next look but one
     A is still in it and the turn is free: B is sent in, reads the ping, answers it and
@@ -2348,7 +2349,8 @@ class Crew:
     def __init__(self, input: Iterator[None], limit: int) -> None:
         self._input, self._limit = input, limit
         self._turn = threading.Lock()  # held by the one who reads
-        self._bell = threading.Event()  # wakes the one who looks on
+        self._bell = threading.Lock()  # released, it wakes the one who looks on
+        self._bell.acquire()
         self._ended = self._hurry = self._asleep = False
         self._lock = threading.Lock()  # guards the three below
         self._jobs: Deque[Job] = deque()  # those that nobody has begun
@@ -2363,12 +2365,18 @@ class Crew:
         """Put a job in line. It must not raise."""
         self._jobs.append(job)
         if self._asleep or not self._limit:
-            self._bell.set()
+            self._ring()
+
+    def _ring(self) -> None:
+        try:
+            self._bell.release()
+        except RuntimeError:  # it was rung, and not heard yet
+            pass
 
     def end(self, hurry: bool = False) -> None:
         """Say that nothing will come; in a hurry, that nothing can be sent either."""
         self._ended, self._hurry = True, hurry
-        self._bell.set()
+        self._ring()
 
     def run(self, drain: float) -> bool:
         """Work until the end of the input, then for drain seconds at most; True if all
@@ -2412,11 +2420,10 @@ class Crew:
         self._asleep = self._asleep and self._turn.locked() and not (
             self._jobs or self._ended)
         if self._limit or not self._jobs:
-            self._bell.wait(IDLE if self._asleep else self._tick)
-        self._bell.clear()
+            self._bell.acquire(timeout=IDLE if self._asleep else self._tick)
         if self._asleep and self._limit and not self._ended:
             self._spent = time.process_time()  # what rang has just begun: not stuck yet
-            self._bell.wait(TICK)
+            self._bell.acquire(timeout=TICK)
 
     def _work(self) -> None:
         me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
@@ -2432,7 +2439,7 @@ class Crew:
                 with self._lock:
                     del self._busy[me]
                 if self._ended:
-                    self._bell.set()
+                    self._ring()
             elif not self._ended and self._turn.acquire(timeout=patience):
                 over = True
                 try:
@@ -2544,6 +2551,7 @@ class Signals:
     def __init__(self) -> None:
         self._old: Dict[int, Any] = {}
         self.ending = False  # from now on they are ignored
+        self.number = 0  # of the one that came
 
     def take(self) -> None:
         """Set the handlers."""
@@ -2557,8 +2565,8 @@ class Signals:
                 pass
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        ending, self.ending = self.ending, True
-        if not ending:
+        if not self.ending:
+            self.ending, self.number = True, number
             raise Interrupted(number)
 
     def give_back(self) -> None:
@@ -2619,8 +2627,10 @@ def serve(server: Server, drain: float = 5.0) -> None:
         signals.take()
         done = crew.run(drain)
         signals.ending = True
-    except Interrupted as interrupted:
-        raise SystemExit(128 + interrupted.args[0]) from None
+    except BaseException:  # raised within a lock, Interrupted may come out as another
+        if not signals.number:
+            raise
+        raise SystemExit(128 + signals.number) from None
     finally:
         leave(session, stdio, done, before)
         signals.give_back()
