@@ -2032,6 +2032,56 @@ class TestRevisions(TalkCase):
                         "maxTokens": 1, "messages": [message, *more]}), role)
         self.assertEqual((), known("sampling/createMessage", {"maxTokens": 1, "messages": [{"role": "user"}]}))
 
+    def test_params_that_have_not_the_shape_of_their_method_are_refused(self) -> None:
+        """[base.error.invalid-params] As params, before anything is done with them."""
+        server = server_full()
+        server.prompt(lambda n: "", name="any")
+        hello = {"protocolVersion": LEGACY[-1], "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        listen: Any = {"toolsListChanged": True}
+        prompt, item = {"type": "ref/prompt", "name": "review"}, {"type": "ref/resource", "uri": "demo://text"}
+        argument = {"name": "code", "value": ""}
+        for method, good, bad in (
+                ("initialize", hello, [{"protocolVersion": 1}, {"capabilities": []}, {"clientInfo": "a"}, *(
+                    {"clientInfo": {**hello["clientInfo"], name: 5}} for name in ("name", "version"))]),  # type: ignore
+                ("subscriptions/listen", {"notifications": listen}, [
+                    {"notifications": {name: value}} for name, value in (
+                        ("toolsListChanged", 1), ("promptsListChanged", 1), ("resourcesListChanged", 1),
+                        ("resourceSubscriptions", "demo://text"), ("resourceSubscriptions", [5]))]),
+                *((method, {}, [{"cursor": 5}, {"cursor": None}]) for method in mcp_ref.LISTS),
+                *((method, params, [{name: 5} for name in params] + [
+                    {"requestState": 5}, {"inputResponses": {"a": 5}}]) for method, params in (
+                        ("tools/call", {"name": "echo"}), ("resources/read", {"uri": "demo://text"}),
+                        ("prompts/get", {"name": "dialogue"}))),
+                ("prompts/get", {"name": "any", "arguments": {"n": "5"}}, [{"arguments": {"n": 5}}]),
+                ("completion/complete", {"ref": prompt, "argument": argument}, [
+                    {"argument": {**argument, "name": 5}}, {"argument": {**argument, "value": 5}},
+                    {"ref": {**prompt, "name": 5}}, {"ref": {**item, "uri": 5}}, {"ref": {**item, "type": "ref/x"}},
+                    {"context": {"arguments": {"tone": 5}}}])):
+            eras = {"initialize": [None], "subscriptions/listen": [MODERN]}.get(method, [LEGACY[-1], MODERN])
+            for era, wrong in itertools.product(eras, bad):
+                with self.subTest(era, method=method, wrong=wrong):
+                    params = {**good, **wrong}  # type: ignore[dict-item]
+                    wire = Wire(server, era if era in LEGACY else None)
+                    answer = wire.request(method, modern(params) if era == MODERN else params)
+                    self.assertRegex(self.assertError(answer, -32602)["message"], "^params[.:]")
+        self.assertError(Wire(server).request("initialize", modern(hello)), -32601)
+
+    def test_what_runs_code_of_the_user_runs_beside_others(self) -> None:
+        """[base.response.same-id] And what does not is served before the next line is looked at."""
+        jobs: List[Callable[[], None]] = []
+        wire = Wire(server_full(), LEGACY[-1], start=jobs.append)
+        for method, params in (
+                ("tools/call", {"name": "echo"}), ("resources/read", {"uri": "demo://text"}),
+                ("prompts/get", {"name": "dialogue"}), ("completion/complete", {
+                    "ref": {"type": "ref/prompt", "name": "review"}, "argument": {"name": "code", "value": ""}})):
+            self.assertEqual([], wire.send({"jsonrpc": "2.0", "id": method, "method": method, "params": params}))
+            self.assertEqual({}, wire.request("ping")["result"])
+            jobs.pop()()
+            self.assertEqual(method, json.loads(wire.lines[-1])["id"])
+        for method in mcp_ref.LISTS:
+            self.assertIn("result", wire.request(method))
+        self.assertEqual([], jobs)
+
 
 # --- 5. Lifecycle ---------------------------------------------------------------------
 
@@ -2545,6 +2595,15 @@ class TestTools(TalkCase):
                          mcp_ref.audio(b"a", "audio/wav"), *result["content"])
         error = talk.error(-32602, "tools/call", {})
         self.assertEqual("params: missing name", error["message"])
+
+    @replay(server_of)
+    def test_a_tool_may_be_a_coroutine(self, talk: Talk) -> None:
+        """[tools.result.content-present]"""
+        async def later(n: int) -> int:
+            return n + 1
+
+        talk.session.server.tool(later)
+        self.assertEqual("3", talk.tool("later", n=2)["content"][0]["text"])
 
 
 class TestResources(TalkCase):
@@ -3330,6 +3389,50 @@ class TestAskingBack(TalkCase):
         talk.result("tools/list", {"requestState": "of another"})
         old = Talk(self, server_full(), LEGACY[-1])
         self.assertNotIn("isError", old.result("tools/call", {"name": "echo", "requestState": "of another"}))
+
+    def test_a_question_and_its_answer_have_the_shape_of_their_method(self) -> None:
+        """[samp.request.shape] [samp.validate-content] [elic.message] [elic.validate-server]"""
+        said = {"role": "user", "content": {"type": "text", "text": "a"}}
+        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+        url = {"message": "?", "mode": "url", "url": "https://a.example/b"}
+        for method, good, bad in (
+                ("sampling/createMessage", {"messages": [said], "maxTokens": 1}, [
+                    ({"messages": 5}, "params.messages: "), ({"maxTokens": "1"}, "params.maxTokens: ")]),
+                ("elicitation/create", form, [({"message": 5}, "params.message: "), (
+                    {"mode": "other"}, "params.mode: expected one of")]),
+                ("elicitation/create", url, [({"url": 5}, "params.url: "), ({"url": None}, "params.url: ")])):
+            mcp_ref.check_question(mcp_ref.REVISIONS[MODERN], method, good)
+            for wrong, words in bad:
+                with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "^" + words):
+                    mcp_ref.check_question(mcp_ref.REVISIONS[MODERN], method, {
+                        **good, **wrong})  # type: ignore[dict-item]
+        for method, answer, fine in (
+                ("sampling/createMessage", {**said, "model": "m"}, True),
+                ("sampling/createMessage", {**said, "content": [said["content"]], "model": "m"}, True),
+                ("sampling/createMessage", {**said, "content": "a", "model": "m"}, False),
+                ("sampling/createMessage", {**said, "model": 5}, False), ("sampling/createMessage", said, False),
+                ("elicitation/create", {"action": "accept", "content": 5}, False),
+                ("elicitation/create", {"action": "accept", "content": {}}, True),
+                ("roots/list", {"roots": [{"uri": "http://a.example"}]}, False), ("roots/list", {}, False)):
+            self.assertIs(fine, mcp_ref.fits(method, {}, answer), answer)
+
+    def test_a_part_of_sampling_is_asked_for_where_it_is_offered(self) -> None:
+        """[samp.tools.not-without-capability] [samp.context.capability] [meta.capability.missing-error]"""
+        for member, value, part in (("tools", [], "tools"), ("toolChoice", {}, "tools"),
+                                    ("includeContext", "thisServer", "context")):
+            def ask(context: Context) -> Any:
+                return context.sample([{"role": "user", "content": {"type": "text", "text": "?"}}], 9, **{
+                    member: value})  # noqa: B023
+
+            for offer in ({}, {part: {}}):
+                with self.subTest(member, offer=offer):
+                    talk = Talk(self, server_of(ask), MODERN, {"sampling": offer})
+                    answer = talk.request("tools/call", modern({"name": "ask"}, {"sampling": offer}))
+                    if offer:
+                        self.assertEqual("input_required", answer["result"]["resultType"])
+                    else:
+                        self.assertEqual({"requiredCapabilities": {"sampling": {part: {}}}},
+                                         self.assertError(answer, -32021)["data"])
 
 
 class TestServerEdges(WireCase):
@@ -6040,6 +6143,9 @@ class TestCommandLine(WireCase):
             for args in (("demo",), ("--trace", "--version"), ("--trace", "inspect", "--", "x"), ("nonsense",)):
                 self.run_main(*args)
                 self.assertIs(tap, Peer.tap)
+            with contextlib.redirect_stdout(io.StringIO()):
+                mcp_ref.demo()
+            self.assertIs(tap, Peer.tap)
         tap.assert_not_called()
 
 
