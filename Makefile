@@ -8,7 +8,7 @@ RIGHT  := pyright[nodejs]==1.1.414
 JUDGE  := jsonschema==4.25.1
 MUTMUT := mutmut==3.8.1 coverage==7.17.3
 
-.PHONY: demo test test-all check spec bench interop conformance fuzz soak mutate clean
+.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak mutate clean
 
 demo:            ## a conversation between client and server, every message explained
 	$(PYTHON) mcp_ref.py demo
@@ -19,12 +19,15 @@ test:            ## the suite, on one Python
 test-all:        ## the suite, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref
 
+test-shuffled:   ## the suite on every Python in random order, ROUNDS (4) times on each
+	@$(PYTHON) .ci/pythons.py -W error -X dev .ci/shuffled.py $(or $(ROUNDS),4)
+
 check: $(VENV)   ## types, lint, branch coverage
 	MYPYPATH=.:examples $(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/*.py
 	$(VENV)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
-	WIRETAP_SIGNALS=1 $(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
+	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
 	$(PYTHON) .ci/wiretap_browser.py
