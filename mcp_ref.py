@@ -2303,11 +2303,14 @@ def read_lines(fd: int, most: int = MAX_LINE) -> Iterator[bytes]:
             chunk = b""
         *ends, rest = (chunk or b"\n").split(b"\n")
         for end in ends:
-            try:
-                whole = bytes(line + end) if line else end
-            except MemoryError:
-                whole = b"\xff"
-            line.clear()
+            whole = end
+            if line:  # it began in an earlier chunk
+                try:
+                    line += end
+                    whole = bytes(line)
+                except MemoryError:
+                    whole = b"\xff"
+                line.clear()
             if whole and not whole.isspace():
                 yield whole
         try:

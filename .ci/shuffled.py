@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import unittest
+from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -15,7 +16,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def shuffled(seed: int) -> unittest.TestSuite:
     """Return all tests; those of a class stay together, for the sake of setUpClass."""
     rng = random.Random(seed)
-    classes = [list(case) for case in unittest.TestLoader().loadTestsFromName("test_mcp_ref")]
+    suite: Any = unittest.TestLoader().loadTestsFromName("test_mcp_ref")
+    classes: list[list[Any]] = [list(case) for case in suite]
     for tests in [classes, *classes]:
         rng.shuffle(tests)
     return unittest.TestSuite(map(unittest.TestSuite, classes))
