@@ -6799,7 +6799,10 @@ class HttpTalk:
         """POST a message (or bytes); return status, headers and the body, parsed."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         response = self.send("POST", body, **headers)
-        data = response.read()
+        if "event-stream" in response.headers.get("Content-Type", ""):  # the machine was slow
+            data = [event.data for event in self.events(response) if event.data][-1]
+        else:
+            data = response.read()
         return response.status, response.headers, json.loads(data) if data else None
 
     def post(self, method: str, params: Any = None, **headers: Optional[str]) -> Tuple[int, Any, Any]:
