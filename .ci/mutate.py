@@ -570,6 +570,8 @@ class Run:
     def __init__(self, folder: str, source: str, known: Dict[str, Any]) -> None:
         self.raw, self.times, self.lines = source.encode(), known["times"], known["lines"]
         self.places = [Place(os.path.join(folder, str(number))) for number in range(SLOTS)]
+        seen = {name for pair in self.lines.values() for name in pair[1]}
+        self.blind = set(self.times) - seen  # their children, if any, were killed before they could tell their lines
         self.kills: Dict[str, Any] = collections.defaultdict(collections.Counter)
         self.spans = [(node.lineno, node.end_lineno) for node in ast.parse(source).body
                       if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
@@ -593,9 +595,10 @@ class Run:
     def choose(self, mutant: Dict[str, Any], second: bool) -> List[str]:
         """Say which tests to try, in which order."""
         inside, children = self.ran(mutant)
-        tests = inside - {"import"}
+        tests, own = inside - {"import"}, OWNERS.get(mutant["section"], "").split()
+        if children - {"import"}:
+            tests |= {name for name in self.blind if name.split(".")[1] in own}
         if "import" in inside:
-            own = OWNERS.get(mutant["section"], "").split()
             for name, spent in self.times.items():
                 group = name.split(".")[1]
                 if group in own or (second or spent <= QUICK) and (
@@ -645,6 +648,7 @@ class Run:
     def end(self) -> None:
         for place in self.places:
             place.ours.close()
+        for place in self.places:  # after all: a later one holds the pipes of those before it
             os.waitpid(place.pid, 0)
 
 
