@@ -940,10 +940,12 @@ class Node(Dict[type, List[Tuple[Rule, Any, Json]]]):
     needed: Set[str] = set()
 
 
-class Document(NamedTuple):
+class Document:
     """A schema while it is compiled."""
-    nodes: Dict[str, Node]  # place, or anchor, in it: what stands there
-    refs: List[Tuple[str, str]]  # (place, where it points to)
+
+    def __init__(self) -> None:
+        self.nodes: Dict[str, Node] = {}  # place, or anchor, in it: what stands there
+        self.refs: List[Tuple[str, str]] = []  # (place, where it points to)
 
 
 Form = Callable[[Any, str, Document], Any]  # (argument, its place, document)
@@ -1147,7 +1149,7 @@ def compile_schema(schema: Any) -> Node:
     NotImplementedError for what is not supported, ValueError for what is malformed,
     each with its place. Keywords that JSON Schema does not know are annotations.
     """
-    doc = Document({}, [])
+    doc = Document()
     try:
         root = _compile(schema, "#", doc)
     except RecursionError:
@@ -2823,9 +2825,7 @@ _MODERN_RESULT = compile_schema(_shape(
     resultType={"enum": ["complete", "input_required"]}, requestState="string",
     inputRequests={"type": "object", "additionalProperties": _shape(
         "method", method="string", params="object")}))
-_PAGES = {method: compile_schema(_shape(kind, nextCursor="string", **{
-    kind: _array(_shape("name", name="string"))})) for method, kind in LISTS.items()}
-_COMPLETED = compile_schema(_shape("completion", completion=_shape("values")))
+_COMPLETED = _shape("completion", completion=_shape("values", values="array"))
 _DISCOVERED = _shape("supportedVersions", supportedVersions="array", _meta="object")
 _INITIALIZED = _shape(
     "protocolVersion capabilities serverInfo", serverInfo="object", protocolVersion={
@@ -3052,12 +3052,14 @@ class Client:
         """Return the items of all pages of one of LISTS."""
         items: List[Json] = []
         seen: Set[Any] = set()
-        cursor = None
+        cursor, kind = None, LISTS[method]
+        page = _shape(kind, nextCursor="string", **{
+            kind: _array(_shape("name", name="string"))})
         while cursor not in seen and len(seen) < PAGES:
             seen.add(cursor)
             result = self.request(method, present(cursor=cursor))
-            hold(result, _PAGES[method], method)
-            items += result[LISTS[method]]
+            validate(result, page, method)
+            items += result[kind]
             if "nextCursor" not in result:  # an empty one is a cursor as well
                 return items
             cursor = result["nextCursor"]
@@ -3136,7 +3138,7 @@ class Client:
         """
         result = self.request("completion/complete", present(
             ref=ref, argument=argument, context=context))
-        hold(result, _COMPLETED, "completion/complete")
+        validate(result, _COMPLETED, "completion/complete")
         return cast(Json, result["completion"])
 
     def ping(self) -> None:
