@@ -1652,6 +1652,12 @@ class TestSchema(WireCase):
         Wire(server, LEGACY[-1]).request("tools/call", {"name": "plain", "arguments": {"it": {"a": "b"}}})
         self.assertEqual([plain("b")], got)
 
+    def test_members_without_a_name_are_converted_and_those_with_one_are_not(self) -> None:
+        _, convert = mcp_ref.object_of({"a": float}, {}, dict, "call", int)
+        self.assertEqual(repr(convert({"a": 2.5, "b": 3.0})), "{'a': 2.5, 'b': 3}")
+        _, convert = mcp_ref.object_of({"a": float}, {}, dict, "call", str)
+        self.assertIs(convert, mcp_ref._as_it_is)
+
 
 SERVER_ALL = LEGACY + (MODERN,)
 SERVER_OFFERS = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
@@ -4411,6 +4417,16 @@ mcp_ref.Session.receive = broken
             signals._interrupt(15, None)
         signals._interrupt(2, None)
         self.assertEqual((caught.exception.args, signals.ending, signals.number), ((15,), True, 15))
+
+    @unittest.skipUnless(hasattr(select, "poll"), "no poll() here")
+    def test_ready_to_be_written_is_not_ready_to_be_read(self) -> None:
+        ends = os.pipe()
+        try:
+            self.assertEqual([mcp_ref.ready(fd, writing, 0.0) for fd in ends for writing in (False, True)],
+                             [False, False, False, True])
+        finally:
+            for fd in ends:
+                os.close(fd)
 
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
