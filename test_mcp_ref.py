@@ -517,6 +517,26 @@ class TestErrors(PeerCase):
                             (RequestCancelled, Exception)):
             self.assertTrue(issubclass(local, base) and not issubclass(local, RpcError))
 
+    def test_what_steers_a_terminal_is_spelled_out_and_a_second_line_indented(self) -> None:
+        for words, shown in (("a\x1bb", "a\\x1bb"), ("\t\r", "\\t\\r"), ("\x9b", "\\x9b"), ("\u2028", "\\u2028"),
+                             ("\ud800", "\\ud800"), ("a\nb\nc", "a\n    b\n    c"), ("\xe9 \U0001f600", "\xe9 \U0001f600")):
+            self.assertEqual(mcp_ref.visible(words), shown)
+
+    def test_a_log_has_the_words_and_the_traceback_and_no_space_behind(self) -> None:
+        with self.assertLogs("mcp_ref") as logs:
+            mcp_ref.log("  %s and %d  ", "one", 2)
+            mcp_ref.log("lost", error=ValueError("why"))
+        self.assertEqual([one.getMessage() for one in logs.records],
+                         ["  one and 2", "lost\n    ValueError: why"])
+
+    def test_codes_bounds_and_names_are_what_others_rely_on(self) -> None:
+        self.assertEqual(mcp_ref.TOO_MANY, 429)
+        self.assertEqual(mcp_ref.LOG_LEVELS, [
+            "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"])
+        names: "queue.Queue[str]" = queue.Queue()
+        mcp_ref.spawn(lambda: names.put(threading.current_thread().name))
+        self.assertEqual(names.get(timeout=DEADLINE), "mcp_ref")
+
 
 ENVELOPE_REQUEST = '{"jsonrpc": "2.0", "id": %s, "method": "echo"}'
 ENVELOPE_IDS = ("0", '""', '"0"', "7", '"7"', "-1", "9007199254740993", '"\\u0000"', '"\\ud800"',
@@ -689,6 +709,29 @@ class TestEnvelope(PeerCase):
         error, result = {"code": -32600, "message": "no"}, {"jsonrpc": "2.0", "id": 1, "result": None}
         self.assertEqual([{"jsonrpc": "2.0", "id": None, "error": error}, result], json.loads(encode(bad)))
         self.assertEqual([{"jsonrpc": "2.0", "error": error}, result], json.loads(encode(bad, null_id=False)))
+
+    def test_both_ways_of_writing_write_what_json_writes(self) -> None:
+        values = (None, True, 0, -1.5, 1 << 70, "", "\xe9\n\"\u2028", [], {}, [1, [2, {"a": 3, "b": []}]], {"a": {"b": 1}})
+        for slow in (False, True):
+            with patch.object(json.encoder, "c_make_encoder", None) if slow else contextlib.nullcontext():
+                for options in ({}, {"separators": (",", ":")}, {"ensure_ascii": False}):
+                    write = mcp_ref._writer(**options)
+                    for value in values:
+                        self.assertEqual(write(value), json.dumps(value, **options))
+                    for value in (float("nan"), [float("inf")]):
+                        with self.assertRaises(ValueError):
+                            write(value)
+        self.assertEqual(encode(mcp_ref.Response(1, {"a": [1, 2]})), b'{"jsonrpc":"2.0","id":1,"result":{"a":[1,2]}}')
+
+    @unittest.skipUnless(getattr(json.encoder, "c_make_encoder", None), "json has no encoder in C")
+    def test_the_encoder_is_made_once_where_json_has_one(self) -> None:
+        with patch.object(json.JSONEncoder, "encode", side_effect=AssertionError("the slow way")):
+            self.assertEqual(mcp_ref._writer()([1, {"a": 2}]), '[1, {"a": 2}]')
+            self.assertEqual(mcp_ref._writer(ensure_ascii=False)("\xe9"), '"\xe9"')
+
+    def test_the_refusal_of_a_long_line_names_the_limit(self) -> None:
+        found: Any = decode(b"[1,2]", mcp_ref.Bounds(line=4))
+        self.assertEqual(found.error.message, "Parse error: line over 4 bytes")
 
 
 PEER_BAD = '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}'
@@ -1608,6 +1651,12 @@ class TestSchema(WireCase):
         self.assertEqual(schema_object({"a": {"type": "string", "description": "text"}}, "a"), tools["plain"])
         Wire(server, LEGACY[-1]).request("tools/call", {"name": "plain", "arguments": {"it": {"a": "b"}}})
         self.assertEqual([plain("b")], got)
+
+    def test_members_without_a_name_are_converted_and_those_with_one_are_not(self) -> None:
+        _, convert = mcp_ref.object_of({"a": float}, {}, dict, "call", int)
+        self.assertEqual(repr(convert({"a": 2.5, "b": 3.0})), "{'a': 2.5, 'b': 3}")
+        _, convert = mcp_ref.object_of({"a": float}, {}, dict, "call", str)
+        self.assertIs(convert, mcp_ref._as_it_is)
 
 
 SERVER_ALL = LEGACY + (MODERN,)
@@ -4238,6 +4287,146 @@ mcp_ref.Session.receive = broken
             said = process.stderr()
         self.assertRegex(said, "(?s)^a line was lost\n    Traceback .*MemoryError: of one line\n")
         self.assertTrue(said.endswith("mcp_ref: abandoned: tools/call 'block', own/wait ''\n"), said)
+
+    def test_a_look_finds_what_is_stuck_and_says_when_to_look_again(self) -> None:
+        for spent, before, busy, last, begun, tick, quiet, expected in (
+                (8.2, {}, {1: 1, 2: 2}, 0, 2, 0.5, 3, (2, 0.5, 0)),  # the process waits: so do all
+                (8.25, {1: 1, 2: 2}, {1: 1, 2: 3}, 2, 3, 0.5, 3, (1, 0.5, 0)),  # it works: who was there before
+                (9.5, {1: 1}, {1: 2}, 1, 2, 3.0, 3, (0, 6.0, 0)),  # quick jobs: look less often
+                (19.0, {1: 1}, {1: 2}, 1, 2, 6.0, 3, (0, 8.0, 0)),  # but not ever less
+                (8.0, {}, {}, 5, 5, 4.0, 3, (0, 0.5, 4))):  # nothing new
+            crew = mcp_ref.Crew(iter(()), 4)
+            crew._before, crew._busy, crew._last, crew._begun = before, busy, last, begun
+            crew._spent, crew._tick, crew._quiet = 8.0, tick, quiet
+            with patch.object(mcp_ref, "TICK", 0.5), patch.object(mcp_ref.time, "process_time", lambda: spent):
+                found = crew._look()
+            self.assertEqual((found, crew._tick, crew._quiet), expected)
+            self.assertEqual((crew._before, crew._last, crew._spent), (busy, begun, spent))
+        crew = mcp_ref.Crew(iter(()), 4)
+        crew._busy = {1: 0}
+        with patch.object(mcp_ref.time, "process_time", lambda: mcp_ref.TICK):
+            self.assertEqual((crew._look(), crew._quiet), (0, 1))
+
+    def test_who_looks_on_sleeps_only_where_nothing_begins_and_somebody_reads(self) -> None:
+        idle, tick, awake = mcp_ref.IDLE, mcp_ref.TICK, mcp_ref.AWAKE
+        for quiet, reads, jobs, ended, limit, ends, expected, asleep in (
+                (awake, True, 0, False, 4, False, [7.0], False),
+                (awake + 1, True, 0, False, 4, False, [idle, tick], True),
+                (awake + 1, False, 0, False, 4, False, [7.0], False),
+                (awake + 1, True, 1, False, 4, False, [7.0], False),
+                (awake + 1, True, 0, True, 4, False, [7.0], False),
+                (awake + 1, True, 0, False, 4, True, [idle], True),
+                (awake + 1, True, 0, False, 0, False, [idle], True),
+                (0, True, 0, False, 0, False, [7.0], False),
+                (0, True, 1, False, 0, False, [], False)):
+            crew: Any = mcp_ref.Crew(iter(()), limit)
+            waits: List[Any] = []
+
+            def wait(timeout: Any = None) -> None:
+                waits.append(timeout)
+                crew._ended = crew._ended or ends
+            crew._bell, crew._turn = mock.Mock(acquire=wait), mock.Mock(locked=lambda: reads)
+            crew._jobs.extend([str] * jobs)
+            crew._ended, crew._quiet, crew._tick, crew._spent = ended, quiet, 7.0, -1.0
+            crew._rest()
+            self.assertEqual((waits, bool(crew._asleep), crew._spent >= 0), (expected, asleep, len(waits) == 2))
+
+    def test_a_job_rings_for_who_sleeps_or_must_run_it_himself(self) -> None:
+        for limit, asleep, rung in ((4, False, False), (4, True, True), (0, False, True), (0, True, True)):
+            crew = mcp_ref.Crew(iter(()), limit)
+            self.assertTrue(crew._bell.locked())
+            crew._asleep = asleep
+            crew.start(str)
+            crew.start(str)
+            self.assertIs(crew._bell.locked(), not rung)
+        crew = mcp_ref.Crew(iter(()), 4)
+        crew.end()
+        self.assertFalse(crew._bell.locked())
+
+    def test_as_many_threads_are_sent_in_as_jobs_are_stuck_within_the_limit(self) -> None:
+        for stuck, before, reads, expected in ((5, 2, False, 2), (1, 2, False, 1), (5, 4, False, 0), (5, 2, True, 0)):
+            crew: Any = mcp_ref.Crew(iter(()), 3)
+            crew._before, crew._turn = dict.fromkeys(range(before), 0), mock.Mock(locked=lambda: reads)
+            crew._look, crew._rest = lambda: (crew.end(), stuck)[1], mock.Mock()
+            with patch.object(mcp_ref, "spawn") as spawn:
+                self.assertTrue(crew.run(0.0))
+            self.assertEqual((spawn.call_count, crew._rest.call_count), (1 + expected, 1))
+
+    def test_who_works_takes_jobs_by_number_and_then_the_turn_only_if_it_is_free(self) -> None:
+        for ended, jobs, expected in ((False, 0, [mcp_ref.TICK]), (False, 2, [0]), (True, 2, [])):
+            crew: Any = mcp_ref.Crew(iter(()), 2)
+            waits: List[Any] = []
+            crew._turn = mock.Mock(acquire=lambda timeout=None: waits.append(timeout))
+            seen: List[Any] = []
+            crew._jobs.extend([lambda: seen.append(list(crew._busy.values()))] * jobs)
+            crew._ended = ended
+            crew._work()
+            self.assertEqual((waits, seen, crew._busy), (expected, [[1], [2]][:jobs], {}))
+            self.assertIs(crew._bell.locked(), not ended)
+
+    def test_an_input_that_raises_is_an_input_that_ended(self) -> None:
+        for error in (ValueError("torn"), SystemExit(3)):
+            crew = mcp_ref.Crew(map(mock.Mock(side_effect=[error]), [None]), 2)
+            with patch.object(mcp_ref, "log") as log, contextlib.suppress(SystemExit):
+                crew._work()
+            self.assertTrue(crew._ended and not crew._turn.locked())
+            self.assertEqual([one.kwargs["error"] for one in log.call_args_list], [error] * isinstance(error, ValueError))
+
+    def test_a_job_that_is_not_done_in_time_is_left_to_itself(self) -> None:
+        over = threading.Event()
+        self.addCleanup(over.set)
+        self.assertFalse(mcp_ref.within(0.01, lambda: over.wait(DEADLINE)))
+        self.assertTrue(mcp_ref.within(DEADLINE, str))
+        self.assertFalse(mcp_ref.within(DEADLINE, lambda: 1 // 0))
+
+    def test_what_is_abandoned_gets_streams_without_lock_or_buffer(self) -> None:
+        names = ("stdout", "stderr", "__stdout__", "__stderr__")
+        for takes, words in ((True, ("last \xe9",)), (False, ())):
+            stdio = mcp_ref.Stdio.__new__(mcp_ref.Stdio)
+            stdio._null = 77
+            with contextlib.ExitStack() as stack:
+                for name in names:
+                    stack.enter_context(patch.object(sys, name, name))
+                spawn = stack.enter_context(patch.object(mcp_ref, "spawn"))
+                within = stack.enter_context(patch.object(mcp_ref, "within", return_value=takes))
+                dup2 = stack.enter_context(patch.object(mcp_ref.os, "dup2"))
+                stdio.let_go(*words)
+                streams: List[Any] = [getattr(sys, name) for name in names]
+            one = streams[0]
+            self.assertTrue(one is streams[1] is streams[2] is streams[3])
+            self.assertEqual((one.fileno(), one.encoding, one.errors, one.write_through, one.buffer.closefd),
+                             (2, "utf-8", "backslashreplace", True, False))
+            self.assertEqual(spawn.call_args[0][0].args, names)
+            seconds, job = within.call_args[0]
+            self.assertEqual((seconds, job.func, job.args), (
+                mcp_ref.PARTING, os.write, (2, "".join(words).encode())))
+            self.assertEqual(dup2.call_args_list, [] if takes else [mock.call(77, 2)])
+
+    def test_at_the_end_only_what_is_left_is_named(self) -> None:
+        one = mcp_ref.Request(1, "tools/call", {"name": "nap"})
+        for left, words in (([], ""), ([one], "mcp_ref: abandoned: tools/call 'nap'\n")):
+            session, stdio = mock.Mock(unanswered=lambda: left), mock.Mock()
+            mcp_ref.leave(session, stdio, False, [])
+            stdio.let_go.assert_called_once_with(words)
+            self.assertEqual(str(session.close.call_args[0][0]), "the client has closed its end")
+
+    def test_the_first_signal_interrupts_and_a_second_does_not(self) -> None:
+        signals = mcp_ref.Signals()
+        self.assertEqual((signals.ending, signals.number), (False, 0))
+        with self.assertRaises(mcp_ref.Interrupted) as caught:
+            signals._interrupt(15, None)
+        signals._interrupt(2, None)
+        self.assertEqual((caught.exception.args, signals.ending, signals.number), ((15,), True, 15))
+
+    @unittest.skipUnless(hasattr(select, "poll"), "no poll() here")
+    def test_ready_to_be_written_is_not_ready_to_be_read(self) -> None:
+        ends = os.pipe()
+        try:
+            self.assertEqual([mcp_ref.ready(fd, writing, 0.0) for fd in ends for writing in (False, True)],
+                             [False, False, False, True])
+        finally:
+            for fd in ends:
+                os.close(fd)
 
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
