@@ -4428,6 +4428,18 @@ mcp_ref.Session.receive = broken
             for fd in ends:
                 os.close(fd)
 
+    def test_the_end_waits_a_bounded_time_and_puts_both_descriptors_back(self) -> None:
+        self.assertLess(0.0, mcp_ref.PARTING)
+        stdio = mcp_ref.Stdio.__new__(mcp_ref.Stdio)
+        stdio.source, stdio._sink, stdio._null = 71, 72, 73
+        with patch.object(mcp_ref, "within", return_value=True) as within, patch.object(
+                mcp_ref.os, "dup2") as dup2, patch.object(mcp_ref.os, "close") as close:
+            mcp_ref.part(mock.Mock())
+            stdio.give_back()
+        self.assertEqual([call[0][0] for call in within.call_args_list], [mcp_ref.PARTING] * 2)
+        self.assertEqual(dup2.call_args_list, [mock.call(71, 0), mock.call(72, 1)])
+        self.assertEqual(close.call_args_list, [mock.call(fd) for fd in (71, 72, 73)])
+
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
 
