@@ -59,6 +59,10 @@ import http_server  # noqa: E402
 import http_wire  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# What is started here compiles the module once, and not each time.
+CACHE = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="mcp_ref_test")
+atexit.register(shutil.rmtree, CACHE, True)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 DEADLINE = 10.0  # seconds that any single wait may take before its test fails
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -3756,11 +3760,9 @@ class TestSubscriptions(TalkCase):
 # --- 8. Stdio: a real process behind real pipes -----------------------------------------
 
 STDIO_FILE = os.path.abspath(mcp_ref.__file__)
-STDIO_CACHE = tempfile.mkdtemp(prefix="mcp_ref_test")  # the module is compiled once
-atexit.register(shutil.rmtree, STDIO_CACHE, True)
 STDIO_ENV = {key: value for key, value in os.environ.items() if key not in (
     "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # both hide what the tests look for
-STDIO_ENV.update(PYTHONPATH=os.path.dirname(STDIO_FILE), PYTHONPYCACHEPREFIX=STDIO_CACHE)
+STDIO_ENV.update(PYTHONPATH=os.path.dirname(STDIO_FILE), PYTHONPYCACHEPREFIX=CACHE)
 
 STDIO_SERVER = r"""
 import json, os, subprocess, sys, threading, time
