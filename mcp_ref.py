@@ -60,11 +60,13 @@ import sys
 import threading
 import time
 import types
-import typing
 from collections import deque
 from functools import partial, wraps
-from typing import (Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional,
-                    Sequence, Set, Tuple, TypeVar, Union, cast)
+
+TYPE_CHECKING = False  # True to checkers: typing would be half of the import's time
+if TYPE_CHECKING:
+    from typing import (Any, Callable, Iterator, Optional, Protocol, Sequence, TypeVar,
+                        Union, overload)
 
 __version__ = "1.0.0"
 
@@ -168,17 +170,31 @@ def outcome_of(job: Callable[[], Any]) -> Any:
 # Ids are strings or integers: true, 1.0, null and {} are none, and only an absent id
 # makes a notification. [jsonrpc 4] would bear null and fractions; MCP does not.
 
-Id = Union[str, int, None]  # None: of an answer that cannot name its question
-Json = Dict[str, Any]
-Text = Optional[str]
-Params = Union[Json, List[Any], None]  # None: absent
+if TYPE_CHECKING:
+    Id = Union[str, int, None]  # None: of an answer that cannot name its question
+    Json = dict[str, Any]
+    Text = Optional[str]
+    Params = Union[Json, list[Any], None]  # None: absent
+    Single = Union["Request", "Notification", "Response", "Invalid"]
+    Message = Union[Single, "Batch"]  # a closed set: there is no sixth kind
 MAX_LINE = 64 * 1024 * 1024
 TOO_MANY = 429  # a code of our own, outside the range that JSON-RPC reserves
 
 
-class Bounds(NamedTuple):
-    """How much one connection may hold at a time. What is more is refused, with
-    TOO_MANY where the other end is to know; memory is bounded whatever it sends."""
+class Row:
+    """A row of a table: its members are given in order, or by name. (To define a
+    NamedTuple takes a hundred times as long.)"""
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        self.__dict__.update(zip(type(self).__annotations__, values), **named)
+        for name in self.__dict__.keys() - type(self).__annotations__.keys():
+            raise TypeError(f"{type(self).__name__} has no {name}")
+
+
+class Bounds(Row):
+    """How much one connection may hold at a time: Bounds(asked=100), say. What is more
+    is refused, with TOO_MANY where the other end is to know; memory is bounded
+    whatever it sends."""
     line: int = MAX_LINE  # bytes; a longer one is refused unread
     batch: int = 1_000  # messages in a line
     asked: int = 10_000  # requests of the other end, until they are done with
@@ -189,41 +205,60 @@ class Bounds(NamedTuple):
 BOUNDS = Bounds()
 
 
-class Request(NamedTuple):
+class Record:
+    """What messages have in common: they are equal when their members are."""
+    __slots__: tuple[str, ...] = ()
+
+    def _all(self) -> Json:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._all() == other._all()
+
+    def __repr__(self) -> str:
+        members = (f"{name}={value!r}" for name, value in self._all().items())
+        return f"{type(self).__name__}({', '.join(members)})"
+
+
+class Request(Record):
     """A question: it has an id and will be answered once."""
-    id: Id
-    method: str
-    params: Params = None
+    __match_args__ = __slots__ = "id", "method", "params"
+
+    def __init__(self, id: Id, method: str, params: Params = None) -> None:
+        self.id, self.method, self.params = id, method, params
 
 
-class Notification(NamedTuple):
+class Notification(Record):
     """A statement: it has no id and is never answered, not even with an error."""
-    method: str
-    params: Params = None
+    __match_args__ = __slots__ = "method", "params"
+
+    def __init__(self, method: str, params: Params = None) -> None:
+        self.method, self.params = method, params
 
 
-class Response(NamedTuple):
+class Response(Record):
     """An answer: when error is not None, result means nothing."""
-    id: Id
-    result: Any = None
-    error: Optional[RpcError] = None
+    __match_args__ = __slots__ = "id", "result", "error"
+
+    def __init__(self, id: Id, result: Any = None,
+                 error: Optional[RpcError] = None) -> None:
+        self.id, self.result, self.error = id, result, error
 
 
-class Invalid(NamedTuple):
+class Invalid(Record):
     """What came instead of a message: the error to answer with, and to which id."""
-    id: Id
-    error: RpcError
+    __match_args__ = __slots__ = "id", "error"
+
+    def __init__(self, id: Id, error: RpcError) -> None:
+        self.id, self.error = id, error
 
 
-Single = Union[Request, Notification, Response, Invalid]
-
-
-class Batch(NamedTuple):
+class Batch(Record):
     """Several messages in one line, at least one. [jsonrpc 6]"""
-    members: Tuple[Single, ...]
+    __match_args__ = __slots__ = "members",
 
-
-Message = Union[Single, Batch]  # a closed set: there is no sixth kind
+    def __init__(self, members: tuple[Single, ...]) -> None:
+        self.members = members
 
 
 def _refuse_constant(name: str) -> Any:
@@ -236,7 +271,8 @@ def _writer(**options: Any) -> Callable[[Any], str]:
     json makes its C encoder anew at each call; one that is kept takes a third of the
     time. It has no documented name: where it is not as expected, the slow way it is.
     """
-    slow, inner = json.JSONEncoder(allow_nan=False, **options), cast(Any, json.encoder)
+    slow = json.JSONEncoder(allow_nan=False, **options)
+    inner: Any = json.encoder
     quote = ("encode_basestring", "encode_basestring_ascii")[slow.ensure_ascii]
     try:
         fast = inner.c_make_encoder(
@@ -314,17 +350,22 @@ def decode(line: bytes, bounds: Bounds = BOUNDS) -> Message:
 
 
 def _members(message: Single, null_id: bool) -> Json:
-    """Spell a message: its fields have the names of the wire, and None is left out."""
-    if isinstance(message, Response) and message.error is None:
-        return {"jsonrpc": "2.0", "id": message.id, "result": message.result}
-    obj: Json = message._asdict()
-    if "error" in obj:
-        code, words, data = obj["error"].args
-        obj = {"id": obj["id"], "error": {"code": code, "message": words}}
+    """Spell a message; params and data that are None are left out."""
+    obj: Json = {"jsonrpc": "2.0"}
+    if not isinstance(message, Notification) and (null_id or message.id is not None):
+        obj["id"] = message.id
+    if isinstance(message, (Request, Notification)):
+        obj["method"] = message.method
+        if message.params is not None:
+            obj["params"] = message.params
+    elif isinstance(message, Response) and message.error is None:
+        obj["result"] = message.result
+    else:
+        code, words, data = message.error.args  # type: ignore[union-attr]
+        obj["error"] = {"code": code, "message": words}
         if data is not None:
             obj["error"]["data"] = data
-    return {"jsonrpc": "2.0", **{name: value for name, value in obj.items()
-                                 if value is not None or null_id and name == "id"}}
+    return obj
 
 
 def encode(message: Message, null_id: bool = True) -> bytes:
@@ -348,9 +389,10 @@ def encode(message: Message, null_id: bool = True) -> bytes:
 # Two tables hold it all: `_asked`, what the other end waits for, and `_open`, what this
 # end waits for. Who takes an id off its table deals with that request, and nobody else.
 
-Send = Callable[[bytes], None]  # writes one line, whole, from any thread
-Job = Callable[[], None]
-Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer, or None for none
+if TYPE_CHECKING:
+    Send = Callable[[bytes], None]  # writes one line, whole, from any thread
+    Job = Callable[[], None]
+    Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer; None: none
 
 
 def spawn(job: Job) -> None:
@@ -363,7 +405,7 @@ class Call:
 
     def __init__(self, peer: Peer, request: Request) -> None:
         self._peer, self.request = peer, request
-        self._outcome: Tuple[Any, Optional[Exception]] = None, None  # result, error
+        self._outcome: tuple[Any, Optional[Exception]] = None, None  # result, error
         self._done = threading.Lock()  # a bare event: released when there is an outcome
         self._done.acquire()
 
@@ -399,13 +441,13 @@ class Asked:
 
     def __init__(self, request: Request, reply: Reply) -> None:
         self.request, self.reply, self.cancelled = request, reply, False
-        self.questions: List[Call] = []  # what we asked back on its behalf
+        self.questions: list[Call] = []  # what we asked back on its behalf
         self.gate = threading.RLock()  # held while a notification about it goes out
 
 
 def tray(reply: Reply, members: int) -> Reply:
     """Collect the answers to a batch; the last one sends them together. [jsonrpc 6]"""
-    lines: List[Optional[bytes]] = []
+    lines: list[Optional[bytes]] = []
     lock = threading.Lock()  # guards lines
 
     def put(line: Optional[bytes]) -> None:
@@ -434,17 +476,17 @@ class Peer:
     tap: Optional[Callable[[str, bytes], None]] = None  # sees (">" or "<", line) first
 
     def __init__(self, send: Send, start: Callable[[Job], None] = spawn,
-                 methods: Optional[Dict[str, Callable[..., Any]]] = None,
+                 methods: Optional[dict[str, Callable[..., Any]]] = None,
                  ids: Optional[Iterator[int]] = None, bounds: Bounds = BOUNDS) -> None:
         self._send, self._start, self._methods = send, start, methods or {}
         self.bounds = bounds
         self._ids = ids or itertools.count(1)
         self.null_id = True  # how an error names a question that could not be read
-        self._jobs: Set[Asked] = set()  # handed to start, and not done: cancelled, too
+        self._jobs: set[Asked] = set()  # handed to start, and not done: cancelled, too
         # Guards the three below; never held while sending or while running user code.
         self._lock = threading.Lock()
-        self._asked: Dict[Id, Asked] = {}  # the other end's id -> what we must answer
-        self._open: Dict[Id, Call] = {}  # our id -> who waits for the answer
+        self._asked: dict[Id, Asked] = {}  # the other end's id -> what we must answer
+        self._open: dict[Id, Call] = {}  # our id -> who waits for the answer
         self._closed: Optional[Exception] = None  # why nothing can be asked any more
 
     # Inbound: one method for each kind of message.
@@ -489,7 +531,8 @@ class Peer:
         reply(None)
 
     def _handle_response(self, response: Response, reply: Reply) -> None:
-        if not self._settle(*response) and not self._closed:  # late, or nobody asked
+        done = self._settle(response.id, response.result, response.error)
+        if not done and not self._closed:  # late, or nobody asked
             said = response.error or "result"
             log("ignored an answer to %.80r: %.200s", response.id, said)
         reply(None)
@@ -502,7 +545,7 @@ class Peer:
         for message in batch.members:
             self._handle(message, put)
 
-    _HANDLERS: Dict[type, Callable[[Any, Any, Reply], None]] = {
+    _HANDLERS: dict[type, Callable[[Any, Any, Reply], None]] = {
         Request: _handle_request, Notification: _handle_notification,
         Response: _handle_response, Invalid: _handle_invalid, Batch: _handle_batch}
 
@@ -585,13 +628,13 @@ class Peer:
         with self._lock:
             return self._asked.get(rid) is asked and bool(self._asked.pop(rid))
 
-    def unanswered(self) -> List[Request]:
+    def unanswered(self) -> list[Request]:
         """Return what this end was asked and has not answered yet."""
         return [asked.request for asked in list(self._asked.values())]
 
     # Asking, and what becomes of it.
 
-    def ask(self, *questions: Tuple[str, Params]) -> List[Call]:
+    def ask(self, *questions: tuple[str, Params]) -> list[Call]:
         """Send (method, params) as a request; several, as one batch. [jsonrpc 6]
 
         Returns a Call for each. Raises what close() was told, after it; TypeError or
@@ -672,7 +715,7 @@ HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -3202
 MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION  # modern only
 
 # By rank, as in syslog. [RFC 5424 6.2.1]
-LOG_LEVELS: List[str] = [
+LOG_LEVELS: list[str] = [
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LISTS = {  # the member of the result that holds the items: what is offered, by kind
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
@@ -736,7 +779,7 @@ _KNOWN = tuple(BLOCKS)  # in the order in which the revisions brought them
 _LATER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
 
 
-class Revision(NamedTuple):
+class Revision(Row):
     """One protocol version, in the points where the versions differ."""
     version: str
     modern: bool = False  # no session: each request stands alone
@@ -744,12 +787,12 @@ class Revision(NamedTuple):
     null_id: bool = True  # an unreadable id is written as null; later it is left out
     lenient: bool = False  # bad tool arguments: a result with isError, not -32602
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
-    structured: Tuple[type, ...] = ()  # what structuredContent may be
-    elicits: Tuple[str, ...] = ()  # modes of elicitation
+    structured: tuple[type, ...] = ()  # what structuredContent may be
+    elicits: tuple[str, ...] = ()  # modes of elicitation
     form: Json = {"not": {}}  # what it can ask for: the schema of schemas
     sample: Json = _SAMPLE  # the schema of a message to the client's model
-    blocks: Tuple[str, ...] = _KNOWN  # kinds of content
-    hidden: Tuple[str, ...] = ()  # members of definitions, all or of a kind, not in it
+    blocks: tuple[str, ...] = _KNOWN  # kinds of content
+    hidden: tuple[str, ...] = ()  # members of definitions, all or of a kind, not in it
 
     def shown(self, kind: str, entry: Json) -> Json:
         """Take out of a definition what this revision does not know."""
@@ -776,14 +819,14 @@ LEGACY = list(LEGACY_REVISIONS.values())[-1]  # the newest: what this end would 
 MODERN = list(MODERN_REVISIONS.values())[-1]  # speak in a handshake, and without one
 
 
-class Method(NamedTuple):
+class Method(Row):
     """A request that clients send: where it exists, and how it is served.
 
     What runs no user code is served in line, before the next message is looked at.
     """
     needs: str = ""  # the server's capability that it belongs to
     params: Json = {}  # their schema
-    eras: Tuple[bool, bool] = (True, True)  # is it known to (legacy, modern)?
+    eras: tuple[bool, bool] = (True, True)  # is it known to (legacy, modern)?
     runs: bool = False  # it runs user code, so beside others and not in line
     asks: bool = False  # its modern result may be a question: input_required
     cached: bool = False  # its modern result says how long it stays fresh
@@ -830,12 +873,12 @@ METHODS = {
 }
 
 
-class Question(NamedTuple):
+class Question(Row):
     """What servers ask clients: a legacy request, or a part of a modern result."""
     needs: str  # the client's capability
     params: Json  # their schema
     answer: Json  # the schema of the result
-    parts: Dict[str, str] = {}  # member of params: part of the capability it needs
+    parts: dict[str, str] = {}  # member of params: part of the capability it needs
 
 
 _MESSAGE = _message_of({"type": ["object", "array"]})
@@ -925,30 +968,33 @@ def modern_revision(meta: Json) -> Revision:
 # Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
 #         makes Python values of them.
 
-Fuel = Iterator[int]  # the steps that one check may take; a node takes one, or stops
-# (value, what the keyword's argument became, that of its sister keywords by name, fuel)
-Rule = Callable[[Any, Any, Json, Fuel], str]
+if TYPE_CHECKING:
+    Fuel = Iterator[int]  # the steps that one check may take; a node takes one or stops
+    # (value, what its keyword's argument became, that of sister keywords by name, fuel)
+    Rule = Callable[[Any, Any, Json, Fuel], str]
+    Form = Callable[[Any, str, "Document"], Any]  # (argument, its place, document)
+    Part = tuple[Json, Any]  # a schema, and the cast of its values
 
 
-class Node(Dict[type, List[Tuple[Rule, Any, Json]]]):
+class Node(dict[type, "list[tuple[Rule, Any, Json]]"]):
     """A compiled schema: its rules, by type of value, as (rule, argument, kin).
 
     Where it asks of an object for nothing but members and their types, `members` has
     these, by name: hold() sees at a glance what fits, and spares it the rules.
     """
-    members: Optional[Dict[str, Set[type]]] = None
-    needed: Set[str] = set()
+    members: Optional[dict[str, set[type]]] = None
+    needed: set[str] = set()
 
 
 class Document:
-    """A schema while it is compiled."""
+    """A schema while it is compiled. What is trusted is not held to the forms below:
+    they themselves."""
 
-    def __init__(self) -> None:
-        self.nodes: Dict[str, Node] = {}  # place, or anchor, in it: what stands there
-        self.refs: List[Tuple[str, str]] = []  # (place, where it points to)
+    def __init__(self, trusted: bool = False) -> None:
+        self.trusted = trusted
+        self.nodes: dict[str, Node] = {}  # place, or anchor, in it: what stands there
+        self.refs: list[tuple[str, str]] = []  # (place, where it points to)
 
-
-Form = Callable[[Any, str, Document], Any]  # (argument, its place, document)
 
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
           float: "number", type(None): "null"}  # by type(): True is no int
@@ -1062,7 +1108,7 @@ def _others(value: Json, node: Any, kin: Json) -> Any:
 
 
 _ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
-_RULES: Dict[str, Tuple[Tuple[type, ...], Rule]] = {  # keyword: types it speaks of, ...
+_RULES: dict[str, tuple[tuple[type, ...], Rule]] = {  # keyword: types it speaks of, ...
     "$ref": (_ANY, _each(lambda v, a, _: [("", v, a[0][a[1]])])),
     "type": (_ANY, _type),
     "enum": (_ANY, _expect(lambda v, a: _same(v) in map(_same, a), "one of {}")),
@@ -1106,18 +1152,20 @@ _PLAIN_RULES = {_RULES[word][1] for word in (
 
 # Forms: what the argument of a keyword must look like, and what is made of it.
 
-_FORMS: Dict[str, Tuple[Node, Form]] = {}
+_FORMS: dict[str, tuple[Json, Form]] = {}
+_HELD: dict[str, Node] = {}  # the forms that were needed by now, compiled
 
 
 def _as_it_is(argument: Any, place: str = "", doc: Any = None) -> Any:
     return argument
 
 
-_UNKNOWN = Node(), _as_it_is  # an annotation
+_UNKNOWN: tuple[Json, Form] = {}, _as_it_is  # an annotation
 
 
 def _compile(schema: Any, place: str, doc: Document) -> Node:
-    node, kin = Node(), cast(Json, {})
+    node = Node()
+    kin: Json = {}
     doc.nodes[place] = node  # before it is full: it may refer to itself
     if place.count("/") > 2 * _LEVELS:
         raise ValueError(f"{place[:80]}...: nested too deeply")
@@ -1127,8 +1175,10 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
         raise ValueError(f"{place}: expected an object or a boolean")
     for word, argument in schema.items():
         inside, (form, make) = f"{place}/{word}", _FORMS.get(word, _UNKNOWN)
-        if form:
-            hold(argument, form, inside)
+        if form and not doc.trusted:
+            if word not in _HELD:
+                _HELD[word] = _compile(form, "#", Document(trusted=True))
+            hold(argument, _HELD[word], inside)
         kin[word] = make(argument, inside, doc)
         kinds, rule = _RULES.get(word, ((), _type))
         for kind in kinds:
@@ -1197,7 +1247,7 @@ def _regex(pattern: str, place: str, doc: Document) -> Any:
         raise ValueError(f"{place}: expected a pattern that Python shares") from None
 
 
-def _subs(argument: Any, place: str, doc: Document) -> Dict[Any, Node]:
+def _subs(argument: Any, place: str, doc: Document) -> dict[Any, Node]:
     """Compile a list or an object of schemas: {index or name: node}."""
     items = argument.items() if type(argument) is dict else enumerate(argument)
     return {key: _compile(
@@ -1205,19 +1255,19 @@ def _subs(argument: Any, place: str, doc: Document) -> Dict[Any, Node]:
         for key, sub in items}
 
 
-def _patterns(argument: Json, place: str, doc: Document) -> List[Tuple[Any, Node]]:
+def _patterns(argument: Json, place: str, doc: Document) -> list[tuple[Any, Node]]:
     return [(_regex(pattern, place, doc), node)
             for pattern, node in _subs(argument, place, doc).items()]
 
 
-def _dependents(argument: Json, place: str, doc: Document) -> Dict[Any, Node]:
+def _dependents(argument: Json, place: str, doc: Document) -> dict[Any, Node]:
     return _subs({name: {"required": a} for name, a in argument.items()}, place, doc)
 
 
 _TEXT, _NUMBER, _OBJECT = {"type": "string"}, {"type": "number"}, {"type": "object"}
 _NAMES: Json = {"type": "array", "items": _TEXT}
 _TYPE: Json = {"enum": list(_KINDS.values())}
-_ROWS: Tuple[Tuple[str, Json, Form], ...] = (  # (keywords, form, what is made of it)
+_ROWS: tuple[tuple[str, Json, Form], ...] = (  # (keywords, form, what is made of it)
     ("not if then else items contains propertyNames additionalProperties", {},
      _compile),
     ("allOf anyOf oneOf prefixItems", {"type": "array", "minItems": 1}, _subs),
@@ -1239,16 +1289,15 @@ _ROWS: Tuple[Tuple[str, Json, Form], ...] = (  # (keywords, form, what is made o
     ("maxLength maxItems maxProperties maxContains minLength minItems minProperties "
      "minContains", {"type": "integer", "minimum": 0}, _as_it_is),
 )
-_FORMS.update((word, (Node(), make))
-              for words, _, make in _ROWS for word in words.split())
-_FORMS.update((word, (compile_schema(form), make))  # so much of it works by now
+_FORMS.update((word, (form, make))
               for words, form, make in _ROWS for word in words.split())
 
 
 # From Python: hints and values.
 
-Part = Tuple[Json, Any]  # a schema, and the cast of its values
-_HINTS: Dict[Any, Callable[[Any, Any, str], Part]] = {}  # by what a hint is, or has
+_ANYTHING = "typing.Any"  # the hint of what has none
+# By the class that a hint is, its name in typing, or an attribute that it has.
+_HINTS: dict[Any, Callable[[Any, Any, str], Part]] = {}
 _SCALARS = {str, bool, int, float, type(None)}
 
 
@@ -1267,8 +1316,16 @@ def plain(value: Any) -> Any:
 
 def part_of(hint: Any, where: str) -> Part:
     """Describe one hint; TypeError, one sentence, for what JSON cannot say."""
-    marks = [mark for mark in _HINTS if type(mark) is str and hasattr(hint, mark)]
-    make = _HINTS.get(marks[0] if marks else typing.get_origin(hint) or hint)
+    if type(hint) is type and hint in _HINTS or hint is _ANYTHING:
+        return _HINTS[hint](hint, (), where)
+    import typing  # here: 3 ms, and most hints do without
+
+    origin = typing.get_origin(hint) or hint
+    name = getattr(origin, "_name", None) or getattr(origin, "__name__", None)
+    name = f"{getattr(origin, '__module__', None)}.{name}"
+    marks = [mark for mark in _HINTS if type(mark) is str and (
+        mark == name or hasattr(hint, mark))]
+    make = _HINTS.get(marks[0] if marks else origin)
     if make is None:
         raise TypeError(f"{where}: JSON has no words for the hint {hint!r}")
     try:
@@ -1285,8 +1342,8 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
     """
     parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
     casts = [(name, cast) for name, (_, cast) in parts.items() if cast != _as_it_is]
-    more, other = cast(Part, (False, _as_it_is)) if others is None else part_of(
-        others, f"{where}.**")
+    nothing: Any = False, _as_it_is
+    more, other = nothing if others is None else part_of(others, f"{where}.**")
     properties = {name: schema if optional.get(name, ...) is ... else
                   {**schema, "default": plain(optional[name])}
                   for name, (schema, _) in parts.items()}
@@ -1306,13 +1363,25 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
             convert if casts or make is not dict or other != _as_it_is else _as_it_is)
 
 
+def hints_of(thing: Any, space: Optional[Json] = None) -> Json:
+    """Read annotations, as they are seen from a module's names."""
+    hints: Json = thing.__annotations__
+    if all(type(hint) is type for hint in hints.values()):
+        return hints
+    import typing  # here: as above
+
+    # Not of a function itself: up to 3.10 a default of None makes its hint Optional.
+    return typing.get_type_hints(thing if space is None else types.SimpleNamespace(
+        __annotations__=hints), space, include_extras=True)
+
+
 def _simple(hint: Any, args: Any, where: str) -> Part:
     return {"type": _KINDS.get(hint, "null")}, int if hint is int else _as_it_is
 
 
 def _typed_dict(hint: Any, args: Any, where: str) -> Part:
-    hints = typing.get_type_hints(hint, include_extras=True)
-    marks = {name: getattr(typing.get_origin(one), "_name", "")
+    hints = hints_of(hint)
+    marks = {name: getattr(getattr(one, "__origin__", None), "_name", "")
              for name, one in hints.items()}  # Required and NotRequired, from 3.11 on
     optional = [name for name, mark in marks.items() if mark == "NotRequired"
                 or name not in hint.__required_keys__ and mark != "Required"]
@@ -1323,7 +1392,7 @@ def _dataclass(hint: Any, args: Any, where: str) -> Part:
     import dataclasses  # here: who has made one has imported it already
 
     none = dataclasses.MISSING
-    return object_of(typing.get_type_hints(hint, include_extras=True), {
+    return object_of(hints_of(hint), {
         field.name: ... if field.default is none else field.default
         for field in dataclasses.fields(hint)
         if field.default is not none or field.default_factory is not none}, hint, where)
@@ -1341,13 +1410,13 @@ def _union(hint: Any, args: Any, where: str) -> Part:
 
 def _sequence(hint: Any, args: Any, where: str) -> Part:
     """Describe list[X], tuple[X, ...] and tuple[X, Y]."""
-    make = typing.get_origin(hint) or hint
+    make = getattr(hint, "__origin__", hint)
     if make is tuple and args and args[-1] is not ...:
         schemas, casts = zip(*(part_of(arg, where) for arg in args))
         return {"type": "array", "prefixItems": list(schemas), "items": False,
                 "minItems": len(args)}, lambda value: tuple(
                     cast(item) for cast, item in zip(casts, value))
-    schema, cast = part_of(args[0] if args else Any, where)
+    schema, cast = part_of(args[0] if args else _ANYTHING, where)
     return ({"type": "array", **({"items": schema} if schema else {})},
             lambda value: make(map(cast, value)))
 
@@ -1355,7 +1424,7 @@ def _sequence(hint: Any, args: Any, where: str) -> Part:
 def _dict(hint: Any, args: Any, where: str) -> Part:
     if args and args[0] is not str:
         raise TypeError(f"{where}: the keys of JSON are strings, not as in {hint!r}")
-    schema, cast = part_of(args[1] if args else Any, where)
+    schema, cast = part_of(args[1] if args else _ANYTHING, where)
     return ({"type": "object", **({"additionalProperties": schema} if schema else {})},
             lambda value: {name: cast(item) for name, item in value.items()})
 
@@ -1378,19 +1447,18 @@ _HINTS.update({
     str: _simple, bool: _simple, float: _simple, int: _simple,
     None: _simple, type(None): _simple,
     list: _sequence, tuple: _sequence, dict: _dict,
-    Any: lambda hint, args, where: ({}, _as_it_is),
-    typing.Union: _union,
-    getattr(types, "UnionType", "X | Y, from 3.10 on"): _union,
-    typing.Literal: lambda hint, args, where: _choice(args, where),
+    _ANYTHING: lambda hint, args, where: ({}, _as_it_is),
+    "typing.Union": _union, "types.UnionType": _union,
+    "typing.Literal": lambda hint, args, where: _choice(args, where),
     "__members__": lambda hint, _, where: _choice([e.value for e in hint], where, hint),
-    **{getattr(typing, mark, mark): _annotated
-       for mark in ("Annotated", "Required", "NotRequired")},  # the latter from 3.11 on
+    "typing.Annotated": _annotated,
+    "typing.Required": _annotated, "typing.NotRequired": _annotated,
     "__required_keys__": _typed_dict,
     "__dataclass_fields__": _dataclass,
 })
 
 
-def signature_of(fn: Any) -> Tuple[Json, Json, Any, Any]:
+def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
     """Return the hints of a function's parameters, their defaults, the hint of its
     result, and the hint of its **others (None: it has none).
 
@@ -1405,13 +1473,12 @@ def signature_of(fn: Any) -> Tuple[Json, Json, Any, Any]:
     code, last = fn.__code__, fn.__defaults__ or ()
     if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
         raise TypeError(f"{fn.__name__}(): JSON brings parameters by their names alone")
-    # Not of fn itself: up to 3.10 a default of None would turn its hint into Optional.
-    hints = typing.get_type_hints(types.SimpleNamespace(
-        __annotations__=fn.__annotations__), fn.__globals__, include_extras=True)
+    hints = hints_of(fn, fn.__globals__)
     end = code.co_argcount + code.co_kwonlyargcount
-    others = hints.get(code.co_varnames[end], Any) if code.co_flags & 0x08 else None
+    others = (hints.get(code.co_varnames[end], _ANYTHING) if code.co_flags & 0x08
+              else None)
     optional = dict(zip(code.co_varnames[code.co_argcount - len(last):], last))
-    return ({name: hints.get(name, Any) for name in code.co_varnames[bound:end]},
+    return ({name: hints.get(name, _ANYTHING) for name in code.co_varnames[bound:end]},
             {**optional, **(fn.__kwdefaults__ or {})}, hints.get("return"), others)
 
 
@@ -1487,7 +1554,7 @@ def is_content(value: Any) -> bool:
     return value is None or isinstance(value, str) or is_block(value)
 
 
-def blocks(value: Any, rules: Revision) -> List[Json]:
+def blocks(value: Any, rules: Revision) -> list[Json]:
     """Turn what a function returned into content; a block that is newer than the
     revision becomes text."""
     if value is None:
@@ -1510,9 +1577,9 @@ def fits(method: str, params: Json, answer: Any) -> bool:
     return True
 
 
-def check_tool_use(messages: List[Json]) -> None:
+def check_tool_use(messages: list[Json]) -> None:
     """Have each use of a tool answered by the next message, which says nothing else."""
-    used: Set[str] = set()
+    used: set[str] = set()
     for message in [*messages, {"content": []}]:
         content = message["content"]
         items = content if isinstance(content, list) else [content]
@@ -1557,17 +1624,20 @@ class Context:
     @property
     def said(self) -> Json:
         """What the client says of itself. Modern: in this request, nothing earlier."""
-        return self.meta if self.rules.modern else cast(Json, self.session.said)
+        said: Json = self.meta if self.rules.modern else self.session.said
+        return said
 
     @property
     def client_info(self) -> Json:
         """Name and version of the client, as on the wire."""
-        return cast(Json, self.said.get(META_CLIENT, {}))
+        info: Json = self.said.get(META_CLIENT, {})
+        return info
 
     @property
     def client_capabilities(self) -> Json:
         """What the client can be asked for, as on the wire."""
-        return cast(Json, self.said.get(META_CAPABILITIES, {}))
+        offered: Json = self.said.get(META_CAPABILITIES, {})
+        return offered
 
     @property
     def cancelled(self) -> bool:
@@ -1622,7 +1692,7 @@ class Context:
                 params["elicitationId"] = os.urandom(16).hex()
         return self._ask_one(key, "elicitation/create", params)
 
-    def sample(self, messages: List[Json], max_tokens: int, *, key: Text = None,
+    def sample(self, messages: list[Json], max_tokens: int, *, key: Text = None,
                **params: Any) -> Json:
         """Have the client's model go on: {"role", "content", "model", ...} comes back.
 
@@ -1631,9 +1701,10 @@ class Context:
         params.update(messages=messages, maxTokens=max_tokens)
         return self._ask_one(key, "sampling/createMessage", params)
 
-    def list_roots(self, *, key: Text = None) -> List[Json]:
+    def list_roots(self, *, key: Text = None) -> list[Json]:
         """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
-        return cast(List[Json], self._ask_one(key, "roots/list", {})["roots"])
+        roots: list[Json] = self._ask_one(key, "roots/list", {})["roots"]
+        return roots
 
     def _ask_one(self, key: Text, method: str, params: Json) -> Json:
         """Ask one question. Its key is the same each time that the function runs."""
@@ -1642,7 +1713,7 @@ class Context:
         key = key or f"{self._asks}-{words:08x}"
         return self.ask({key: (method, params)})[key]
 
-    def ask(self, questions: Dict[str, Tuple[str, Json]]) -> Dict[str, Json]:
+    def ask(self, questions: dict[str, tuple[str, Json]]) -> dict[str, Json]:
         """Ask {key: (method, params)} in one round; return {key: answer}.
 
         When the client did not offer what a question needs: RpcError -32021 or, legacy,
@@ -1703,9 +1774,9 @@ class Session(Peer):
         self.server, self.state, self.null_id = server, State.NEW, False
         self.revision: Optional[Revision] = None  # of the handshake, once there was one
         self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
-        self.offered: Set[str] = set()  # capabilities that the handshake told of
-        self.watched: Set[str] = set()  # uris of resources/subscribe
-        self.listens: List[Tuple[Asked, Json]] = []  # subscriptions/listen: wishes
+        self.offered: set[str] = set()  # capabilities that the handshake told of
+        self.watched: set[str] = set()  # uris of resources/subscribe
+        self.listens: list[tuple[Asked, Json]] = []  # subscriptions/listen: wishes
 
     def vet(self, message: Message) -> Message:
         """Apply the rules of MCP that are narrower than those of JSON-RPC."""
@@ -1745,7 +1816,8 @@ class Session(Peer):
         if notification.method == "notifications/initialized":
             self.state = step(self.state, notification.method)
         elif notification.method == "notifications/cancelled":
-            self.cancel(cast(Json, notification.params)["requestId"])
+            about: Any = notification.params
+            self.cancel(about["requestId"])
 
     def abandoned(self, request: Request, why: Exception) -> None:
         self.notify("notifications/cancelled", {
@@ -1785,7 +1857,7 @@ class Session(Peer):
                 "_meta": {META_SUBSCRIPTION: stream}}))
 
 
-class Offer(NamedTuple):
+class Offer(Row):
     """What is registered: a tool, a resource, a template or a prompt."""
     entry: Json  # as it is listed
     call: Callable[[Context, Json], Any]
@@ -1794,15 +1866,15 @@ class Offer(NamedTuple):
     pattern: Any = None  # of a template: what its uris match
 
 
-# A method, the function that serves it, and what its params are held to.
-Served = Tuple[Method, Callable[[Context, Json], Any], Node]
+if TYPE_CHECKING:  # a method, the function that serves it, what its params are held to
+    Served = tuple[Method, Callable[[Context, Json], Any], Node]
 
 
 def name_of(fn: Any) -> str:
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 
-def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
+def adapt(fn: Any) -> tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
     """Fit a function to JSON: return call(context, arguments), the schema of what it
     takes, and that of what it gives if that is an object with named members."""
     hints, optional, gives, more = signature_of(fn)
@@ -1826,15 +1898,15 @@ def adapt(fn: Any) -> Tuple[Callable[[Context, Json], Any], Json, Optional[Json]
     return call, takes, part_of(gives, name_of(fn))[0] if structured else None
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    F = TypeVar("F", bound=Callable[..., Any])
 
-
-class Decorator(typing.Protocol):
-    """What registers a function and returns it, with or without parentheses."""
-    @typing.overload
-    def __call__(self, fn: F) -> F: ...
-    @typing.overload
-    def __call__(self, *names: str, **options: Any) -> Callable[[F], F]: ...
+    class Decorator(Protocol):
+        """What registers a function and returns it, with or without parentheses."""
+        @overload
+        def __call__(self, fn: F) -> F: ...
+        @overload
+        def __call__(self, *names: str, **options: Any) -> Callable[[F], F]: ...
 
 
 def decorator(register: Callable[..., None]) -> Decorator:
@@ -1845,11 +1917,11 @@ def decorator(register: Callable[..., None]) -> Decorator:
             return lambda fn: outer(*args, fn, **options)
         register(*args, **options)
         return args[-1]
-    return cast(Decorator, outer)
+    return outer
 
 
 def listed(fn: Any, own: Json, *, name: Text = None, title: Text = None,
-           description: Text = None, icons: Optional[List[Json]] = None,
+           description: Text = None, icons: Optional[list[Json]] = None,
            meta: Optional[Json] = None) -> Json:
     """Build a listing entry of what all kinds have and of what is its own. Name and
     description come from the function by default."""
@@ -1894,11 +1966,11 @@ class Server:
         self.instructions, self.workers, self.bounds = instructions, workers, bounds
         self.page_size, self._state_key = page_size, state_key or os.urandom(32)
         # What is offered: by its kind, one of LISTS' values, then by its name or uri.
-        self._offers: Dict[str, Dict[str, Offer]] = {one: {} for one in LISTS.values()}
-        self._completions: Dict[Tuple[str, str], Callable[[str, Json], List[str]]] = {}
-        self._served: Dict[str, Served] = {}
+        self._offers: dict[str, dict[str, Offer]] = {one: {} for one in LISTS.values()}
+        self._completions: dict[tuple[str, str], Callable[[str, Json], list[str]]] = {}
+        self._served: dict[str, Served] = {}
         self.capabilities: Json = {"logging": {}}  # grows with what is offered
-        self.sessions: Set[Session] = set()
+        self.sessions: set[Session] = set()
 
     def _register(self, kind: str, name: str, offer: Offer) -> None:
         """Offer something from now on: whoever is connected is told, here and below."""
@@ -1923,7 +1995,7 @@ class Server:
         for session in tuple(self.sessions):
             session.publish(notice, **about)
 
-    def entries(self, kind: str) -> Dict[str, Json]:
+    def entries(self, kind: str) -> dict[str, Json]:
         """Return what is listed, by name or uri: kind is one of LISTS' values."""
         return {name: offer.entry for name, offer in dict(self._offers[kind]).items()}
 
@@ -1944,7 +2016,7 @@ class Server:
         page = [context.rules.shown(kind, entries[name]) for name in names[start:end]]
         return {kind: page, **present(nextCursor=cursor)}
 
-    def _find(self, kind: str, params: Json) -> Tuple[Offer, Json]:
+    def _find(self, kind: str, params: Json) -> tuple[Offer, Json]:
         """Return the tool or prompt that is asked for, and its arguments."""
         name = params["name"]
         if name not in self._offers[kind]:
@@ -2029,7 +2101,7 @@ class Server:
         """Withdraw a resource or a template; KeyError when there is none such."""
         self._remove("resourceTemplates" if "{" in uri else "resources", uri)
 
-    def _find_resource(self, uri: str, rules: Revision) -> Tuple[Offer, Json]:
+    def _find_resource(self, uri: str, rules: Revision) -> tuple[Offer, Json]:
         """Find what serves a uri, and the names in it, each of them one segment."""
         if uri in self._offers["resources"]:
             return self._offers["resources"][uri], {}
@@ -2164,7 +2236,7 @@ class Server:
             context.tell("notifications/subscriptions/acknowledged",
                          notifications=granted, _meta={META_SUBSCRIPTION: rid})
 
-    _HANDLERS: Dict[str, Callable[..., Any]] = {
+    _HANDLERS: dict[str, Callable[..., Any]] = {
         **dict.fromkeys(LISTS, _list),
         "initialize": _initialize,
         "server/discover": _discover,
@@ -2358,11 +2430,11 @@ class Crew:
         self._bell.acquire()
         self._ended = self._hurry = self._asleep = False
         self._lock = threading.Lock()  # guards the three below
-        self._jobs: Deque[Job] = deque()  # those that nobody has begun
-        self._busy: Dict[int, int] = {}  # thread: number of the job that it runs
+        self._jobs: deque[Job] = deque()  # those that nobody has begun
+        self._busy: dict[int, int] = {}  # thread: number of the job that it runs
         self._begun = 0  # how many jobs were ever begun: the number of the last
         # What the one who looks on saw at the last look.
-        self._before: Dict[int, int] = {}  # _busy
+        self._before: dict[int, int] = {}  # _busy
         self._last, self._spent = 0, 0.0  # _begun, and the CPU seconds of the process
         self._tick, self._quiet = TICK, 0  # to the next; looks since something began
 
@@ -2554,7 +2626,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._old: Dict[int, Any] = {}
+        self._old: dict[int, Any] = {}
         self.ending = False  # from now on they are ignored
         self.number = 0  # of the one that came
 
@@ -2588,12 +2660,13 @@ def part(session: Session) -> bool:
         "the client has closed its end")))
 
 
-def leave(session: Session, stdio: Stdio, done: bool, before: List[Any]) -> None:
+def leave(session: Session, stdio: Stdio, done: bool, before: list[Any]) -> None:
     """End a session, within some seconds. Where something may still print, a job or a
     thread that a tool has left, the descriptors stay with it."""
     done = part(session) and done
-    left = [f"{one.method} {cast(Json, one.params or {}).get('name', '')!r}"
-            for one in session.unanswered()]
+    unanswered: list[Any] = session.unanswered()
+    left = [f"{one.method} {(one.params or {}).get('name', '')!r}"
+            for one in unanswered]
     if threading.current_thread() is threading.main_thread():  # after it, all is over
         done = done and all(one in before or one.name == __name__
                             for one in threading.enumerate())
@@ -2654,13 +2727,14 @@ ROUNDS = 10  # of questions to the user that one modern request may need
 STALL = 10.0  # seconds that a server may leave its stdin unread (not on Windows)
 GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
-Handler = Callable[[Json], Json]  # params of a question of the server -> its result
+if TYPE_CHECKING:
+    Handler = Callable[[Json], Json]  # params of a question of the server -> its result
 
 
 class Child:
     """A carrier: a child process, over its stdin and stdout; its stderr is ours."""
 
-    def __init__(self, command: List[str], env: Optional[Dict[str, str]] = None,
+    def __init__(self, command: list[str], env: Optional[dict[str, str]] = None,
                  cwd: Text = None, most: int = MAX_LINE) -> None:
         self._command, self._env, self._cwd, self._most = command, env, cwd, most
         self._lock = threading.Lock()  # one line at a time
@@ -2688,9 +2762,10 @@ class Child:
             reader.join(GRACE)  # a child of its own may hold the pipe for longer
             on_close(ConnectionClosed(how))
 
-        child = self._child = cast(Any, subprocess.Popen(
+        child: Any = subprocess.Popen(
             self._command, env=self._env, cwd=self._cwd, bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._child = child
         if os.name == "posix":
             os.set_blocking(child.stdin.fileno(), False)
         self._stuck = False  # half a line is in its stdin: nothing can follow
@@ -2820,11 +2895,10 @@ def elicited(on_elicit: Handler, params: Json) -> Json:
 
 
 # What the results of the protocol itself must look like; those of tools are their own.
-_RESULT = compile_schema(_shape())
-_MODERN_RESULT = compile_schema(_shape(
+_RESULT = _shape()
+_MODERN_RESULT = _shape(
     resultType={"enum": ["complete", "input_required"]}, requestState="string",
-    inputRequests={"type": "object", "additionalProperties": _shape(
-        "method", method="string", params="object")}))
+    inputRequests=_map(_shape("method", method="string", params="object")))
 _COMPLETED = _shape("completion", completion=_shape("values", values="array"))
 _DISCOVERED = _shape("supportedVersions", supportedVersions="array", _meta="object")
 _INITIALIZED = _shape(
@@ -2847,7 +2921,7 @@ class Client:
     the connection may hold; each question of the server has a thread of its own.
     """
 
-    def __init__(self, server: Any, env: Optional[Dict[str, str]] = None,
+    def __init__(self, server: Any, env: Optional[dict[str, str]] = None,
                  cwd: Text = None, timeout: float = 30.0, protocol_version: Text = None,
                  on_notification: Optional[Callable[[str, Json], Any]] = None,
                  on_elicit: Optional[Handler] = None,
@@ -2862,7 +2936,7 @@ class Client:
         self._wanted = REVISIONS[protocol_version] if protocol_version else None
         listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
         validate({"roots": listed}, QUESTIONS["roots/list"].answer, "client")
-        self._answers: Dict[str, Handler] = present(**{  # what we answer, and so offer
+        self._answers: dict[str, Handler] = present(**{  # what we answer, and so offer
             "roots/list": None if roots is None else lambda params: {"roots": listed},
             "sampling/createMessage": on_sample,
             "elicitation/create": on_elicit and partial(elicited, on_elicit)})
@@ -2871,9 +2945,9 @@ class Client:
             self._capabilities["elicitation"] = {"form": {}, "url": {}}
         self._peer: Optional[Host] = None
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
-        self._progress: Dict[Any, Callable[..., Any]] = {}  # token: on_progress
+        self._progress: dict[Any, Callable[..., Any]] = {}  # token: on_progress
         self._outputs: Json = {}  # tool: the schema of its structured results
-        self.subscriptions: List[Subscription] = []
+        self.subscriptions: list[Subscription] = []
         self._introduced(LEGACY, {}, {})
 
     # Connection.
@@ -2947,6 +3021,7 @@ class Client:
 
     def _introduced(self, rules: Revision, result: Json, info: Json) -> None:
         self.rules, self.protocol_version = rules, rules.version
+        self._fit = compile_schema(_MODERN_RESULT if rules.modern else _RESULT)
         self.server_info, self.instructions = info, result.get("instructions")
         self.server_capabilities: Json = result.get("capabilities", {})
 
@@ -2991,7 +3066,7 @@ class Client:
         for _ in range(ROUNDS):
             result: Json = self.start(method, retry).result(
                 self._timeout if timeout is None else timeout)
-            hold(result, _MODERN_RESULT if self.rules.modern else _RESULT, method)
+            hold(result, self._fit, method)
             if result.get("resultType") != "input_required" or not self.rules.modern:
                 return result
             try:
@@ -3003,14 +3078,14 @@ class Client:
                      **present(requestState=result.get("requestState"))}
         raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
 
-    def batch(self, questions: Sequence[Tuple[str, Optional[Json]]]) -> List[Any]:
+    def batch(self, questions: Sequence[tuple[str, Optional[Json]]]) -> list[Any]:
         """Send requests in one line; return results or RpcErrors, in the same order.
 
         Where the revision has no batches they go out as so many lines.
         """
         calls = self._wire().ask(*questions) if self.rules.batches and questions else [
             self.start(*question) for question in questions]
-        results: List[Any] = []
+        results: list[Any] = []
         for call in calls:
             try:
                 results.append(call.result(self._timeout))
@@ -3048,10 +3123,10 @@ class Client:
 
     # Tools, resources, prompts: what there is, and its use.
 
-    def pages(self, method: str) -> List[Json]:
+    def pages(self, method: str) -> list[Json]:
         """Return the items of all pages of one of LISTS."""
-        items: List[Json] = []
-        seen: Set[Any] = set()
+        items: list[Json] = []
+        seen: set[Any] = set()
         cursor, kind = None, LISTS[method]
         page = _shape(kind, nextCursor="string", **{
             kind: _array(_shape("name", name="string"))})
@@ -3065,7 +3140,7 @@ class Client:
             cursor = result["nextCursor"]
         raise ValueError(f"{method}: its pages have no end")
 
-    def list_tools(self) -> List[Json]:
+    def list_tools(self) -> list[Json]:
         """Return all tools, of all pages."""
         tools = self.pages("tools/list")
         self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
@@ -3096,11 +3171,11 @@ class Client:
                 log("%s: outputSchema: %s", name, error)
         return result
 
-    def list_resources(self) -> List[Json]:
+    def list_resources(self) -> list[Json]:
         """Return all resources, of all pages."""
         return self.pages("resources/list")
 
-    def list_resource_templates(self) -> List[Json]:
+    def list_resource_templates(self) -> list[Json]:
         """Return all resource templates, of all pages."""
         return self.pages("resources/templates/list")
 
@@ -3120,7 +3195,7 @@ class Client:
             name: wish for name, wish in wishes if wish}))
         return self.subscriptions[-1]
 
-    def list_prompts(self) -> List[Json]:
+    def list_prompts(self) -> list[Json]:
         """Return all prompts, of all pages."""
         return self.pages("prompts/list")
 
@@ -3139,7 +3214,8 @@ class Client:
         result = self.request("completion/complete", present(
             ref=ref, argument=argument, context=context))
         validate(result, _COMPLETED, "completion/complete")
-        return cast(Json, result["completion"])
+        completion: Json = result["completion"]
+        return completion
 
     def ping(self) -> None:
         """Make sure that the server is there; modern has no ping and discovers."""
@@ -3188,7 +3264,7 @@ class Trace:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._asked: Dict[Tuple[str, Id], float] = {}  # (direction, id): when
+        self._asked: dict[tuple[str, Id], float] = {}  # (direction, id): when
 
     def __call__(self, arrow: str, line: bytes) -> None:
         now, took, message = time.monotonic() - self._began, "", decode(line)
@@ -3223,7 +3299,7 @@ class Explainer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # one message at a time
-        self._asked: Dict[Id, str] = {}  # id: method
+        self._asked: dict[Id, str] = {}  # id: method
         dim = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         self._style = "    \033[2m{}\033[0m" if dim else "    {}"
 
@@ -3297,12 +3373,12 @@ def _serve() -> None:
     serve(demo_server())
 
 
-def _inspect(command: List[str]) -> None:
+def _inspect(command: list[str]) -> None:
     with Client(command) as client:
         inspect_server(client)
 
 
-def _call(command: List[str], tool: str, arguments: str = "") -> None:
+def _call(command: list[str], tool: str, arguments: str = "") -> None:
     with Client(command) as client:
         result = client.call_tool(tool, json.loads(arguments or "{}"))
         print(json.dumps(result, indent=2))
@@ -3310,7 +3386,7 @@ def _call(command: List[str], tool: str, arguments: str = "") -> None:
             raise SystemExit(1)
 
 
-COMMANDS: Dict[Tuple[str, int, bool], Callable[..., None]] = {
+COMMANDS: dict[tuple[str, int, bool], Callable[..., None]] = {
     # first word, number of words, whether a server's command comes after them
     ("", 0, False): _serve,
     ("demo", 1, False): demo,
@@ -3322,13 +3398,14 @@ COMMANDS: Dict[Tuple[str, int, bool], Callable[..., None]] = {
 }
 
 
-def main(argv: Optional[List[str]] = None) -> int:
+def main(argv: Optional[list[str]] = None) -> int:
     """Run the command line, see USAGE; return the exit status."""
     args, tap = sys.argv[1:] if argv is None else argv, Peer.tap
     if args[:1] == ["--trace"]:
         Peer.tap, args = Trace(), args[1:]
-    if hasattr(sys.stdout, "reconfigure"):
-        cast(Any, sys.stdout).reconfigure(errors="backslashreplace")  # any code page
+    stdout: Any = sys.stdout
+    if hasattr(stdout, "reconfigure"):
+        stdout.reconfigure(errors="backslashreplace")  # any code page
     cut = args.index("--") if "--" in args[:-1] else len(args)
     words, command = args[:cut], args[cut + 1:]
     action = COMMANDS.get(("".join(words[:1]), len(words), bool(command)))

@@ -32,7 +32,7 @@ from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
@@ -42,8 +42,11 @@ from http_wire import (
 
 from mcp_ref import (
     HEADER_MISMATCH, INVALID_REQUEST, LEGACY, META_VERSION, METHOD_NOT_FOUND,
-    MODERN_ERRORS, PARSE_ERROR, REVISIONS, Batch, Invalid, Message, Notification,
-    Request, RpcError, Server, decode, modern_revision, spawn)
+    MODERN_ERRORS, PARSE_ERROR, REVISIONS, Batch, Invalid, Notification, Request,
+    RpcError, Server, decode, modern_revision, spawn)
+
+if TYPE_CHECKING:
+    from mcp_ref import Message
 
 KEPT = 16  # streams of a session that have ended, and can still be read again
 HISTORY = 1000  # messages of a stream that can be read again
