@@ -2658,6 +2658,15 @@ class TestTools(TalkCase):
         talk.session.server.tool(later)
         self.assertEqual("3", talk.tool("later", n=2)["content"][0]["text"])
 
+    @replay(server_of)
+    def test_a_failed_import_is_named_by_its_type_alone(self, talk: Talk) -> None:
+        """[tools.call.execution-error] Its words name the file."""
+        def late() -> None:
+            raise ImportError("cannot import name 'x' from '/home/me/secret.py'")
+
+        talk.session.server.tool(late)
+        self.assertEqual("ImportError", talk.tool("late")["content"][0]["text"])
+
 
 class TestResources(TalkCase):
     @replay(server_full)
