@@ -4451,6 +4451,54 @@ mcp_ref.Session.receive = broken
         self.assertEqual(dup2.call_args_list, [mock.call(71, 0), mock.call(72, 1)])
         self.assertEqual(close.call_args_list, [mock.call(fd) for fd in (71, 72, 73)])
 
+    def test_a_line_that_there_is_no_memory_for_is_refused_and_the_next_is_whole(self) -> None:
+        """[base.error.parse] Wherever it runs out."""
+        class Scarce(bytearray):
+            def __iadd__(self, more: Any) -> Any:
+                if b"!" in more:
+                    raise MemoryError
+                return super().__iadd__(more)
+
+        for chunks in ([b"a", b"!\nb", b"c\n", b""], [b"!", b"a\nb", b"c\n", b""]):
+            with self.subTest(chunks=chunks), patch.object(mcp_ref, "bytearray", Scarce, create=True), \
+                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=chunks)):
+                lost, whole = mcp_ref.read_lines(77)
+            self.assertEqual((-32700, b"bc"), (decode(lost).error.code, whole))  # type: ignore[union-attr]
+
+    def test_a_question_to_who_has_gone_fails_at_once(self) -> None:
+        """Without workers the tool runs where the end is seen, and would keep it from being seen."""
+        failed: List[Any] = []
+        lines: "queue.Queue[Any]" = queue.Queue()
+        server = Server("s", "1", workers=0)
+
+        @server.tool
+        def ask(context: Context) -> None:
+            try:
+                context.list_roots()
+            except Exception as error:
+                failed.append(error)
+
+        for line in [*STDIO_HELLO.splitlines(), stdio_bytes(stdio_call(1, "ask"))]:
+            lines.put(line)
+        stdio = mock.Mock(send=mock.Mock(side_effect=[None, *[BrokenPipeError("gone")] * 9]))
+        with patch.object(mcp_ref, "Stdio", lambda: stdio), patch.object(
+                mcp_ref, "read_lines", lambda *how: iter(lines.get, None)):  # it does not end by itself
+            thread = threading.Thread(target=server.run, daemon=True)
+            thread.start()
+            thread.join(DEADLINE)
+            late = thread.is_alive()
+        lines.put(None)
+        self.assertFalse(late)
+        self.assertRegex(str(failed), "ConnectionClosed.*cannot send: gone")
+
+    def test_what_ends_it_without_a_signal_comes_out_and_the_descriptors_are_let_go(self) -> None:
+        stdio = mock.Mock()
+        with patch.object(mcp_ref, "Stdio", lambda: stdio), patch.object(
+                mcp_ref, "spawn", side_effect=RuntimeError("can't start new thread")):
+            self.assertRaisesRegex(RuntimeError, "new thread", Server("s", "1").run)
+        stdio.let_go.assert_called_once_with("")
+        stdio.give_back.assert_not_called()
+
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
 
