@@ -5630,6 +5630,32 @@ class FAULTS_Full(io.StringIO):
         raise OSError(28, "No space left on device")
 
 
+class FAULTS_Process:
+    """What Popen would start: two pipes. It reads nothing, writes nothing, and ends when it is told by a signal."""
+
+    def __init__(self) -> None:
+        (self.inward, stdin), (stdout, self.outward) = os.pipe(), os.pipe()
+        self.stdin, self.stdout = open(stdin, "wb", 0), open(stdout, "rb", 0)
+        self.over = threading.Event()
+
+    def wait(self, timeout: float = DEADLINE) -> int:
+        if not self.over.wait(timeout):
+            raise subprocess.TimeoutExpired("x", timeout)
+        return 7
+
+    def terminate(self) -> None:
+        os.close(self.inward), os.close(self.outward)
+        self.over.set()
+
+    kill = terminate
+
+    def started(self) -> Any:
+        """Have Popen start it, and nobody be patient."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(mock.patch.object(subprocess, "Popen", lambda *how, **more: self))
+        stack.enter_context(mock.patch.object(mcp_ref, "GRACE", 0.01))
+        return stack
+
 @unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
 class TestFaults(WireCase):
     """The table above, and the rules that no other class holds."""
@@ -5718,6 +5744,37 @@ class TestFaults(WireCase):
                 for done in [pool.submit(client.call_tool, "x", large, 0.1) for _ in range(9)]:
                     self.assertIsInstance(done.exception(DEADLINE), (RequestTimeout, ConnectionClosed))
             self.assertLess(time.monotonic() - began, 1.2)  # and not nine times 0.2
+
+    def test_a_server_that_never_reads_is_ended_under_who_writes_to_it(self) -> None:
+        """[stdio.shutdown.sigterm-sigkill] Its stdin is closed, but not before that."""
+        process, child = FAULTS_Process(), mcp_ref.Child(["x"])
+        self.assertLess(0.0, mcp_ref.STALL)
+        with process.started(), mock.patch.object(mcp_ref, "STALL", DEADLINE), \
+                concurrent.futures.ThreadPoolExecutor(1) as pool:
+            child.open(lambda line: None, lambda why: None)
+            writer = pool.submit(child.send, b"x" * 999_999)
+            self.assertTrue(select.select([process.inward], [], [], DEADLINE)[0])
+            child.close()
+            self.assertIsInstance(writer.exception(DEADLINE), BrokenPipeError)
+        self.assertTrue(process.stdin.closed)
+
+    def test_why_a_server_is_not_read_any_more_is_said(self) -> None:
+        """In the log, with the reason, and to who waits."""
+        process, child = FAULTS_Process(), mcp_ref.Child(["its", "server"])
+        told: "queue.Queue[Any]" = queue.Queue()
+        with process.started(), self.assertLogs(mcp_ref.__name__) as logs:
+            child.open(mock.Mock(side_effect=MemoryError("for a line")), told.put)
+            os.write(process.outward, b"{}\n")
+            self.assertEqual("its cannot be read any more", str(told.get(timeout=DEADLINE)))
+            child.close()
+        self.assertRegex(logs.output[0], r"(?s):its cannot be read any more\n    Traceback .*MemoryError: for a line$")
+
+    def test_who_has_no_thread_to_read_keeps_nothing_open(self) -> None:
+        process = FAULTS_Process()
+        with process.started(), mock.patch.object(
+                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            self.assertRaises(RuntimeError, Client(["x"]).connect)
+        self.assertEqual((True, True, True), (process.over.is_set(), process.stdin.closed, process.stdout.closed))
 
     def test_a_question_for_which_there_is_no_thread_is_refused(self) -> None:
         fake = ClientFake(CLIENT_LEGACY)
@@ -6080,6 +6137,30 @@ class TestBounds(TalkCase):
                    "params": {"requestId": "first"}})
         granted, = talk.send({**listen, "id": "third"})
         self.assertEqual("notifications/subscriptions/acknowledged", granted["method"])
+
+    def test_a_stream_takes_a_place_and_each_of_its_uris_another(self) -> None:
+        for most, count, fits in ((1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False), (3, 2, True)):
+            talk = Talk(self, self.bounded(subscriptions=most), MODERN)
+            answer, = talk.send({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": modern({
+                "notifications": {"toolsListChanged": True,
+                                  "resourceSubscriptions": ["demo://text", "demo://blob"][:count]}})})
+            if fits:
+                self.assertEqual("notifications/subscriptions/acknowledged", answer["method"])
+            else:
+                self.assertError(answer, mcp_ref.TOO_MANY)
+
+    @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
+    def test_a_client_keeps_of_a_line_no_more_than_shows_that_it_is_too_long(self) -> None:
+        process = FAULTS_Process()
+        process.stdout.close()
+        process.stdout = tempfile.TemporaryFile()  # type: ignore[assignment]
+        process.stdout.write(b"x" * 300_000 + b"\n")
+        process.stdout.seek(0)
+        client = Client(["x"], bounds=mcp_ref.Bounds(line=99), protocol_version=LEGACY[-1])
+        with process.started(), mock.patch.object(Peer, "tap", mock.Mock()) as tap:
+            self.assertRaises(ConnectionClosed, client.connect)
+        size, = [len(line) for (arrow, line), _ in tap.call_args_list if arrow == "<"]
+        self.assertTrue(99 < size < 200_000)
 
     def test_a_server_that_floods_its_client_with_questions_is_refused(self) -> None:
         answer, fake = threading.Event(), ClientFake(CLIENT_LEGACY)
