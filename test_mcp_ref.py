@@ -5479,6 +5479,21 @@ class TestClient(WireCase):
         done = subprocess.run([sys.executable, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
         self.assertEqual(0, done.returncode)
 
+    def test_a_list_or_a_completion_that_makes_no_sense_is_refused_at_its_place(self) -> None:
+        for answers, use, words in (
+                ({"tools": 5}, Client.list_tools, "tools/list.tools: expected array, got integer"),
+                ({"tools": [{"name": 5}]}, Client.list_tools, "tools/list.tools[0].name: expected string, got integer"),
+                ({"tools": [], "nextCursor": 5}, Client.list_tools,
+                 "tools/list.nextCursor: expected string, got integer"),
+                ({"completion": {}}, lambda client: client.complete({}, {}),
+                 "completion/complete.completion: missing values"),
+                ({"completion": {"values": 5}}, lambda client: client.complete({}, {}),
+                 "completion/complete.completion.values: expected array, got integer")):
+            _, client = self.talk(CLIENT_LEGACY, dict.fromkeys(("tools/list", "completion/complete"), answers))
+            with self.assertRaises(ValueError) as caught:
+                use(client)
+            self.assertEqual(words, str(caught.exception))
+
 
 # --- Faults: the other end, the machine, a tool and the host, each doing its worst ----------
 
@@ -6488,6 +6503,31 @@ class TestCommandLine(WireCase):
                 mcp_ref.demo()
             self.assertIs(tap, Peer.tap)
         tap.assert_not_called()
+
+    def test_what_the_terminal_cannot_show_is_spelled_out(self) -> None:
+        """An outdated code page is no reason to fail; nor is what is no UTF-8."""
+        out = io.TextIOWrapper(io.BytesIO(), "ascii")
+        with self.in_memory(), mock.patch.object(mcp_ref, "demo_server", lambda: Server("caf\xe9", "1")), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual((0, ""), (mcp_ref.main(["inspect", "--", "x"]), errors.getvalue()))
+            mcp_ref.Trace()("<", b"caf\xff")
+        out.seek(0)
+        self.assertEqual(f"caf\\xe9 1 speaks {MODERN}\n", out.read())
+        self.assertTrue(errors.getvalue().endswith(" caf\\xff\n"))
+
+    def test_an_explainer_knows_a_call_that_brings_answers(self) -> None:
+        """Not by its method."""
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            explain = mcp_ref.Explainer()
+            for params in ({"inputResponses": {}}, {}):
+                explain(">", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode())
+        self.assertEqual(["client: The same call once more, with the answers. [basic/patterns/mrtr]",
+                          "client: Call a tool. The answer will carry the same id. [server/tools]"],
+                         [row for row in out.getvalue().splitlines() if row[:6] == "client"])
+
+    def test_control_c_ends_a_command_quietly_with_130(self) -> None:
+        with mock.patch.object(Client, "connect", side_effect=KeyboardInterrupt):
+            self.assertEqual((130, "", ""), self.run_main("inspect", "--", "x"))
 
 
 EXAMPLES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples")
