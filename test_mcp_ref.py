@@ -2675,6 +2675,15 @@ class TestTools(TalkCase):
         talk.session.server.tool(later)
         self.assertEqual("3", talk.tool("later", n=2)["content"][0]["text"])
 
+    @replay(server_of)
+    def test_a_failed_import_is_named_by_its_type_alone(self, talk: Talk) -> None:
+        """[tools.call.execution-error] Its words name the file."""
+        def late() -> None:
+            raise ImportError("cannot import name 'x' from '/home/me/secret.py'")
+
+        talk.session.server.tool(late)
+        self.assertEqual("ImportError", talk.tool("late")["content"][0]["text"])
+
 
 class TestResources(TalkCase):
     @replay(server_full)
@@ -4459,6 +4468,54 @@ mcp_ref.Session.receive = broken
         self.assertEqual(dup2.call_args_list, [mock.call(71, 0), mock.call(72, 1)])
         self.assertEqual(close.call_args_list, [mock.call(fd) for fd in (71, 72, 73)])
 
+    def test_a_line_that_there_is_no_memory_for_is_refused_and_the_next_is_whole(self) -> None:
+        """[base.error.parse] Wherever it runs out."""
+        class Scarce(bytearray):
+            def __iadd__(self, more: Any) -> Any:
+                if b"!" in more:
+                    raise MemoryError
+                return super().__iadd__(more)
+
+        for chunks in ([b"a", b"!\nb", b"c\n", b""], [b"!", b"a\nb", b"c\n", b""]):
+            with self.subTest(chunks=chunks), patch.object(mcp_ref, "bytearray", Scarce, create=True), \
+                    patch.object(mcp_ref.os, "read", mock.Mock(side_effect=chunks)):
+                lost, whole = mcp_ref.read_lines(77)
+            self.assertEqual((-32700, b"bc"), (decode(lost).error.code, whole))  # type: ignore[union-attr]
+
+    def test_a_question_to_who_has_gone_fails_at_once(self) -> None:
+        """Without workers the tool runs where the end is seen, and would keep it from being seen."""
+        failed: List[Any] = []
+        lines: "queue.Queue[Any]" = queue.Queue()
+        server = Server("s", "1", workers=0)
+
+        @server.tool
+        def ask(context: Context) -> None:
+            try:
+                context.list_roots()
+            except Exception as error:
+                failed.append(error)
+
+        for line in [*STDIO_HELLO.splitlines(), stdio_bytes(stdio_call(1, "ask"))]:
+            lines.put(line)
+        stdio = mock.Mock(send=mock.Mock(side_effect=[None, *[BrokenPipeError("gone")] * 9]))
+        with patch.object(mcp_ref, "Stdio", lambda: stdio), patch.object(
+                mcp_ref, "read_lines", lambda *how: iter(lines.get, None)):  # it does not end by itself
+            thread = threading.Thread(target=server.run, daemon=True)
+            thread.start()
+            thread.join(DEADLINE)
+            late = thread.is_alive()
+        lines.put(None)
+        self.assertFalse(late)
+        self.assertRegex(str(failed), "ConnectionClosed.*cannot send: gone")
+
+    def test_what_ends_it_without_a_signal_comes_out_and_the_descriptors_are_let_go(self) -> None:
+        stdio = mock.Mock()
+        with patch.object(mcp_ref, "Stdio", lambda: stdio), patch.object(
+                mcp_ref, "spawn", side_effect=RuntimeError("can't start new thread")):
+            self.assertRaisesRegex(RuntimeError, "new thread", Server("s", "1").run)
+        stdio.let_go.assert_called_once_with("")
+        stdio.give_back.assert_not_called()
+
 
 # --- 9. Client: a server in memory, and small scripts where a process is the point --------
 
@@ -5439,6 +5496,21 @@ class TestClient(WireCase):
         done = subprocess.run([sys.executable, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
         self.assertEqual(0, done.returncode)
 
+    def test_a_list_or_a_completion_that_makes_no_sense_is_refused_at_its_place(self) -> None:
+        for answers, use, words in (
+                ({"tools": 5}, Client.list_tools, "tools/list.tools: expected array, got integer"),
+                ({"tools": [{"name": 5}]}, Client.list_tools, "tools/list.tools[0].name: expected string, got integer"),
+                ({"tools": [], "nextCursor": 5}, Client.list_tools,
+                 "tools/list.nextCursor: expected string, got integer"),
+                ({"completion": {}}, lambda client: client.complete({}, {}),
+                 "completion/complete.completion: missing values"),
+                ({"completion": {"values": 5}}, lambda client: client.complete({}, {}),
+                 "completion/complete.completion.values: expected array, got integer")):
+            _, client = self.talk(CLIENT_LEGACY, dict.fromkeys(("tools/list", "completion/complete"), answers))
+            with self.assertRaises(ValueError) as caught:
+                use(client)
+            self.assertEqual(words, str(caught.exception))
+
 
 # --- Faults: the other end, the machine, a tool and the host, each doing its worst ----------
 
@@ -5590,6 +5662,32 @@ class FAULTS_Full(io.StringIO):
         raise OSError(28, "No space left on device")
 
 
+class FAULTS_Process:
+    """What Popen would start: two pipes. It reads nothing, writes nothing, and ends when it is told by a signal."""
+
+    def __init__(self) -> None:
+        (self.inward, stdin), (stdout, self.outward) = os.pipe(), os.pipe()
+        self.stdin, self.stdout = open(stdin, "wb", 0), open(stdout, "rb", 0)
+        self.over = threading.Event()
+
+    def wait(self, timeout: float = DEADLINE) -> int:
+        if not self.over.wait(timeout):
+            raise subprocess.TimeoutExpired("x", timeout)
+        return 7
+
+    def terminate(self) -> None:
+        os.close(self.inward), os.close(self.outward)
+        self.over.set()
+
+    kill = terminate
+
+    def started(self) -> Any:
+        """Have Popen start it, and nobody be patient."""
+        stack = contextlib.ExitStack()
+        stack.enter_context(mock.patch.object(subprocess, "Popen", lambda *how, **more: self))
+        stack.enter_context(mock.patch.object(mcp_ref, "GRACE", 0.01))
+        return stack
+
 @unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
 class TestFaults(WireCase):
     """The table above, and the rules that no other class holds."""
@@ -5678,6 +5776,37 @@ class TestFaults(WireCase):
                 for done in [pool.submit(client.call_tool, "x", large, 0.1) for _ in range(9)]:
                     self.assertIsInstance(done.exception(DEADLINE), (RequestTimeout, ConnectionClosed))
             self.assertLess(time.monotonic() - began, 1.2)  # and not nine times 0.2
+
+    def test_a_server_that_never_reads_is_ended_under_who_writes_to_it(self) -> None:
+        """[stdio.shutdown.sigterm-sigkill] Its stdin is closed, but not before that."""
+        process, child = FAULTS_Process(), mcp_ref.Child(["x"])
+        self.assertLess(0.0, mcp_ref.STALL)
+        with process.started(), mock.patch.object(mcp_ref, "STALL", DEADLINE), \
+                concurrent.futures.ThreadPoolExecutor(1) as pool:
+            child.open(lambda line: None, lambda why: None)
+            writer = pool.submit(child.send, b"x" * 999_999)
+            self.assertTrue(select.select([process.inward], [], [], DEADLINE)[0])
+            child.close()
+            self.assertIsInstance(writer.exception(DEADLINE), BrokenPipeError)
+        self.assertTrue(process.stdin.closed)
+
+    def test_why_a_server_is_not_read_any_more_is_said(self) -> None:
+        """In the log, with the reason, and to who waits."""
+        process, child = FAULTS_Process(), mcp_ref.Child(["its", "server"])
+        told: "queue.Queue[Any]" = queue.Queue()
+        with process.started(), self.assertLogs(mcp_ref.__name__) as logs:
+            child.open(mock.Mock(side_effect=MemoryError("for a line")), told.put)
+            os.write(process.outward, b"{}\n")
+            self.assertEqual("its cannot be read any more", str(told.get(timeout=DEADLINE)))
+            child.close()
+        self.assertRegex(logs.output[0], r"(?s):its cannot be read any more\n    Traceback .*MemoryError: for a line$")
+
+    def test_who_has_no_thread_to_read_keeps_nothing_open(self) -> None:
+        process = FAULTS_Process()
+        with process.started(), mock.patch.object(
+                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            self.assertRaises(RuntimeError, Client(["x"]).connect)
+        self.assertEqual((True, True, True), (process.over.is_set(), process.stdin.closed, process.stdout.closed))
 
     def test_a_question_for_which_there_is_no_thread_is_refused(self) -> None:
         fake = ClientFake(CLIENT_LEGACY)
@@ -6041,6 +6170,30 @@ class TestBounds(TalkCase):
         granted, = talk.send({**listen, "id": "third"})
         self.assertEqual("notifications/subscriptions/acknowledged", granted["method"])
 
+    def test_a_stream_takes_a_place_and_each_of_its_uris_another(self) -> None:
+        for most, count, fits in ((1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False), (3, 2, True)):
+            talk = Talk(self, self.bounded(subscriptions=most), MODERN)
+            answer, = talk.send({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": modern({
+                "notifications": {"toolsListChanged": True,
+                                  "resourceSubscriptions": ["demo://text", "demo://blob"][:count]}})})
+            if fits:
+                self.assertEqual("notifications/subscriptions/acknowledged", answer["method"])
+            else:
+                self.assertError(answer, mcp_ref.TOO_MANY)
+
+    @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
+    def test_a_client_keeps_of_a_line_no_more_than_shows_that_it_is_too_long(self) -> None:
+        process = FAULTS_Process()
+        process.stdout.close()
+        process.stdout = tempfile.TemporaryFile()  # type: ignore[assignment]
+        process.stdout.write(b"x" * 300_000 + b"\n")
+        process.stdout.seek(0)
+        client = Client(["x"], bounds=mcp_ref.Bounds(line=99), protocol_version=LEGACY[-1])
+        with process.started(), mock.patch.object(Peer, "tap", mock.Mock()) as tap:
+            self.assertRaises(ConnectionClosed, client.connect)
+        size, = [len(line) for (arrow, line), _ in tap.call_args_list if arrow == "<"]
+        self.assertTrue(99 < size < 200_000)
+
     def test_a_server_that_floods_its_client_with_questions_is_refused(self) -> None:
         answer, fake = threading.Event(), ClientFake(CLIENT_LEGACY)
         self.addCleanup(answer.set)
@@ -6367,6 +6520,31 @@ class TestCommandLine(WireCase):
                 mcp_ref.demo()
             self.assertIs(tap, Peer.tap)
         tap.assert_not_called()
+
+    def test_what_the_terminal_cannot_show_is_spelled_out(self) -> None:
+        """An outdated code page is no reason to fail; nor is what is no UTF-8."""
+        out = io.TextIOWrapper(io.BytesIO(), "ascii")
+        with self.in_memory(), mock.patch.object(mcp_ref, "demo_server", lambda: Server("caf\xe9", "1")), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as errors:
+            self.assertEqual((0, ""), (mcp_ref.main(["inspect", "--", "x"]), errors.getvalue()))
+            mcp_ref.Trace()("<", b"caf\xff")
+        out.seek(0)
+        self.assertEqual(f"caf\\xe9 1 speaks {MODERN}\n", out.read())
+        self.assertTrue(errors.getvalue().endswith(" caf\\xff\n"))
+
+    def test_an_explainer_knows_a_call_that_brings_answers(self) -> None:
+        """Not by its method."""
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            explain = mcp_ref.Explainer()
+            for params in ({"inputResponses": {}}, {}):
+                explain(">", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode())
+        self.assertEqual(["client: The same call once more, with the answers. [basic/patterns/mrtr]",
+                          "client: Call a tool. The answer will carry the same id. [server/tools]"],
+                         [row for row in out.getvalue().splitlines() if row[:6] == "client"])
+
+    def test_control_c_ends_a_command_quietly_with_130(self) -> None:
+        with mock.patch.object(Client, "connect", side_effect=KeyboardInterrupt):
+            self.assertEqual((130, "", ""), self.run_main("inspect", "--", "x"))
 
 
 EXAMPLES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(mcp_ref.__file__)), "examples")

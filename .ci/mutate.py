@@ -586,7 +586,10 @@ class Run:
         """Return who runs the changed lines: in the test's process, in a child."""
         inside: Set[str] = set()
         children: Set[str] = set()
-        for line in range(mutant["line"], mutant["last"] + 1):
+        first = mutant["line"]
+        while first > 1 and str(first) not in self.lines:  # constants have no code of their own
+            first -= 1
+        for line in range(first, mutant["last"] + 1):
             pair = self.lines.get(str(line), ([], []))
             inside.update(pair[0])
             children.update(pair[1])
