@@ -73,7 +73,7 @@ start = time.perf_counter()
 import mcp_ref
 print((time.perf_counter() - start) * 1e3)
 """
-# Both clients have a server of their own; both build the JSON and read it.
+# Both clients have a server of their own and say the same; both build JSON and read it.
 CLIENT = BOTH + """
 import json, statistics, subprocess, time
 from mcp_ref import Client
@@ -91,7 +91,7 @@ def timed(call, *args):
 by_hand("initialize", hello)
 pipes.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\\n')
 three = {"a": 1, "b": 2}
-with Client(command) as client:
+with Client(command, protocol_version=hello["protocolVersion"]) as client:
     pairs = [(timed(client.call_tool, "add", three),
               timed(by_hand, "tools/call", {"name": "add", "arguments": three}))
              for _ in range(count)]
