@@ -182,13 +182,17 @@ TOO_MANY = 429  # a code of our own, outside the range that JSON-RPC reserves
 
 
 class Row:
-    """A row of a table: its members are given in order, or by name. (To define a
-    NamedTuple takes a hundred times as long.)"""
+    """A row of a table: its members are given in order, or by name. (NamedTuple would
+    take ten times as long to define, at each start.)"""
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        self.__dict__.update(zip(type(self).__annotations__, values), **named)
-        for name in self.__dict__.keys() - type(self).__annotations__.keys():
-            raise TypeError(f"{type(self).__name__} has no {name}")
+        names = type(self).__annotations__
+        if len(values) > len(names) or named.keys() - names.keys():
+            raise TypeError(f"{type(self).__name__} has {', '.join(names)}, no more")
+        self.__dict__.update(zip(names, values), **named)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a row is for all who use it: make another")
 
 
 class Bounds(Row):
@@ -1355,7 +1359,7 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
                 values[name] = change(values[name])
         if other != _as_it_is:
             values.update((n, other(x)) for n, x in value.items() if n not in parts)
-        return values if make is dict else make(**values)
+        return make(**values)
 
     return ({"type": "object", "properties": properties,
              "additionalProperties": True if more == {} else more,
@@ -1363,25 +1367,15 @@ def object_of(hints: Json, optional: Json, make: Any, where: str,
             convert if casts or make is not dict or other != _as_it_is else _as_it_is)
 
 
-def hints_of(thing: Any, space: Optional[Json] = None) -> Json:
-    """Read annotations, as they are seen from a module's names."""
-    hints: Json = thing.__annotations__
-    if all(type(hint) is type for hint in hints.values()):
-        return hints
-    import typing  # here: as above
-
-    # Not of a function itself: up to 3.10 a default of None makes its hint Optional.
-    return typing.get_type_hints(thing if space is None else types.SimpleNamespace(
-        __annotations__=hints), space, include_extras=True)
-
-
 def _simple(hint: Any, args: Any, where: str) -> Part:
     return {"type": _KINDS.get(hint, "null")}, int if hint is int else _as_it_is
 
 
 def _typed_dict(hint: Any, args: Any, where: str) -> Part:
-    hints = hints_of(hint)
-    marks = {name: getattr(getattr(one, "__origin__", None), "_name", "")
+    import typing  # here: as above
+
+    hints = typing.get_type_hints(hint, include_extras=True)
+    marks = {name: getattr(typing.get_origin(one), "_name", "")
              for name, one in hints.items()}  # Required and NotRequired, from 3.11 on
     optional = [name for name, mark in marks.items() if mark == "NotRequired"
                 or name not in hint.__required_keys__ and mark != "Required"]
@@ -1390,9 +1384,10 @@ def _typed_dict(hint: Any, args: Any, where: str) -> Part:
 
 def _dataclass(hint: Any, args: Any, where: str) -> Part:
     import dataclasses  # here: who has made one has imported it already
+    import typing  # here: as above
 
     none = dataclasses.MISSING
-    return object_of(hints_of(hint), {
+    return object_of(typing.get_type_hints(hint, include_extras=True), {
         field.name: ... if field.default is none else field.default
         for field in dataclasses.fields(hint)
         if field.default is not none or field.default_factory is not none}, hint, where)
@@ -1458,6 +1453,18 @@ _HINTS.update({
 })
 
 
+def hints_of(fn: Any) -> Json:
+    """Resolve the hints of a function: what is a string, or has one inside."""
+    hints: Json = fn.__annotations__
+    if all(hint is None or type(hint) is type for hint in hints.values()):
+        return hints
+    import typing  # here: as above
+
+    # Not of fn itself: up to 3.10 a default of None would turn its hint into Optional.
+    return typing.get_type_hints(types.SimpleNamespace(
+        __annotations__=hints), fn.__globals__, include_extras=True)
+
+
 def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
     """Return the hints of a function's parameters, their defaults, the hint of its
     result, and the hint of its **others (None: it has none).
@@ -1473,7 +1480,7 @@ def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
     code, last = fn.__code__, fn.__defaults__ or ()
     if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
         raise TypeError(f"{fn.__name__}(): JSON brings parameters by their names alone")
-    hints = hints_of(fn, fn.__globals__)
+    hints = hints_of(fn)
     end = code.co_argcount + code.co_kwonlyargcount
     others = (hints.get(code.co_varnames[end], _ANYTHING) if code.co_flags & 0x08
               else None)
@@ -1636,7 +1643,7 @@ class Context:
     @property
     def client_capabilities(self) -> Json:
         """What the client can be asked for, as on the wire."""
-        offered: Json = self.said.get(META_CAPABILITIES, {})
+        offered: Json = self.said[META_CAPABILITIES]
         return offered
 
     @property
