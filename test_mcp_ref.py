@@ -40,6 +40,7 @@ import tracemalloc
 import typing
 import unittest
 import unittest.mock
+import venv
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType
 from typing import (
@@ -63,6 +64,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.environ["PYTHONPYCACHEPREFIX"] = tempfile.mkdtemp(prefix="mcp_ref_test")
 atexit.register(shutil.rmtree, CACHE, True)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def bare_python(folder: str) -> str:
+    """Make a Python that sees no packages: none are needed, and without them it starts much faster."""
+    if any(name.startswith("COVERAGE_PROCESS") for name in os.environ):
+        return sys.executable  # where it sees the package that measures it
+    venv.create(folder, symlinks=os.name != "nt")
+    return os.path.join(folder, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+
+
+PYTHON = bare_python(os.path.join(CACHE, "bare"))
 DEADLINE = 10.0  # seconds that any single wait may take before its test fails
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
@@ -3873,7 +3885,7 @@ class StdioProcess:
     def __init__(self, *argv: str, stderr: Any = None, **options: Any) -> None:
         self.errors = tempfile.TemporaryFile()  # a file is never full, as a pipe might be
         self.child = subprocess.Popen(
-            argv or [sys.executable, "-c", STDIO_SERVER, json.dumps(options)], bufsize=0,
+            argv or [PYTHON, "-c", STDIO_SERVER, json.dumps(options)], bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr or self.errors,
             env=STDIO_ENV)
         assert self.child.stdin and self.child.stdout
@@ -3931,7 +3943,7 @@ class StdioProcess:
 def stdio_piped(*messages: Any, **options: Any) -> Any:
     """Pipe messages into a server: the answers that came out, its stderr; status 0."""
     argv = options.pop("argv", None)
-    done = subprocess.run(argv or [sys.executable, "-c", STDIO_SERVER, json.dumps(options)],
+    done = subprocess.run(argv or [PYTHON, "-c", STDIO_SERVER, json.dumps(options)],
                           input=STDIO_HELLO + stdio_bytes(*messages), env=STDIO_ENV,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
@@ -3994,7 +4006,7 @@ class TestStdio(WireCase):
     def test_200_calls_piped_into_the_file_get_200_answers_and_status_0(self) -> None:
         """[stdio.newline-delimited] [stdio.shutdown.server-eof-exit] [base.response.same-id]"""
         calls = [stdio_call(n, "add", a=n, b=1) for n in range(1, 201)]
-        answers, errors = stdio_piped(*calls, argv=[sys.executable, STDIO_FILE])
+        answers, errors = stdio_piped(*calls, argv=[PYTHON, STDIO_FILE])
         self.assertEqual({n: str(n + 1) for n in range(1, 201)},
                          {one["id"]: stdio_text(one) for one in answers})
         self.assertEqual((200, ""), (len(answers), errors))
@@ -4201,7 +4213,7 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
     print(kept == facts())""")
         hello = STDIO_HELLO + stdio_bytes(stdio_call(1, "noisy"))
         done = subprocess.run(
-            [sys.executable, "-c", script, json.dumps({"before": f"hello = {hello!r}"})],
+            [PYTHON, "-c", script, json.dumps({"before": f"hello = {hello!r}"})],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=STDIO_ENV, timeout=DEADLINE)
         lines = done.stdout.decode().splitlines()
@@ -4237,7 +4249,7 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
         for how, expected in (("2>&-", 3), ("2>/dev/full", 3), ("<&-", 0), ("<&- 2>&-", 0)):
             with self.subTest(how):
                 done = subprocess.run(
-                    ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-c", STDIO_SERVER, "{}"],
+                    ["sh", "-c", f'exec "$@" {how}', "sh", PYTHON, "-c", STDIO_SERVER, "{}"],
                     input=given, env=STDIO_ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                     timeout=DEADLINE)
                 lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -4552,7 +4564,7 @@ for line in sys.stdin:
 
 def client_script(call: str = "say(id=rid, result={'content': []})", after: str = "") -> List[str]:
     """A legacy server as a command; `call` says what a tools/call does to it."""
-    return [sys.executable, "-I", "-S", "-c",
+    return [PYTHON, "-I", "-S", "-c",
             CLIENT_SCRIPT.replace("CALL", call.replace("\n", "\n        ")) + after]
 
 
@@ -5265,7 +5277,7 @@ class TestClient(WireCase):
             answers[number] = [stdio_text({"result": client.call_tool("echo", {
                 "text": f"{number}.{n}" * 30000})}) for n in range(5)]
 
-        with Client([sys.executable, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV,
+        with Client([PYTHON, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV,
                     timeout=DEADLINE) as client:
             self.assertEqual(MODERN, client.protocol_version)
             threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
@@ -5407,7 +5419,7 @@ class TestClient(WireCase):
         """[stdio.shutdown.server-initiated] Its last answer comes first, however long; stdout alone may end too."""
         with self.spawn("say(id=rid, result={'x': 'x' * 3000000})\nos._exit(7)") as client:
             self.assertEqual(3000000, len(client.call_tool("x")["x"]))
-        name = "^" + re.escape(sys.executable)
+        name = "^" + re.escape(PYTHON)
         with mock.patch.object(mcp_ref, "GRACE", 0.1), self.spawn("os.close(1)\nsignal.pause()") as client:
             self.assertRaisesRegex(ConnectionClosed, name + " closed its stdout$", client.call_tool, "x")
         with self.spawn("os._exit(7)") as client:
@@ -5419,7 +5431,7 @@ class TestClient(WireCase):
 
     def test_a_client_that_is_not_closed_does_not_hold_up_the_end(self) -> None:
         code = f"from mcp_ref import Client\nClient({client_script()!r}, protocol_version='2025-11-25').connect()"
-        done = subprocess.run([sys.executable, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
+        done = subprocess.run([PYTHON, "-c", code], env=STDIO_ENV, timeout=DEADLINE)
         self.assertEqual(0, done.returncode)
 
 
@@ -5627,7 +5639,7 @@ class TestFaults(WireCase):
         script = (f"import sys, mcp_ref\nclient = mcp_ref.Client([sys.executable, '-c', {STDIO_SERVER!r}, "
                   "'{\"drain\": 0.05}'], on_notification=lambda *what: print('inside', flush=True)).connect()\n"
                   "client.call_tool('block', {'how': 'read'}, meta={mcp_ref.META_LEVEL: 'info'})")
-        with StdioProcess(sys.executable, "-c", script, stderr=subprocess.PIPE) as process:
+        with StdioProcess(PYTHON, "-c", script, stderr=subprocess.PIPE) as process:
             self.assertEqual(b"inside", process.line())
             process.child.kill()
             assert process.child.stderr
@@ -5790,7 +5802,7 @@ threading.Thread.start = start"""))
         """What cannot be flushed at the end, Python says with status 120."""
         for how, status in (("<&- 2>&-", 0), ("2>/dev/full", 120 if os.path.exists("/dev/full") else 2)):
             done = subprocess.run(
-                ["sh", "-c", f'exec "$@" {how}', "sh", sys.executable, "-m", "mcp_ref", "call", "x", "--",
+                ["sh", "-c", f'exec "$@" {how}', "sh", PYTHON, "-m", "mcp_ref", "call", "x", "--",
                  *client_script("print('junk', flush=True)\nsay(id=rid, result={'content': []})")],
                 env=STDIO_ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=DEADLINE)
             self.assertEqual((status, b'{"content":[]}'), (done.returncode, b"".join(done.stdout.split())))
@@ -5850,7 +5862,7 @@ threading.Thread.start = start"""))
         self.assertNotIn(os.path.dirname(json.__file__), str(result))
 
     def test_the_status_of_os_exit_in_a_tool_reaches_the_client(self) -> None:
-        with Client([sys.executable, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV, timeout=DEADLINE) as client:
+        with Client([PYTHON, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV, timeout=DEADLINE) as client:
             self.assertRaisesRegex(ConnectionClosed, "status 9", client.call_tool, "mischief", {"how": "os._exit(9)"})
 
     def test_a_thread_that_is_no_daemon_holds_up_until_sigterm(self) -> None:
@@ -5877,7 +5889,7 @@ threading.Thread(target=chatter, daemon=True).start()"""))
         source, sink = os.pipe()
         os.set_inheritable(source, True)
         with tempfile.TemporaryFile() as errors, subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", STDIO_SERVER, "{}"], stdin=subprocess.PIPE,
+                [PYTHON, "-W", "ignore", "-c", STDIO_SERVER, "{}"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=errors, env=STDIO_ENV, pass_fds=[source]) as child:
             assert child.stdin and child.stdout
             fork = f"if os.fork() == 0:\n    os.read({source}, 1)\n    os._exit(0)"
@@ -5905,7 +5917,7 @@ threading.Event().wait()"""))
         """Run a host that runs a server: (stdout in lines, what it says of itself)."""
         hello = STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief"))
         done = subprocess.run(
-            [sys.executable, "-c", f"HELLO = {hello!r}\n{FAULTS_HOST}\n{script}\n"
+            [PYTHON, "-c", f"HELLO = {hello!r}\n{FAULTS_HOST}\n{script}\n"
              "os.write(2, json.dumps(kept).encode())"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=STDIO_ENV, timeout=DEADLINE)
         return done.stdout.decode().splitlines(), done.stderr.decode().splitlines()[-1]
@@ -6090,7 +6102,7 @@ class TestCommandLine(WireCase):
 
     def run_file(self, *args: str, **options: Any) -> Any:
         """Run python with arguments; status 0 and no traceback. Returns (stdout, stderr)."""
-        done = subprocess.run([sys.executable, *args], env=STDIO_ENV, timeout=DEADLINE,
+        done = subprocess.run([PYTHON, *args], env=STDIO_ENV, timeout=DEADLINE,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, **options)
         self.assertEqual(0, done.returncode, done)
@@ -6126,7 +6138,7 @@ class TestCommandLine(WireCase):
             self.assertIn(word, out)
 
     def test_demo_ends_when_nobody_reads_it(self) -> None:
-        with subprocess.Popen([sys.executable, *self.COMMAND, "demo"], stdout=subprocess.PIPE,
+        with subprocess.Popen([PYTHON, *self.COMMAND, "demo"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, env=STDIO_ENV) as child:
             assert child.stdout
             child.stdout.readline()
@@ -6137,7 +6149,7 @@ class TestCommandLine(WireCase):
                 child.kill()
 
     def test_inspect_and_call_work_on_servers_of_both_eras(self) -> None:
-        command = ["--", sys.executable, *self.COMMAND]
+        command = ["--", PYTHON, *self.COMMAND]
         status, out, errors = self.run_main("inspect", *command)
         self.assertRegex(out, f"(?s)mcp_ref demo .*{MODERN}.*add: .*count: .*greet: ")
         self.assertEqual((0, ""), (status, errors))
@@ -6151,17 +6163,17 @@ class TestCommandLine(WireCase):
         self.assertRegex(errors, r'(?m)^ +[\d.]+ > .*"method":"tools/call"')
         self.assertRegex(errors, r'(?m)^ +[\d.]+ < +[\d.]+ ms .*"result"')
         answers, errors = stdio_piped(
-            stdio_ping(7), argv=[sys.executable, *self.COMMAND, "--trace"])
+            stdio_ping(7), argv=[PYTHON, *self.COMMAND, "--trace"])
         self.assertEqual([{"jsonrpc": "2.0", "id": 7, "result": {}}], answers)
         self.assertRegex(errors, r'(?s)< .*"initialize".* > .*"id":7')
 
     def test_inspect_and_call_say_what_went_wrong_with_status_1(self) -> None:
-        command = ["--", sys.executable, *self.COMMAND]
+        command = ["--", PYTHON, *self.COMMAND]
         for args, words in ((["call", "nope", *command], "nope"),
                             (["call", "add", "{", *command], "JSON|Expecting|property"),
                             (["call", "add", "[1]", *command], "arguments"),
                             (["inspect", "--", "./no such command"], "no such command"),
-                            (["inspect", "--", sys.executable, "-c", "exit(7)"], "status 7")):
+                            (["inspect", "--", PYTHON, "-c", "exit(7)"], "status 7")):
             with self.subTest(args):
                 status, out, errors = self.run_main(*args)
                 self.assertEqual((1, ""), (status, out))
@@ -6170,7 +6182,7 @@ class TestCommandLine(WireCase):
     @unittest.skipUnless(os.name == "posix", "a pseudo-terminal")
     def test_a_terminal_gets_a_hint_on_stderr(self) -> None:
         master, slave = os.openpty()
-        child = subprocess.Popen([sys.executable, *self.COMMAND], stdin=slave, env=STDIO_ENV,
+        child = subprocess.Popen([PYTHON, *self.COMMAND], stdin=slave, env=STDIO_ENV,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         os.close(slave)
         assert child.stderr
@@ -6383,7 +6395,7 @@ class TestExamples(unittest.TestCase):
         """Run a file in a foreign directory, to its end; nothing may appear on stderr."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [sys.executable, os.path.join(EXAMPLES_FOLDER, name)], cwd=folder, input=stdin,
+                [PYTHON, os.path.join(EXAMPLES_FOLDER, name)], cwd=folder, input=stdin,
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE, text=True)
         self.assertEqual("", done.stderr)
         self.assertEqual(0, done.returncode)
@@ -6400,7 +6412,7 @@ class TestExamples(unittest.TestCase):
     def test_the_loop_breaks_in_eight_ways_and_the_module_in_none(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [sys.executable, os.path.join(EXAMPLES_FOLDER, "break_it.py")], cwd=folder,
+                [PYTHON, os.path.join(EXAMPLES_FOLDER, "break_it.py")], cwd=folder,
                 stdout=subprocess.PIPE, timeout=2 * DEADLINE, text=True)
         rows = [re.split("  +", line.strip()) for line in done.stdout.splitlines()]
         self.assertEqual([
@@ -6443,7 +6455,7 @@ class TestExamples(unittest.TestCase):
 
     def test_each_can_be_imported_without_doing_anything(self) -> None:
         done = subprocess.run(
-            [sys.executable, "-c", "import runpy, sys\nfor path in sys.argv[1:]:\n"
+            [PYTHON, "-c", "import runpy, sys\nfor path in sys.argv[1:]:\n"
              "    runpy.run_path(path, run_name='imported')"]
             + [os.path.join(EXAMPLES_FOLDER, name) for name in EXAMPLES_NUMBERED],
             cwd=tempfile.gettempdir(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -6898,7 +6910,7 @@ class TestEverything(unittest.TestCase):
                 self.assertTrue(client.instructions)
 
     def test_it_serves_over_stdio_as_well(self) -> None:
-        command = [sys.executable, os.path.join(EXAMPLES_FOLDER, "everything.py")]
+        command = [PYTHON, os.path.join(EXAMPLES_FOLDER, "everything.py")]
         with Client(command, cwd=tempfile.gettempdir(), timeout=DEADLINE) as client:
             self.assertEqual(MODERN, client.protocol_version)
             self.assertEqual("test_simple_text", client.list_tools()[0]["name"])
@@ -7965,7 +7977,7 @@ WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: br
 
 
 def wiretap_command(*options: str, code: str = WIRETAP_ECHO) -> List[str]:
-    return [sys.executable, WIRETAP_PATH, *options, "--", sys.executable, "-c", code]
+    return [PYTHON, WIRETAP_PATH, *options, "--", PYTHON, "-c", code]
 
 
 def wiretap_hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
@@ -8045,7 +8057,7 @@ class TestWiretap(unittest.TestCase):
     def test_bytes_stderr_and_status_pass_unchanged_whatever_they_are(self) -> None:
         data = (b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"broken": \r\n\n\x00\xff\xfe{}[]\n'
                 + b"x" * 300_000 + b'\n[]\n"last line without newline')
-        bare = subprocess.run([sys.executable, "-c", WIRETAP_ECHO], input=data,
+        bare = subprocess.run([PYTHON, "-c", WIRETAP_ECHO], input=data,
                               stdout=-1, stderr=-1, timeout=DEADLINE)
         full = "/dev/full" if os.path.exists("/dev/full") else self.folder
         files = {"fine": ["--log", self.path("log"), "--html", self.path("page")],
@@ -8109,7 +8121,7 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual(5, process.wait(DEADLINE))
 
     def test_a_command_that_is_not_there_ends_like_in_a_shell_and_is_named(self) -> None:
-        done = subprocess.run([sys.executable, WIRETAP_PATH, "--log", self.path("log"), "--",
+        done = subprocess.run([PYTHON, WIRETAP_PATH, "--log", self.path("log"), "--",
                                self.path("none")],
                               stdin=subprocess.DEVNULL, stdout=-1, stderr=-1, timeout=DEADLINE)
         self.assertEqual((b"", 127), (done.stdout, done.returncode))
@@ -8121,7 +8133,7 @@ class TestWiretap(unittest.TestCase):
         code = "import os, signal\nwhile os.read(0, 9): pass\nsignal.pause()"
         hurry = ("import sys; sys.path.insert(0, %r); import wiretap; wiretap.GRACE = 0.01\n"
                  "sys.exit(wiretap.main(sys.argv[1:]))" % os.path.dirname(WIRETAP_PATH))
-        process = self.start([sys.executable, "-c", hurry, *wiretap_command(code=code)[2:]])
+        process = self.start([PYTHON, "-c", hurry, *wiretap_command(code=code)[2:]])
         process.stdin.close()
         with self.killing_at_the_deadline(process):
             self.assertTrue(any(b"it ignores EOF?" in line for line in process.stderr))
@@ -8180,7 +8192,7 @@ class TestWiretap(unittest.TestCase):
 
     @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere nobody is killed")
     def test_a_process_that_has_got_the_number_of_the_server_is_not_killed(self) -> None:
-        child = self.start([sys.executable, "-c", ""])
+        child = self.start([PYTHON, "-c", ""])
         handles = wiretap.handles(child.pid)
         self.addCleanup(os.close, *handles)
         child.wait(DEADLINE)
@@ -8190,8 +8202,8 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual([], killed.mock_calls)
 
     def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
-        plain = [sys.executable, mcp_ref.__file__]
-        tapped = [sys.executable, WIRETAP_PATH, "--log", self.path("log"), "--", *plain]
+        plain = [PYTHON, mcp_ref.__file__]
+        tapped = [PYTHON, WIRETAP_PATH, "--log", self.path("log"), "--", *plain]
         for version in (LEGACY[1], None):
             said = []
             for command in (plain, tapped):
@@ -8416,7 +8428,7 @@ Faults
                 for entry in wiretap_hear(WIRETAP_HELLO):
                     file.write(json.dumps({"session": session, **entry}) + "\n")
             file.write('{"session": "c", "n": 1, "at')
-        done = subprocess.run([sys.executable, WIRETAP_PATH, "--report", self.path("log"),
+        done = subprocess.run([PYTHON, WIRETAP_PATH, "--report", self.path("log"),
                                "--html", self.path("page")], stdout=-1, stderr=-1,
                               timeout=DEADLINE)
         self.assertEqual(0, done.returncode, done.stderr)
@@ -9519,7 +9531,7 @@ class TestTheFileItself(unittest.TestCase):
     """What the file promises about itself, and the README about both."""
 
     def run_python(self, *arguments: str, cwd: str = FILE_ROOT, stdin: str = "") -> str:
-        done = subprocess.run([sys.executable, *arguments], cwd=cwd, input=stdin, text=True, timeout=DEADLINE,
+        done = subprocess.run([PYTHON, *arguments], cwd=cwd, input=stdin, text=True, timeout=DEADLINE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(0, done.returncode, done.stderr)
         return done.stdout
@@ -9679,7 +9691,7 @@ class TestTheFileItself(unittest.TestCase):
             self.assertEqual(3, len(shown))
             for command, output in shown[:2]:
                 with self.subTest(command):
-                    done = subprocess.run(["sh", "-c", command.replace("python3", shlex.quote(sys.executable))],
+                    done = subprocess.run(["sh", "-c", command.replace("python3", shlex.quote(PYTHON))],
                                           cwd=folder, stdout=subprocess.PIPE, text=True, timeout=DEADLINE)
                     self.assertEqual(output, done.stdout)
             client = re.search(r"```python\n(import sys\n.*?)```", file_readme(), re.S)
