@@ -114,7 +114,6 @@ def official(version: str) -> Any:
     return _OFFICIAL[version]
 
 
-@functools.lru_cache(maxsize=None)
 def schema_named(version: str, name: str) -> Any:
     """Cut one definition out of the official schema, with those that it leads to."""
     found: Dict[str, Any] = {}
@@ -126,17 +125,17 @@ def schema_named(version: str, name: str) -> Any:
     return {"$ref": f"#/$defs/{name}", "$defs": found}
 
 
+@functools.lru_cache(maxsize=None)
+def node_named(version: str, name: str) -> Any:
+    return mcp_ref.compile_schema(schema_named(version, name))
+
+
 def fault_by_schema(version: str, name: str, value: Any) -> str:
     """Hold a value to a definition of the official schema; "" when it fits."""
-    return _fault(version, name, json.dumps(value))
-
-
-@functools.lru_cache(maxsize=None)  # much is said more than once
-def _fault(version: str, name: str, value: str) -> str:
     if name not in official(version):
         return f"has no {name}" if official(version) else ""
     try:
-        mcp_ref.validate(json.loads(value), schema_named(version, name), name)
+        mcp_ref.hold(value, node_named(version, name), name)
     except ValueError as error:
         return str(error)
     return ""
@@ -8870,29 +8869,8 @@ class Ledger:
             self.faults.append(f"{self.lines[2]} lines of answers, {self.lines[0]} are owed")
 
 
-@functools.lru_cache(maxsize=None)
-def fuzz_node(version: str, name: str) -> Any:
-    return mcp_ref.compile_schema(schema_named(version, name))
-
-
-def fuzz_by_schema(version: str, name: str, value: Any) -> str:
-    """Hold a value to a definition of the official schema, compiled once."""
-    if name not in official(version):
-        return f"has no {name}" if official(version) else ""
-    try:
-        mcp_ref.hold(value, fuzz_node(version, name), name)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 class FuzzJudge(Judge):
     """A judge who is told only of what counts: a ledger keeps the accounts."""
-
-    def _by_schema(self, version: str, name: str, value: Any) -> Iterator[str]:
-        fault = fuzz_by_schema(version, name, value) if version else ""
-        if fault:
-            yield f"{version} {fault}"
 
     def _result(self, obj: Any, method: str, version: str) -> Iterator[str]:
         return iter(()) if method == "?" else super()._result(obj, method, version)
@@ -9127,7 +9105,7 @@ class FuzzClient(FuzzPlay):
             elif "error" in one:
                 name, one = "JSONRPCError" + "Response" * (self.version >= LEGACY[-1]), {**one}
             if not name.startswith("message "):
-                fault = fuzz_by_schema(self.version, name, one)
+                fault = fault_by_schema(self.version, name, one)
                 self.book.faults += [fault] if fault else []
             if self.auto and "id" in one and method:
                 self.line(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result":
