@@ -14,7 +14,7 @@ demo:            ## a conversation between client and server, every message expl
 	$(PYTHON) mcp_ref.py demo
 
 test:            ## the suite, on one Python
-	@$(PYTHON) .ci/halves.py
+	@$(PYTHON) -W error .ci/side_by_side.py
 
 test-all:        ## the suite, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref

@@ -141,11 +141,18 @@ def fault_by_schema(version: str, name: str, value: Any) -> str:
     return ""
 
 
+@functools.lru_cache(maxsize=None)
+def definitions(version: str) -> Dict[Any, str]:
+    """Map each method to the definition of its message: the first one whose method is that constant."""
+    found: Dict[Any, str] = {}
+    for name, one in official(version).items():
+        found.setdefault(one.get("properties", {}).get("method", {}).get("const"), name)
+    return found
+
+
 def definition(version: str, method: str) -> str:
-    """Name the definition of a method's message: the one whose method is a constant."""
-    names = [name for name, one in official(version).items() if method == one.get(
-        "properties", {}).get("method", {}).get("const")]
-    return names[0] if names else f"message {method}"
+    """Name the definition of a method's message."""
+    return definitions(version).get(method, f"message {method}")
 
 
 def definition_of_result(version: str, method: str) -> str:
@@ -3120,10 +3127,11 @@ class TestAskingBack(TalkCase):
                 ("think", SERVER_ALL, ({"sampling": {}},), {"sampling": {}}),
                 ("look", SERVER_ALL, ({"roots": {}},), {"roots": {}}))
         offers: Any = ({}, elicits, form, url, {"sampling": {}}, {"roots": {}})
+        server = server_full()
         for version, row, offer in itertools.product(SERVER_ALL, rows, offers):
             name, versions, enough, need = row
             with self.subTest((version, name, offer)):
-                talk = Talk(self, server_full(), version, offer, SERVER_ANSWERS)
+                talk = Talk(self, server, version, offer, SERVER_ANSWERS)
                 answer = talk.ask("tools/call", {"name": name})
                 fine = version in versions and offer in enough
                 asked = sum(len(talk.questions(method)) for method in SERVER_ANSWERS)
@@ -3881,12 +3889,12 @@ def stdio_bytes(*messages: Any) -> bytes:
 class StdioProcess:
     """A server process: send() writes to it, take() reads one message, end() lets it go."""
 
-    def __init__(self, *argv: str, stderr: Any = None, **options: Any) -> None:
+    def __init__(self, *argv: str, stderr: Any = None, env: Any = None, **options: Any) -> None:
         self.errors = tempfile.TemporaryFile()  # a file is never full, as a pipe might be
         self.child = subprocess.Popen(
             argv or [PYTHON, "-c", STDIO_SERVER, json.dumps(options)], bufsize=0,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr or self.errors,
-            env=STDIO_ENV)
+            env=env or STDIO_ENV)
         assert self.child.stdin and self.child.stdout
         self.stdin, self.stdout, self.buffer = self.child.stdin, self.child.stdout, b""
 
@@ -4152,7 +4160,8 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
                 self.assertNotIn("Traceback", process.stderr())
 
     def test_end_of_input_ends_it_though_nobody_reads_its_stderr(self) -> None:
-        with StdioProcess(drain=0.1, stderr=subprocess.PIPE) as process:
+        hurry = "import mcp_ref; mcp_ref.PARTING = 0.1"
+        with StdioProcess(drain=0.1, stderr=subprocess.PIPE, before=hurry) as process:
             process.send(STDIO_HELLO, stdio_call(1, "block", how="stderr"))
             self.assertLessEqual({0}, {one.get("id") for one in process.end()})
 
@@ -5694,13 +5703,14 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(2) + 1, resource.getrlimit(re
     @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
     def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
         """[base.error.internal] [base.error.parse] Of a result, and of a line that comes in."""
-        process = self.serve(drain=0.1, before=r"""
+        env = {**STDIO_ENV, "MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}  # threads have no reserves
+        process = self.serve(env=env, drain=0.1, before=r"""
 threading.stack_size(1 << 18)
 import logging, resource, traceback
 large = []
 @server.tool
 def limit() -> str:
-    large.append("x" * (24 << 20))
+    large.append("x" * (12 << 20))
     with open("/proc/self/statm") as file:
         size = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + (6 << 20),) * 2)
@@ -5708,7 +5718,7 @@ def limit() -> str:
 server.tool(name="big")(lambda: large[0])""")
         process.send(stdio_call(1, "limit"))
         process.take(1)
-        process.send(stdio_call(2, "big"), b"[" + b"x" * (48 << 20) + b"]\n", stdio_call(3, "echo", text="x"))
+        process.send(stdio_call(2, "big"), b"[" + b"x" * (24 << 20) + b"]\n", stdio_call(3, "echo", text="x"))
         answers = self.lines_of(process)
         self.assertEqual({2, None, 3}, set(answers))
         self.assertError(answers[2], -32603)
@@ -7278,13 +7288,14 @@ class TestHttp(HttpCase):
         threads, before = threading.active_count(), len(self.mcp.sessions)
         server = self.serve(self.mcp, HTTP_LIMITS._replace(connections=128))
         wrong: List[Any] = []
-        names = set()
+        names, together = set(), threading.Barrier(100)
 
         def session(number: int) -> None:
             try:
                 talk = HttpTalk(server, LEGACY[-1])
                 names.add(talk.headers["Mcp-Session-Id"])
-                for n in range(20):
+                together.wait(DEADLINE)
+                for n in range(6):
                     _, _, body = talk.post("tools/call", {"name": "add", "arguments": {"a": number, "b": n * 1000}})
                     if body["result"]["content"][0]["text"] != str(number + n * 1000):
                         wrong.append(body)
@@ -7634,16 +7645,23 @@ class TestHttp(HttpCase):
         """[http.auth.in-place]"""
         server = self.serve(self.mcp, HTTP_LIMITS._replace(request=0.3, idle=0.3))
         address = ("127.0.0.1", server.server_address[1])
-        for why, sent, status in (("a slow head", b"POST /mcp HTTP/1.1\r\nHost: ", b"HTTP/1.1 408"),
-                                  ("a slow body", HTTP_post(HTTP_INIT)[:-5], b"HTTP/1.1 408"), ("silence", b"", b"")):
-            with self.subTest(why), socket.create_connection(address, DEADLINE) as sock:
+
+        def answer(sent: bytes) -> bytes:
+            with socket.create_connection(address, DEADLINE) as sock:
                 began = time.monotonic()
                 sock.sendall(sent)
                 while not select.select([sock], [], [], 0.1)[0]:  # a byte now and then does not help
                     self.assertLess(time.monotonic(), began + DEADLINE)
                     with contextlib.suppress(OSError):
                         sock.sendall(b"x" if sent else b"")
-                self.assertEqual(status, sock.recv(12))
+                return sock.recv(12)
+
+        cases = (("a slow head", b"POST /mcp HTTP/1.1\r\nHost: ", b"HTTP/1.1 408"),
+                 ("a slow body", HTTP_post(HTTP_INIT)[:-5], b"HTTP/1.1 408"), ("silence", b"", b""))
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            for (why, _, status), said in zip(cases, pool.map(answer, [sent for _, sent, _ in cases])):
+                with self.subTest(why):
+                    self.assertEqual(status, said)
 
     def test_connections_are_not_too_many(self) -> None:
         """[http.auth.in-place]"""
@@ -7975,8 +7993,18 @@ WIRETAP_SYMPTOMS: Dict[str, Tuple[List[str], List[str]]] = {  # as in README: br
 }
 
 
-def wiretap_command(*options: str, code: str = WIRETAP_ECHO) -> List[str]:
-    return [PYTHON, WIRETAP_PATH, *options, "--", PYTHON, "-c", code]
+WIRETAP_START = f"""
+import sys
+sys.path.insert(0, {os.path.dirname(WIRETAP_PATH)!r})
+import wiretap
+wiretap.GRACE = float(sys.argv.pop(1))
+sys.exit(wiretap.main(sys.argv[1:]))
+"""
+
+
+def wiretap_command(*options: str, code: str = WIRETAP_ECHO, grace: float = wiretap.GRACE) -> List[str]:
+    """Run it as a module, which is compiled once, before a server of Python."""
+    return [PYTHON, "-c", WIRETAP_START, str(grace), *options, "--", PYTHON, "-c", code]
 
 
 def wiretap_hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
@@ -8088,7 +8116,7 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual((b"x\n" * 9, 7), (done.stdout, done.returncode))
 
     def test_a_stderr_that_nobody_reads_does_not_hold_up_the_session(self) -> None:
-        process = self.start(wiretap_command())
+        process = self.start(wiretap_command(grace=0.1))
         lines = b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * 5000
         threading.Thread(target=process.stdin.write, args=(lines,), daemon=True).start()
         self.assertEqual(lines, self.read(process, len(lines)))
@@ -8130,9 +8158,7 @@ class TestWiretap(unittest.TestCase):
     @unittest.skipIf(os.name == "nt", "signals are another matter there")
     def test_a_server_that_ignores_the_end_of_its_input_is_named_while_it_lives(self) -> None:
         code = "import os, signal\nwhile os.read(0, 9): pass\nsignal.pause()"
-        hurry = ("import sys; sys.path.insert(0, %r); import wiretap; wiretap.GRACE = 0.01\n"
-                 "sys.exit(wiretap.main(sys.argv[1:]))" % os.path.dirname(WIRETAP_PATH))
-        process = self.start([PYTHON, "-c", hurry, *wiretap_command(code=code)[2:]])
+        process = self.start(wiretap_command(code=code, grace=0.01))
         process.stdin.close()
         with self.killing_at_the_deadline(process):
             self.assertTrue(any(b"it ignores EOF?" in line for line in process.stderr))
@@ -9619,12 +9645,13 @@ class TestTheFileItself(unittest.TestCase):
     def test_every_method_of_a_test_case_is_a_test_or_is_used(self) -> None:
         with open(os.path.abspath(__file__), encoding="utf-8") as file:
             source = file.read()
+        words = collections.Counter(re.findall(r"\w+", source))
         for node in ast.parse(source).body:
             for method in node.body if isinstance(node, ast.ClassDef) else ():
                 if isinstance(method, ast.FunctionDef) and not method.name.startswith(("test_", "__")):
                     with self.subTest(f"{node.name}.{method.name}"):
                         known = method.name in ("setUp", "tearDown", "setUpClass", "tearDownClass", "run")
-                        self.assertTrue(known or source.count(method.name) > 1)
+                        self.assertTrue(known or words[method.name] > 1)
 
     # The README.
 

@@ -1,0 +1,107 @@
+"""Run the suite in several processes that take its tests, one by one, from one queue.
+
+    python .ci/side_by_side.py [PROCESSES]
+
+Many tests wait for what they have started; meanwhile others go on. The last line is `N passed, N failed, N skipped`.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+import unittest
+from typing import Any, Iterator
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def flat(suite: Any) -> Iterator[Any]:
+    for one in suite:
+        if isinstance(one, unittest.TestCase):
+            yield one
+        else:
+            yield from flat(one)
+
+
+class Share(unittest.TestSuite):
+    """What one process gets of the tests: the queue holds their numbers, two bytes each."""
+
+    def __init__(self, tests: list[Any], queue: int) -> None:
+        super().__init__()
+        self.all, self.queue = tests, queue
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in iter(lambda: os.read(self.queue, 2), b""):
+            yield self.all[int.from_bytes(number, "big")]
+
+    def _removeTestAtIndex(self, index: int) -> None:
+        """Nothing is held here."""
+
+
+def work(share: Share) -> dict[str, Any]:
+    """Run a share; return the number of tests, the ids of what was skipped, and [id, title, text] of what failed."""
+    result = unittest.TestResult()
+    share.run(result)
+    wins = [(test, "It was expected to fail.") for test in result.unexpectedSuccesses]
+    return {"run": result.testsRun, "skipped": [name(test) for test, _ in result.skipped],
+            "bad": [[name(test), str(test), text] for test, text in [*result.failures, *result.errors, *wins]]}
+
+
+def name(test: Any) -> str:
+    return getattr(test, "test_case", test).id()  # of a part, the whole
+
+
+def start(share: Share) -> Any:
+    """Run a share in a new process; return its number, and the file where it reports."""
+    report = tempfile.TemporaryFile("w+", encoding="utf-8")
+    process = os.fork()
+    if process:
+        return process, report
+    try:
+        json.dump(work(share), report)
+        report.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def heard(process: int, report: Any) -> dict[str, Any]:
+    """Wait for a process; return its report. Who makes none has lost tests, and they count as failed."""
+    status = os.waitpid(process, 0)[1]
+    with report:
+        report.seek(0)
+        if not status:
+            return json.load(report)
+    return {"run": 0, "skipped": [], "bad": [["", "a process", f"It made no report: wait status {status}.\n"]]}
+
+
+def main(processes: int) -> int:
+    began = time.monotonic()
+    tests = list(flat(unittest.defaultTestLoader.loadTestsFromName("test_mcp_ref")))
+    queue, end = os.pipe()
+    os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(tests))))
+    os.close(end)
+    if hasattr(os, "fork"):
+        reports = [heard(*one) for one in [start(Share(tests, queue)) for _ in range(processes)]]
+    else:
+        reports = [work(Share(tests, queue))]
+    bad = [one for report in reports for one in report["bad"]]
+    for _, title, text in bad:
+        print(f"{'=' * 70}\n{title}\n{'-' * 70}\n{text}")
+    failed = {one[0] for one in bad}
+    skipped = {one for report in reports for one in report["skipped"]} - failed
+    passed = sum(report["run"] for report in reports) - len(failed) - len(skipped)
+    print(f"{len(tests)} tests in {time.monotonic() - began:.1f} s")
+    print(f"{passed} passed, {len(tests) - passed - len(skipped)} failed, {len(skipped)} skipped")
+    return 1 if bad or passed + len(skipped) < len(tests) else 0
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.path[0] = ROOT
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
