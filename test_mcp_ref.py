@@ -6605,7 +6605,9 @@ class TestEverything(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.server = examples_load("everything.py").server
+        module: Any = examples_load("everything.py")
+        module.time = mock.Mock(monotonic=time.monotonic, sleep=lambda seconds: time.sleep(seconds / 20))
+        cls.server = module.server
 
     def client(self, version: str, **options: Any) -> Client:
         """Make a client of one era; by default it can answer all questions."""
@@ -7365,7 +7367,7 @@ class TestHttp(HttpCase):
     def test_a_client_takes_up_what_broke_and_reports_what_is_lost(self) -> None:
         """[http.sse.client-polls] [http.resume.client-get] [http.cancel.reissue-new-id]"""
         for version in (LEGACY[-1], MODERN):
-            with self.subTest(version=version):
+            with self.subTest(version=version), patch.object(http_server, "RETRY", 50):
                 self.world.go.clear()
                 self.world.running.clear()
                 client = self.client(protocol_version=version)
@@ -7405,11 +7407,12 @@ class TestHttp(HttpCase):
         self.assertEqual("later", json.loads(answer[0])["result"]["content"][0]["text"])
         talk = self.talk(LEGACY[-2])  # which knows nothing of that: it keeps its connection
         self.assertEqual("later", talk.post("tools/call", {"name": "let_go"})[2]["result"]["content"][0]["text"])
-        for ours in (0.01, 60.0):  # seconds, which the server's 0.5 overrule
-            with patch.object(http_client, "RETRY", ours), self.client(protocol_version=LEGACY[-1]) as client:
+        for ours in (0.01, 60.0):  # seconds, which the server's 0.2 overrule
+            with patch.object(http_client, "RETRY", ours), patch.object(http_server, "RETRY", 200), \
+                    self.client(protocol_version=LEGACY[-1]) as client:
                 began = time.monotonic()
                 self.assertEqual("later", client.call_tool("let_go")["content"][0]["text"])
-                self.assertGreaterEqual(time.monotonic() - began, 0.5)
+                self.assertGreaterEqual(time.monotonic() - began, 0.2)
 
     def test_a_cancelled_call_ends_its_stream_without_an_answer(self) -> None:
         """[http.cancel.explicit] [http.cancel.timeout-closes]"""
@@ -8227,12 +8230,12 @@ class TestWiretap(unittest.TestCase):
         self.assertEqual([], killed.mock_calls)
 
     def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
-        plain = [PYTHON, mcp_ref.__file__]
+        plain = [PYTHON, "-m", "mcp_ref"]
         tapped = [PYTHON, WIRETAP_PATH, "--log", self.path("log"), "--", *plain]
         for version in (LEGACY[1], None):
             said = []
             for command in (plain, tapped):
-                with Client(command, timeout=DEADLINE, protocol_version=version) as client:
+                with Client(command, env=STDIO_ENV, timeout=DEADLINE, protocol_version=version) as client:
                     said.append([client.protocol_version, client.server_info,
                                  client.list_tools(), client.call_tool("add", {"a": 1, "b": 2})])
             self.assertEqual(*said)
