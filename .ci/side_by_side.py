@@ -104,4 +104,4 @@ def main(processes: int) -> int:
 if __name__ == "__main__":
     os.chdir(ROOT)
     sys.path[0] = ROOT
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 4))
