@@ -6362,8 +6362,9 @@ class TestCommandLine(WireCase):
         self.assertEqual((1, "", "RpcError: Unknown tool: 'y' (-32602)\n"), unknown)
 
     def test_whoever_listened_to_the_wire_before_does_so_again(self) -> None:
-        tap = mock.Mock()
-        with mock.patch.object(Peer, "tap", tap), self.in_memory():
+        tap, sleep = mock.Mock(), time.sleep
+        with mock.patch.object(Peer, "tap", tap), self.in_memory(), \
+                mock.patch.object(time, "sleep", lambda seconds: sleep(seconds / 10)):
             for args in (("demo",), ("--trace", "--version"), ("--trace", "inspect", "--", "x"), ("nonsense",)):
                 self.run_main(*args)
                 self.assertIs(tap, Peer.tap)
