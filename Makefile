@@ -14,10 +14,10 @@ demo:            ## a conversation between client and server, every message expl
 	$(PYTHON) mcp_ref.py demo
 
 test:            ## the suite, on one Python
-	@$(PYTHON) .ci/halves.py
+	@$(PYTHON) -W error .ci/side_by_side.py
 
 test-all:        ## the suite, on every Python from 3.9 on that can be found
-	@$(PYTHON) .ci/pythons.py -W error -m unittest -q test_mcp_ref
+	@$(PYTHON) .ci/pythons.py -W error .ci/side_by_side.py
 
 test-shuffled:   ## the suite on every Python in random order, ROUNDS (4) times on each
 	@$(PYTHON) .ci/pythons.py -W error -X dev .ci/shuffled.py $(or $(ROUNDS),4)

@@ -14,17 +14,19 @@ import tempfile
 import unittest
 from typing import Any
 
+from side_by_side import PROCESSES, run
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def shuffled(seed: int) -> unittest.TestSuite:
+def shuffled(seed: int) -> list[Any]:
     """Return all tests; those of a class stay together, for the sake of setUpClass."""
     rng = random.Random(seed)
     suite: Any = unittest.TestLoader().loadTestsFromName("test_mcp_ref")
     classes: list[list[Any]] = [list(case) for case in suite]
     for tests in [classes, *classes]:
         rng.shuffle(tests)
-    return unittest.TestSuite(map(unittest.TestSuite, classes))
+    return [test for tests in classes for test in tests]
 
 
 def main(rounds: int, site: str) -> int:
@@ -38,7 +40,7 @@ def main(rounds: int, site: str) -> int:
               file=sys.stderr, flush=True)
         sys.setswitchinterval(1e-6 if quick else slow)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [site * quick, path]))
-        if not unittest.TextTestRunner(verbosity=0).run(shuffled(seed)).wasSuccessful():
+        if run(shuffled(seed), PROCESSES):
             return 1
     return 0
 

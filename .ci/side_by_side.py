@@ -1,0 +1,119 @@
+"""Run the suite in several processes that take its tests, one by one, from one queue.
+
+    python .ci/side_by_side.py [PROCESSES]
+
+Many tests wait for what they have started; meanwhile others go on. The last line is `N passed, N failed, N skipped`.
+"""
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+import unittest
+from typing import Any, Iterator
+
+PROCESSES = 4
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def flat(suite: Any) -> Iterator[Any]:
+    for one in suite:
+        if isinstance(one, unittest.TestCase):
+            yield one
+        else:
+            yield from flat(one)
+
+
+class Share(unittest.TestSuite):
+    """What one process gets of the tests: the queue holds their numbers, two bytes each."""
+
+    def __init__(self, tests: list[Any], queue: int) -> None:
+        super().__init__()
+        self.all, self.queue = tests, queue
+
+    def __iter__(self) -> Iterator[Any]:
+        for number in iter(lambda: os.read(self.queue, 2), b""):
+            yield self.all[int.from_bytes(number, "big")]
+
+    def _removeTestAtIndex(self, index: int) -> None:
+        """Nothing is held here."""
+
+
+class Result(unittest.TestResult):
+    passed = 0
+
+    def addSuccess(self, test: Any) -> None:
+        self.passed += 1
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        self.passed += 1
+
+
+def work(share: Share) -> dict[str, Any]:
+    """Run a share; return how many passed, the ids of what was skipped, and [id, title, text] of what failed."""
+    result = Result()
+    share.run(result)
+    wins = [(test, "It was expected to fail.\n") for test in result.unexpectedSuccesses]
+    return {"passed": result.passed, "skipped": [name(test) for test, _ in result.skipped],
+            "bad": [[name(test), str(test), text] for test, text in [*result.failures, *result.errors, *wins]]}
+
+
+def name(test: Any) -> str:
+    return getattr(test, "test_case", test).id()  # of a part, the whole
+
+
+def start(share: Share) -> Any:
+    """Run a share in a new process; return its number, and the file where it reports."""
+    report = tempfile.TemporaryFile("w+", encoding="utf-8")
+    process = os.fork()
+    if process:
+        return process, report
+    try:
+        json.dump(work(share), report)
+        report.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def heard(process: int, report: Any) -> dict[str, Any]:
+    """Wait for a process; return its report. Without one, what it has run counts as failed."""
+    status = os.waitpid(process, 0)[1]
+    with report:
+        report.seek(0)
+        text = report.read()
+    if text and not status:
+        return json.loads(text)
+    return {"passed": 0, "skipped": [], "bad": [["", "a process", f"It made no report: wait status {status}.\n"]]}
+
+
+def run(tests: list[Any], processes: int) -> int:
+    """Run tests, taken in this order; print what failed and the counts; return the exit status."""
+    began = time.monotonic()
+    queue, end = os.pipe()
+    os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(tests))))
+    os.close(end)
+    if hasattr(os, "fork"):
+        reports = [heard(*one) for one in [start(Share(tests, queue)) for _ in range(processes)]]
+    else:
+        reports = [work(Share(tests, queue))]
+    bad = [one for report in reports for one in report["bad"]]
+    for _, title, text in bad:
+        print(f"{'=' * 70}\n{title}\n{'-' * 70}\n{text}")
+    passed = sum(report["passed"] for report in reports)
+    skipped = len({one for report in reports for one in report["skipped"]} - {one for one, _, _ in bad})
+    print(f"{len(tests)} tests in {time.monotonic() - began:.1f} s")
+    print(f"{passed} passed, {len(tests) - passed - skipped} failed, {skipped} skipped")
+    return 1 if bad or passed + skipped < len(tests) else 0
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.path[0] = ROOT
+    every = list(flat(unittest.defaultTestLoader.loadTestsFromName("test_mcp_ref")))
+    sys.exit(run(every, int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))
