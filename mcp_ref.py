@@ -63,8 +63,8 @@ import types
 from collections import deque
 from functools import partial, wraps
 
-TYPE_CHECKING = False  # True to checkers: typing would be half of the import's time
-if TYPE_CHECKING:
+TYPE_CHECKING = False  # True to checkers: typing would be half of the import's time,
+if TYPE_CHECKING:  # and so the aliases of types in this file are theirs alone
     from typing import (Any, Callable, Iterator, Optional, Protocol, Sequence, TypeVar,
                         Union, overload)
 
@@ -143,10 +143,11 @@ def log(message: str, *args: object, error: Optional[BaseException] = None) -> N
 
 
 def wire_error(error: BaseException) -> RpcError:
-    """Turn an exception into what the peer is told; nothing else does that.
+    """Turn an exception into the error that the peer is told.
 
     Only a deliberate RpcError speaks to the peer. Anything else is a defect of this
     end: its text may name paths or secrets, so it goes to the log, with its traceback.
+    (What a tool raises is no error here, but a result: see section 7.)
     """
     if isinstance(error, RpcError):
         return error
@@ -187,9 +188,10 @@ class Row:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = type(self).__annotations__
-        if len(values) > len(names) or named.keys() - names.keys():
-            raise TypeError(f"{type(self).__name__} has {', '.join(names)}, no more")
-        self.__dict__.update(zip(names, values), **named)
+        given = {**dict(zip(names, values)), **named}
+        if len(given) < len(values) + len(named) or given.keys() - names.keys():
+            raise TypeError(f"{type(self).__name__}: once each: {', '.join(names)}")
+        self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("a row is for all who use it: make another")
@@ -217,7 +219,9 @@ class Record:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self._all() == other._all()
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        return self._all() == other._all()
 
     def __repr__(self) -> str:
         members = (f"{name}={value!r}" for name, value in self._all().items())
@@ -365,10 +369,10 @@ def _members(message: Single, null_id: bool) -> Json:
     elif isinstance(message, Response) and message.error is None:
         obj["result"] = message.result
     else:
-        code, words, data = message.error.args  # type: ignore[union-attr]
-        obj["error"] = {"code": code, "message": words}
-        if data is not None:
-            obj["error"]["data"] = data
+        error: Any = message.error
+        obj["error"] = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            obj["error"]["data"] = error.data
     return obj
 
 
@@ -432,7 +436,7 @@ class Call:
         self._done.release()
         result, error = self._outcome
         if error is not None:
-            raise error
+            raise error.with_traceback(None)  # the same one each time
         return result
 
     def cancel(self, reason: str = "cancelled") -> None:
@@ -501,8 +505,9 @@ class Peer:
         A carrier with a place of its own for each answer gives `reply`: it is called
         once for the line, with the answer or, when there is none to come, with None.
         """
-        if self.tap:
-            self.tap("<", line)
+        tap = type(self).tap  # through the class: a function stays one
+        if tap:
+            tap("<", line)
         self._handle(decode(line, self.bounds), reply or self._write)
 
     def _handle(self, message: Message, reply: Reply) -> None:
@@ -689,8 +694,9 @@ class Peer:
 
     def _write(self, line: Optional[bytes]) -> None:
         if line is not None:
-            if self.tap:
-                self.tap(">", line)
+            tap = type(self).tap  # as above
+            if tap:
+                tap(">", line)
             try:
                 self._send(line)
             except OSError as error:  # a broken pipe: nobody will ever answer
@@ -701,7 +707,7 @@ class Peer:
 # Rule 1: what the revisions disagree on is a column of a table, never an if on a date.
 # Rule 2: the legacy era is a machine with memory; the modern one is a function of one
 #         request. They share the handlers and nothing else.
-# Rule 3: no pipes, no threads. A carrier brings lines and takes lines away.
+# Rule 3: no pipes, and no thread of its own. A carrier brings and takes lines.
 
 # --- 4. Revisions: what each protocol version says ------------------------------------
 # Data only; what obeys it is below. Every date that is obeyed stands here. Legacy: a
@@ -764,7 +770,7 @@ def _form_of(*fields: Json) -> Json:
 
 
 def _block_of(*kinds: str) -> Json:
-    return _shape("type", type={"enum": list(kinds)})
+    return _shape("type", type={"enum": list(kinds)}, id="string", toolUseId="string")
 
 
 _FIELD = _shape("type", type={"enum": ["string", "number", "integer", "boolean"]},
@@ -961,12 +967,14 @@ def modern_revision(meta: Json) -> Revision:
             "supported": list(MODERN_REVISIONS), "requested": version})
     if meta.get(META_LEVEL, LOG_LEVELS[0]) not in LOG_LEVELS:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is no log level")
+    if type(meta.get(META_CLIENT, {})) is not dict:
+        raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is no object")
     return MODERN_REVISIONS[version]
 
 
 # --- 6. Schema: what a function promises, and holding it to that ----------------------
-# Rule 1: a schema is compiled once: what is malformed or not supported is refused then,
-#         with its place; the rest is enforced in full.
+# Rule 1: a schema is compiled first: what is malformed or not supported is refused
+#         then, with its place; the rest is enforced in full.
 # Rule 2: a rule answers "" or the rest of a sentence (": expected string"); each level
 #         puts its own step in front, so that success builds no string.
 # Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
@@ -1003,7 +1011,7 @@ class Document:
 _KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
           float: "number", type(None): "null"}  # by type(): True is no int
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_STEPS = 300_000  # no schema can hang a check
+_STEPS = 300_000  # no schema can hang a check, but with a pattern that backtracks
 _LEVELS = 100  # of schemas inside schemas; in values Python's own limit ends a check
 
 
@@ -1157,7 +1165,7 @@ _PLAIN_RULES = {_RULES[word][1] for word in (
 # Forms: what the argument of a keyword must look like, and what is made of it.
 
 _FORMS: dict[str, tuple[Json, Form]] = {}
-_HELD: dict[str, Node] = {}  # the forms that were needed by now, compiled
+_FORM_NODES: dict[str, Node] = {}  # the forms that were needed by now, compiled
 
 
 def _as_it_is(argument: Any, place: str = "", doc: Any = None) -> Any:
@@ -1180,9 +1188,9 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
     for word, argument in schema.items():
         inside, (form, make) = f"{place}/{word}", _FORMS.get(word, _UNKNOWN)
         if form and not doc.trusted:
-            if word not in _HELD:
-                _HELD[word] = _compile(form, "#", Document(trusted=True))
-            hold(argument, _HELD[word], inside)
+            if word not in _FORM_NODES:
+                _FORM_NODES[word] = _compile(form, "#", Document(trusted=True))
+            hold(argument, _FORM_NODES[word], inside)
         kin[word] = make(argument, inside, doc)
         kinds, rule = _RULES.get(word, ((), _type))
         for kind in kinds:
@@ -1386,10 +1394,10 @@ def _dataclass(hint: Any, args: Any, where: str) -> Part:
     import dataclasses  # here: who has made one has imported it already
     import typing  # here: as above
 
-    none = dataclasses.MISSING
-    return object_of(typing.get_type_hints(hint, include_extras=True), {
-        field.name: ... if field.default is none else field.default
-        for field in dataclasses.fields(hint)
+    none, hints = dataclasses.MISSING, typing.get_type_hints(hint, include_extras=True)
+    fields = [field for field in dataclasses.fields(hint) if field.init]
+    return object_of({field.name: hints[field.name] for field in fields}, {
+        field.name: ... if field.default is none else field.default for field in fields
         if field.default is not none or field.default_factory is not none}, hint, where)
 
 
@@ -1398,8 +1406,9 @@ def _union(hint: Any, args: Any, where: str) -> Part:
     pairs = list(zip(map(compile_schema, schemas), casts))
 
     def first(value: Any) -> Any:
-        return next(cast for node, cast in pairs
-                    if not _held(value, node, iter(range(_STEPS))))(value)
+        fine = (cast for node, cast in pairs
+                if not _held(value, node, iter(range(_STEPS))))
+        return next(fine, _as_it_is)(value)  # none: the author's own schema allows more
     return {"anyOf": list(schemas)}, _as_it_is if set(casts) == {_as_it_is} else first
 
 
@@ -1453,6 +1462,10 @@ _HINTS.update({
 })
 
 
+def name_of(fn: Any) -> str:
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
 def hints_of(fn: Any) -> Json:
     """Resolve the hints of a function: what is a string, or has one inside."""
     hints: Json = fn.__annotations__
@@ -1461,8 +1474,11 @@ def hints_of(fn: Any) -> Json:
     import typing  # here: as above
 
     # Not of fn itself: up to 3.10 a default of None would turn its hint into Optional.
-    return typing.get_type_hints(types.SimpleNamespace(
-        __annotations__=hints), fn.__globals__, include_extras=True)
+    try:
+        return typing.get_type_hints(types.SimpleNamespace(
+            __annotations__=hints), fn.__globals__, include_extras=True)
+    except NameError as error:  # it is local to a function, say
+        raise TypeError(f"{name_of(fn)}(): {error}") from None
 
 
 def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
@@ -1475,11 +1491,12 @@ def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
     bound = 1 if hasattr(fn, "__self__") else 0
     while hasattr(fn, "__wrapped__"):
         fn = fn.__wrapped__
+        bound = 1 if hasattr(fn, "__self__") else bound
     if not hasattr(fn, "__code__"):
         raise TypeError(f"{fn!r} is no Python function: its parameters cannot be read")
     code, last = fn.__code__, fn.__defaults__ or ()
     if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
-        raise TypeError(f"{fn.__name__}(): JSON brings parameters by their names alone")
+        raise TypeError(f"{name_of(fn)}(): JSON brings parameters by their names alone")
     hints = hints_of(fn)
     end = code.co_argcount + code.co_kwonlyargcount
     others = (hints.get(code.co_varnames[end], _ANYTHING) if code.co_flags & 0x08
@@ -1496,7 +1513,7 @@ def schema_of(fn: Any) -> Json:
     TypedDict dataclass, Annotated[T, "description"]; TypeError for any other.
     """
     hints, optional, _, others = signature_of(fn)
-    return object_of(hints, optional, dict, f"{fn.__name__}()", others)[0]
+    return object_of(hints, optional, dict, f"{name_of(fn)}()", others)[0]
 
 
 # --- 7. Server ------------------------------------------------------------------------
@@ -1611,6 +1628,10 @@ def check_question(rules: Revision, method: str, params: Json) -> None:
             validate(params.get("url"), _URI, "params.url")
         else:
             validate(params.get("requestedSchema"), rules.form, "requestedSchema")
+            try:
+                compile_schema(params["requestedSchema"])
+            except NotImplementedError as error:
+                raise ValueError(f"requestedSchema: {error}") from None
 
 
 class Context:
@@ -1648,7 +1669,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """True when nobody waits for the result any more: stop working on it."""
+        """True when the client has cancelled the request: stop working on it."""
         return self.asked.cancelled
 
     def tell(self, method: str, **params: Any) -> None:
@@ -1721,7 +1742,7 @@ class Context:
         return self.ask({key: (method, params)})[key]
 
     def ask(self, questions: dict[str, tuple[str, Json]]) -> dict[str, Json]:
-        """Ask {key: (method, params)} in one round; return {key: answer}.
+        """Ask {key: (method, params)}, modern: in one round; return {key: answer}.
 
         When the client did not offer what a question needs: RpcError -32021 or, legacy,
         RuntimeError. ValueError for a question that the revision has no words for. An
@@ -1759,6 +1780,7 @@ class Context:
         offer = self.client_capabilities.get(question.needs)
         need: Json = {part: {} for member, part in question.parts.items()
                       if params.get(member, "none") != "none"}
+        offer = offer if isinstance(offer, dict) else None
         if method == "elicitation/create":  # offered as {}, it is the form alone
             need = {params.get("mode", "form"): {}}
             offer = set(rules.elicits) & set(["form"] if offer == {} else offer or ())
@@ -1877,8 +1899,13 @@ if TYPE_CHECKING:  # a method, the function that serves it, what its params are 
     Served = tuple[Method, Callable[[Context, Json], Any], Node]
 
 
-def name_of(fn: Any) -> str:
-    return str(getattr(fn, "__name__", type(fn).__name__))
+def finished(value: Any) -> Any:
+    """Run what an async function returned to its end; other values are there."""
+    if type(value) is not types.CoroutineType:
+        return value
+    import asyncio  # here: it is 20 ms of a start, and few functions are async
+
+    return asyncio.run(value)
 
 
 def adapt(fn: Any) -> tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
@@ -1894,12 +1921,7 @@ def adapt(fn: Any) -> tuple[Callable[[Context, Json], Any], Json, Optional[Json]
         arguments = convert(arguments)
         if wants:
             arguments = {**arguments, **dict.fromkeys(wants, context)}
-        value = fn(**arguments)
-        if type(value) is types.CoroutineType:
-            import asyncio  # here: it is 20 ms of a start, and few tools are async
-
-            value = asyncio.run(value)
-        return plain(value)
+        return plain(finished(fn(**arguments)))
 
     structured = {"__required_keys__", "__dataclass_fields__"} & set(dir(gives))
     return call, takes, part_of(gives, name_of(fn))[0] if structured else None
@@ -1932,10 +1954,13 @@ def listed(fn: Any, own: Json, *, name: Text = None, title: Text = None,
            meta: Optional[Json] = None) -> Json:
     """Build a listing entry of what all kinds have and of what is its own. Name and
     description come from the function by default."""
-    lines = (description or fn.__doc__ or "").strip().splitlines()
+    lines = (description or fn.__doc__ or "").strip().expandtabs().splitlines()
+    margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()),
+                 default=0)
     return present(
         name=name or name_of(fn), title=title, **own, icons=icons, _meta=meta,
-        description="\n".join(line.strip() for line in lines) or None)
+        description="\n".join([line.rstrip() for line in lines[:1]] + [
+            line[margin:].rstrip() for line in lines[1:]]) or None)
 
 
 _OUTSIDE = re.compile(r"[/\\\0]|^\.\.?$")  # in a name: leads out of its place
@@ -1943,13 +1968,20 @@ _OUTSIDE = re.compile(r"[/\\\0]|^\.\.?$")  # in a name: leads out of its place
 
 def template(uri: str) -> Any:
     """Make a pattern of a URI template; None of a plain uri. [RFC 6570 level 1]"""
-    fixed, names = re.split(r"\{\w+\}", uri), re.findall(r"\{(\w+)\}", uri)
+    names, fixed = re.findall(r"\{([^\W\d]\w*)\}", uri), re.split(r"\{\w+\}", uri)
     validate(uri, _URI, uri)
-    if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(names):
+    if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(fixed) - 1:
         raise ValueError(f"{uri}: a URI template can hold {{name}}, each once, no more")
     parts = "".join(f"{re.escape(part)}(?P<{name}>[^/?#]+)"
                     for part, name in zip(fixed, names))
     return re.compile(parts + re.escape(fixed[-1])) if names else None
+
+
+def only_strings(takes: Json, fn: Any) -> None:
+    """Refuse parameters that strings, all that can come here, never fit."""
+    for name, schema in takes["properties"].items():
+        if "string" not in schema.get("type", "string"):
+            raise TypeError(f"{name_of(fn)}(): {name} is given as a string")
 
 
 class Server:
@@ -2036,14 +2068,16 @@ class Server:
     def tool(self, fn: Any, *, input_schema: Optional[Json] = None,
              output_schema: Optional[Json] = None, annotations: Optional[Json] = None,
              **options: Any) -> None:
-        """Make a function a tool. Its hints become the schemas, where none are given.
+        """Make a function a tool. Its hints become the schemas, where none are given,
+        and casts of what comes. What it raises is told to the model, with its text.
 
         TypeError for a hint that no schema expresses; ValueError or NotImplementedError
         for a schema that cannot be held to. [2025-11-25 server/tools]
         """
         call, takes, gives = adapt(fn)
-        takes, gives = input_schema or takes, output_schema or gives
-        checks = compile_schema(takes), compile_schema(gives) if gives else None
+        takes = takes if input_schema is None else input_schema
+        gives = gives if output_schema is None else output_schema
+        checks = compile_schema(takes), None if gives is None else compile_schema(gives)
         if takes.get("type") != "object" or not isinstance(gives, (dict, type(None))):
             raise ValueError("inputSchema is of type object, outputSchema an object")
         entry = listed(fn, {"inputSchema": takes, "outputSchema": gives,
@@ -2070,7 +2104,7 @@ class Server:
         try:
             value = offer.call(context, arguments)
             result: Json = {"content": blocks(value, rules)}
-            if offer.gives:
+            if offer.gives is not None:
                 hold(value, offer.gives, "result")
             elif is_content(value):
                 return result
@@ -2099,6 +2133,7 @@ class Server:
         pattern = template(uri)
         if set(takes["properties"]) != set(pattern.groupindex if pattern else ()):
             raise TypeError(f"{uri}: its names are not the parameters of {name_of(fn)}")
+        only_strings(takes, fn)
         entry = listed(fn, {"uriTemplate" if pattern else "uri": uri, "annotations":
                             annotations, "mimeType": mime_type}, **options)
         self._register("resourceTemplates" if pattern else "resources", uri, Offer(
@@ -2146,6 +2181,7 @@ class Server:
         these. [2025-11-25 server/prompts]
         """
         call, takes, _ = adapt(fn)
+        only_strings(takes, fn)
         entry = listed(fn, {"arguments": [
             present(name=key, description=schema.get("description"),
                     required=key in takes["required"])
@@ -2194,14 +2230,15 @@ class Server:
             raise RpcError(INVALID_PARAMS, f"Nothing to complete for {ref[key][:80]!r}")
         fn = self._completions.get((ref[key], argument["name"]))
         others = params.get("context", {}).get("arguments", {})
-        values = list(fn(argument["value"], others)) if fn else []
+        values = list(finished(fn(argument["value"], others))) if fn else []
         return {"completion": {"values": values[:100], "total": len(values),
                                "hasMore": len(values) > 100}}
 
     @decorator
     def method(self, name: str, fn: Any) -> None:
-        """Serve a further JSON-RPC method: fn gets params by name, returns a dict."""
-        if name in METHODS or name.startswith("rpc."):
+        """Serve a further JSON-RPC method: fn gets params by name, returns a dict. It
+        can ask back in the legacy era alone."""
+        if name in {**METHODS, **self._served} or name.startswith("rpc."):
             raise ValueError(f"{name} is not free")
         call, takes, _ = adapt(fn)
         self._served[name] = Method(runs=True), call, compile_schema(takes)
@@ -2342,8 +2379,8 @@ class Server:
 
 
 # Part III: the outside world ==========================================================
-# Rule 1: descriptors, processes and signals live here, and whatever makes threads; the
-#         parts above get it as `start`.
+# Rule 1: descriptors, processes and signals live here, and the threads behind them; the
+#         parts above get what runs their jobs as `start`.
 # Rule 2: a carrier moves lines and knows no method; another one can take its place.
 
 # --- 8. Stdio -------------------------------------------------------------------------
@@ -2868,7 +2905,9 @@ class Subscription:
             self._for_each_uri("resources/subscribe")
 
     def cancel(self) -> None:
-        """Have no more of it."""
+        """Have no more of it; no effect on one that has ended."""
+        if self not in self._client.subscriptions:
+            return
         self._client.subscriptions.remove(self)
         if self._client.rules.modern:
             self._call.cancel()
@@ -2907,7 +2946,8 @@ _MODERN_RESULT = _shape(
     resultType={"enum": ["complete", "input_required"]}, requestState="string",
     inputRequests=_map(_shape("method", method="string", params="object")))
 _COMPLETED = _shape("completion", completion=_shape("values", values="array"))
-_DISCOVERED = _shape("supportedVersions", supportedVersions="array", _meta="object")
+_DISCOVERED = _shape("supportedVersions", supportedVersions="array",
+                     _meta=_shape(**{META_SERVER: "object"}))
 _INITIALIZED = _shape(
     "protocolVersion capabilities serverInfo", serverInfo="object", protocolVersion={
         "enum": [row.version for row in REVISIONS.values() if not row.modern]})
@@ -2966,11 +3006,11 @@ class Client:
         self._open()
         try:
             self._agree()
+            for subscription in self.subscriptions:
+                subscription.start()
         except BaseException:
             self.close()
             raise
-        for subscription in self.subscriptions:
-            subscription.start()
         return self
 
     def _open(self) -> None:
@@ -3069,10 +3109,12 @@ class Client:
         ConnectionClosed; ValueError for no result that makes sense.
         [2026-07-28 basic/patterns/mrtr]
         """
-        retry = params
+        return self._finish(self.start(method, params), method, params, timeout)
+
+    def _finish(self, call: Call, method: str, params: Optional[Json],
+                timeout: Optional[float] = None) -> Json:
         for _ in range(ROUNDS):
-            result: Json = self.start(method, retry).result(
-                self._timeout if timeout is None else timeout)
+            result: Json = call.result(self._timeout if timeout is None else timeout)
             hold(result, self._fit, method)
             if result.get("resultType") != "input_required" or not self.rules.modern:
                 return result
@@ -3081,8 +3123,9 @@ class Client:
                            for key, one in result.get("inputRequests", {}).items()}
             except RpcError as error:  # it never comes near the wire
                 raise ValueError(f"{method} asks in vain: {error}") from None
-            retry = {**(params or {}), "inputResponses": answers,
-                     **present(requestState=result.get("requestState"))}
+            call = self.start(method, {
+                **(params or {}), "inputResponses": answers,
+                **present(requestState=result.get("requestState"))})
         raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
 
     def batch(self, questions: Sequence[tuple[str, Optional[Json]]]) -> list[Any]:
@@ -3093,11 +3136,15 @@ class Client:
         calls = self._wire().ask(*questions) if self.rules.batches and questions else [
             self.start(*question) for question in questions]
         results: list[Any] = []
-        for call in calls:
-            try:
-                results.append(call.result(self._timeout))
-            except RpcError as error:
-                results.append(error)
+        try:
+            for call, question in zip(calls, questions):
+                try:
+                    results.append(self._finish(call, *question))
+                except RpcError as error:
+                    results.append(error)
+        finally:
+            for call in calls[len(results):]:  # where one was not answered in time
+                call.cancel()
         return results
 
     def notify(self, method: str, params: Optional[Json] = None) -> None:
@@ -3197,7 +3244,8 @@ class Client:
         What a modern server grants comes there too: notifications/subscriptions/
         acknowledged; that it refuses is not raised. A legacy one may raise RpcError.
         """
-        wishes = zip(NOTICES.values(), (tools, prompts, resources, list(uris)))
+        uris = [uris] if isinstance(uris, str) else list(uris)
+        wishes = zip(NOTICES.values(), (tools, prompts, resources, uris))
         self.subscriptions.append(Subscription(self, {
             name: wish for name, wish in wishes if wish}))
         return self.subscriptions[-1]
@@ -3370,7 +3418,7 @@ def inspect_server(client: Client) -> None:
         if method.split("/")[0] in client.server_capabilities:
             for item in client.pages(method):
                 name = item.get("uri") or item.get("uriTemplate") or item["name"]
-                words = item.get("description", "").split("\n")[0]
+                words = str(item.get("description") or "").split("\n")[0]
                 print(visible(f"  {kind[:-1]} {name}: {words}"))
 
 
