@@ -1320,7 +1320,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if hasattr(type(value), "__dataclass_fields__"):
-        value = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        import dataclasses  # here: who has made one has imported it already
+
+        value = {field.name: getattr(value, field.name)
+                 for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     return list(map(plain, value)) if isinstance(value, (list, tuple)) else value
@@ -1391,14 +1394,19 @@ def _typed_dict(hint: Any, args: Any, where: str) -> Part:
 
 
 def _dataclass(hint: Any, args: Any, where: str) -> Part:
-    import dataclasses  # here: who has made one has imported it already
+    import dataclasses  # here: as above
     import typing  # here: as above
 
+    def make(**values: Any) -> Any:
+        return hint(**{field.name: values[field.name] for field in fields
+                       if field.init and field.name in values})
+
     none, hints = dataclasses.MISSING, typing.get_type_hints(hint, include_extras=True)
-    fields = [field for field in dataclasses.fields(hint) if field.init]
+    fields = dataclasses.fields(hint)
     return object_of({field.name: hints[field.name] for field in fields}, {
-        field.name: ... if field.default is none else field.default for field in fields
-        if field.default is not none or field.default_factory is not none}, hint, where)
+        field.name: ... if field.default is none else field.default
+        for field in fields if not field.init  # it makes this one itself
+        or field.default is not none or field.default_factory is not none}, make, where)
 
 
 def _union(hint: Any, args: Any, where: str) -> Part:
