@@ -992,9 +992,10 @@ class Node(dict[type, "list[tuple[Rule, Any, Json]]"]):
     """A compiled schema: its rules, by type of value, as (rule, argument, kin).
 
     Where it asks of an object for nothing but members and their types, `members` has
-    these, by name: hold() sees at a glance what fits, and spares it the rules.
+    the types that fit, by name: hold() sees them at a glance, and spares it the rules.
     """
     members: Optional[dict[str, set[type]]] = None
+    others: set[type] = set()  # the same, of members that it does not name
     needed: set[str] = set()
 
 
@@ -1029,7 +1030,7 @@ def hold(value: Any, node: Node, name: str = "value") -> None:
     members = node.members
     if type(value) is dict and members is not None and node.needed <= value.keys():
         for member in value:
-            if type(value[member]) not in members.get(member, ()):
+            if type(value[member]) not in members.get(member, node.others):
                 break
         else:
             return
@@ -1200,7 +1201,8 @@ def _compile(schema: Any, place: str, doc: Document) -> Node:
         doc.nodes[f"#{kin['$anchor']}"] = node
     if {rule for rule, _, _ in node.get(dict, ())} <= _PLAIN_RULES:
         node.needed = set(kin.get("required", ()))
-        node.members = {name: {kind for kind in _KINDS if kind not in sub}
+        node.others = set(_KINDS) - kin.get("additionalProperties", Node()).keys()
+        node.members = {name: set(_KINDS) - sub.keys()
                         for name, sub in kin.get("properties", {}).items()}
     return node
 
@@ -2873,9 +2875,9 @@ class Host(Peer):
 
     def vet(self, message: Message) -> Optional[Message]:
         """Skip what must not be answered: a stray print, say, or a modern request."""
-        rules = self._client.rules
-        junk = {Invalid: True, Batch: not rules.batches, Request: rules.modern}
-        if junk.get(type(message)):
+        rules, kind = self._client.rules, type(message)
+        if kind is Invalid or (kind is Batch and not rules.batches) or (
+                kind is Request and rules.modern):
             log("skipped %.200r", message)
             return None
         return message
