@@ -784,6 +784,7 @@ _FORM = _form_of(_FIELD, _CHOICE, _CHOICES)
 _SAMPLE = _message_of(_block_of("text", "image", "audio"))
 _TURN = _block_of("text", "image", "audio", "tool_use", "tool_result")
 _TOOL_SAMPLE = _message_of({"anyOf": [_TURN, _array(_TURN)]})
+_PARTS = "tools", "context"
 _KNOWN = tuple(BLOCKS)  # in the order in which the revisions brought them
 # What is hidden from revisions that are older than it; "message" is that of progress.
 _LATER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
@@ -801,6 +802,7 @@ class Revision(Row):
     elicits: tuple[str, ...] = ()  # modes of elicitation
     form: Json = {"not": {}}  # what it can ask for: the schema of schemas
     sample: Json = _SAMPLE  # the schema of a message to the client's model
+    parts: tuple[str, ...] = ("tools",)  # of sampling, that have to be offered
     blocks: tuple[str, ...] = _KNOWN  # kinds of content
     hidden: tuple[str, ...] = ()  # members of definitions, all or of a kind, not in it
 
@@ -819,10 +821,10 @@ REVISIONS = {row.version: row for row in (  # each row says where it leaves the 
     Revision("2025-06-18", structured=(dict,), elicits=("form",), form=_form_of(_FIELD),
              hidden=_LATER[:1]),
     Revision("2025-11-25", null_id=False, lenient=True, structured=(dict,),
-             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE),
+             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE, parts=_PARTS),
     Revision("2026-07-28", modern=True, null_id=False, lenient=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE))}
+             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE, parts=_PARTS))}
 LEGACY_REVISIONS = {name: row for name, row in REVISIONS.items() if not row.modern}
 MODERN_REVISIONS = {name: row for name, row in REVISIONS.items() if row.modern}
 LEGACY = list(LEGACY_REVISIONS.values())[-1]  # the newest: what this end would rather
@@ -1652,6 +1654,7 @@ class Context:
     """
 
     answers: Json = {}  # key -> what a modern retry brought
+    bound = ""  # what such a retry has to bring again, as it was before the call
     _asks = _reports = 0
     _progress, _last = float("-inf"), 0.0
 
@@ -1681,6 +1684,14 @@ class Context:
     def cancelled(self) -> bool:
         """True when the client has cancelled the request: stop working on it."""
         return self.asked.cancelled
+
+    def bind(self) -> None:
+        """Note what a retry has to bring again, while nobody has changed it."""
+        if self.rules.modern:
+            params: Any = self.asked.request.params or {}
+            self.bound = json.dumps([self.asked.request.method, {
+                name: value for name, value in params.items() if name not in _RETRY}],
+                sort_keys=True)
 
     def tell(self, method: str, **params: Any) -> None:
         """Send a notification about this request, as long as it is not answered."""
@@ -1789,16 +1800,26 @@ class Context:
         question, rules = QUESTIONS[method], self.rules
         offer = self.client_capabilities.get(question.needs)
         need: Json = {part: {} for member, part in question.parts.items()
-                      if params.get(member, "none") != "none"}
-        offer = offer if isinstance(offer, dict) else None
-        if method == "elicitation/create":  # offered as {}, it is the form alone
+                      if params.get(member, "none") != "none" and part in rules.parts}
+        if method == "elicitation/create":
             need = {params.get("mode", "form"): {}}
-            offer = set(rules.elicits) & set(["form"] if offer == {} else offer or ())
-        if offer is None or set(need) - set(offer):
+            if isinstance(offer, dict):  # offered without a mode, it is the form alone
+                modes = set(offer) & set(MODERN.elicits) or {"form"}
+                offer = dict.fromkeys(modes & set(rules.elicits))
+        if not isinstance(offer, dict) or set(need) - set(offer):
             words = f"The client offers no {question.needs}"
             data = {"requiredCapabilities": {question.needs: need}}
             raise (RpcError(MISSING_CAPABILITY, words, data) if rules.modern else
                    RuntimeError(words))  # legacy has no code for it
+
+
+def in_batch(message: Single) -> Single:
+    """Refuse a modern request in a batch: it may take as long as the connection."""
+    params: Any = message.params if isinstance(message, Request) else None
+    meta = params.get("_meta") if type(params) is dict else None
+    if type(meta) is dict and META_VERSION in meta and isinstance(message, Request):
+        return invalid(message.id, "There are no batches in the modern era")
+    return message
 
 
 class Session(Peer):
@@ -1819,8 +1840,10 @@ class Session(Peer):
 
     def vet(self, message: Message) -> Message:
         """Apply the rules of MCP that are narrower than those of JSON-RPC."""
-        if isinstance(message, Batch) and not (self.revision and self.revision.batches):
-            return invalid(None, "There are no batches in this revision")
+        if isinstance(message, Batch):
+            if not self.revision or not self.revision.batches:
+                return invalid(None, "There are no batches in this revision")
+            return Batch(tuple(map(in_batch, message.members)))
         if isinstance(message, Request) and type(message.params) is list:
             return invalid(message.id, "params is not an object", INVALID_PARAMS)
         return message
@@ -1898,6 +1921,7 @@ class Session(Peer):
 
 class Offer(Row):
     """What is registered: a tool, a resource, a template or a prompt."""
+    number: int  # of this registration
     entry: Json  # as it is listed
     call: Callable[[Context, Json], Any]
     takes: Node  # what its arguments are held to
@@ -1930,6 +1954,7 @@ def adapt(fn: Any) -> tuple[Callable[[Context, Json], Any], Json, Optional[Json]
     def call(context: Context, arguments: Json) -> Any:
         arguments = convert(arguments)
         if wants:
+            context.bind()  # it may change what it was given, and then ask
             arguments = {**arguments, **dict.fromkeys(wants, context)}
         return plain(finished(fn(**arguments)))
 
@@ -2016,17 +2041,22 @@ class Server:
         self.page_size, self._state_key = page_size, state_key or os.urandom(32)
         # What is offered: by its kind, one of LISTS' values, then by its name or uri.
         self._offers: dict[str, dict[str, Offer]] = {one: {} for one in LISTS.values()}
+        self._last = 0  # number of the newest
+        self._lock = threading.Lock()  # guards both
         self._completions: dict[tuple[str, str], Callable[[str, Json], list[str]]] = {}
         self._served: dict[str, Served] = {}
         self.capabilities: Json = {"logging": {}}  # grows with what is offered
         self.sessions: set[Session] = set()
 
-    def _register(self, kind: str, name: str, offer: Offer) -> None:
+    def _register(self, kind: str, name: str, *offer: Any, **more: Any) -> None:
         """Offer something from now on: whoever is connected is told, here and below."""
-        if name in self._offers[kind]:
-            raise ValueError(f"{kind}: {name} is there already")
-        _on_line(offer.entry)  # what is not JSON fails here, not in the list
-        self._offers[kind][name] = offer
+        with self._lock:
+            made = Offer(self._last + 1, *offer, **more)
+            if name in self._offers[kind]:
+                raise ValueError(f"{kind}: {name} is there already")
+            _on_line(made.entry)  # what is not JSON fails here, not in the list
+            self._offers[kind][name] = made
+            self._last = made.number
         self._changed(kind)
 
     def _remove(self, kind: str, name: str) -> None:
@@ -2049,21 +2079,22 @@ class Server:
         return {name: offer.entry for name, offer in dict(self._offers[kind]).items()}
 
     def _list(self, context: Context, params: Json) -> Json:
-        """Cut a page of a list; the cursor is the last name of the page before, in hex:
-        what is registered or withdrawn between two pages moves nothing. A client whose
-        cursor itself was withdrawn is told so, and begins again."""
-        kind, start = LISTS[context.asked.request.method], 0
-        entries = self.entries(kind)
-        names = list(entries)
-        if "cursor" in params:
+        """Cut a page of a list; the cursor is the number of the last entry of the page
+        before, in hex: what is registered or withdrawn between two pages moves nothing.
+        """
+        kind, cursor = LISTS[context.asked.request.method], params.get("cursor")
+        last = 0
+        if cursor is not None:
             try:
-                start = names.index(bytes.fromhex(params["cursor"]).decode()) + 1
+                last = int(cursor, 16)
             except ValueError:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor") from None
-        end = start + (self.page_size or len(names))
-        cursor = names[end - 1].encode().hex() if end < len(names) else None
-        page = [context.rules.shown(kind, entries[name]) for name in names[start:end]]
-        return {kind: page, **present(nextCursor=cursor)}
+                pass
+            if not 0 < last <= self._last or f"{last:x}" != cursor:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor")
+        left = [one for one in tuple(self._offers[kind].values()) if one.number > last]
+        page = left[:self.page_size]
+        return {kind: [context.rules.shown(kind, one.entry) for one in page], **present(
+            nextCursor=f"{page[-1].number:x}" if len(page) < len(left) else None)}
 
     def _find(self, kind: str, params: Json) -> tuple[Offer, Json]:
         """Return the tool or prompt that is asked for, and its arguments."""
@@ -2092,7 +2123,7 @@ class Server:
             raise ValueError("inputSchema is of type object, outputSchema an object")
         entry = listed(fn, {"inputSchema": takes, "outputSchema": gives,
                             "annotations": annotations}, **options)
-        self._register("tools", entry["name"], Offer(entry, call, *checks))
+        self._register("tools", entry["name"], entry, call, *checks)
 
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool; KeyError when there is none of that name."""
@@ -2146,8 +2177,8 @@ class Server:
         only_strings(takes, fn)
         entry = listed(fn, {"uriTemplate" if pattern else "uri": uri, "annotations":
                             annotations, "mimeType": mime_type}, **options)
-        self._register("resourceTemplates" if pattern else "resources", uri, Offer(
-            entry, call, compile_schema(takes), pattern=pattern))
+        self._register("resourceTemplates" if pattern else "resources", uri,
+                       entry, call, compile_schema(takes), pattern=pattern)
 
     def remove_resource(self, uri: str) -> None:
         """Withdraw a resource or a template; KeyError when there is none such."""
@@ -2196,8 +2227,7 @@ class Server:
             present(name=key, description=schema.get("description"),
                     required=key in takes["required"])
             for key, schema in takes["properties"].items()]}, **options)
-        offer = Offer(entry, call, compile_schema(takes))
-        self._register("prompts", entry["name"], offer)
+        self._register("prompts", entry["name"], entry, call, compile_schema(takes))
 
     def remove_prompt(self, name: str) -> None:
         """Withdraw a prompt; KeyError when there is none of that name."""
@@ -2335,7 +2365,7 @@ class Server:
             state = json.dumps([time.time() + PATIENCE, context.answers])
             return self.dress("input_required", {
                 "inputRequests": asking.args[0],
-                "requestState": self._seal(context, params, state)})
+                "requestState": self._seal(context, state)})
         if method.runs and not isinstance(result, dict):
             raise TypeError(f"{context.asked.request.method}: a result is an object")
         if result is None or not modern:
@@ -2353,12 +2383,11 @@ class Server:
     # come back through hands that we do not trust, so they are dated, signed and bound
     # to the method and its params. [2026-07-28 basic/patterns/mrtr]
 
-    def _seal(self, context: Context, params: Json, state: str) -> str:
+    def _seal(self, context: Context, state: str) -> str:
         """Put a signature in front of a state, which is good for this very call."""
         import hmac  # here: 8 ms, and few tools ask back
 
-        bound = {key: value for key, value in params.items() if key not in _RETRY}
-        call = json.dumps([context.asked.request.method, bound, state], sort_keys=True)
+        call = json.dumps([context.bound, state])
         return hmac.new(self._state_key, call.encode(), "sha256").hexdigest() + state
 
     def _unseal(self, context: Context, params: Json) -> Json:
@@ -2369,7 +2398,8 @@ class Server:
 
             sealed = params["requestState"]
             state = sealed[64:]  # the signature is 256 bits, in hex
-            own = self._seal(context, params, state)
+            context.bind()
+            own = self._seal(context, state)
             genuine = compare_digest(ascii(own), ascii(sealed))
             expires, earlier = json.loads(state) if genuine else (0, {})
             if expires < time.time():
@@ -2679,7 +2709,8 @@ class Signals:
     from Python belongs to a host, and stays.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end: Job) -> None:
+        self._end = end  # for a tool that swallows Interrupted
         self._old: dict[int, Any] = {}
         self.ending = False  # from now on they are ignored
         self.number = 0  # of the one that came
@@ -2698,6 +2729,7 @@ class Signals:
     def _interrupt(self, number: int, frame: Any) -> None:
         if not self.ending:
             self.ending, self.number = True, number
+            self._end()
             raise Interrupted(number)
 
     def give_back(self) -> None:
@@ -2754,11 +2786,14 @@ def serve(server: Server, drain: float = 5.0) -> None:
         part(session)
 
     stdio, crew, before = Stdio(), Crew(steps(), server.workers), threading.enumerate()
-    session, signals, done = server.connect(send, crew.start), Signals(), False
+    session, done = server.connect(send, crew.start), False
+    signals = Signals(partial(crew.end, hurry=True))
     try:
         signals.take()
         done = crew.run(drain)
         signals.ending = True
+        if signals.number:  # a tool has swallowed it
+            raise Interrupted(signals.number)
     except BaseException:  # raised within a lock, Interrupted may come out as another
         if not signals.number:
             raise
@@ -2893,6 +2928,10 @@ class Host(Peer):
             self.cancel(params.get("requestId"))
         self._client.noted(notification.method, params)
 
+    def _write(self, line: Optional[bytes]) -> None:
+        if self._closed is None:  # else the carrier may have another server by now
+            super()._write(line)
+
     def abandoned(self, request: Request, why: Exception) -> None:
         told = {"requestId": request.id, "reason": str(why)}
         if request.method != "initialize":  # which must not be cancelled [lifecycle]
@@ -2912,20 +2951,32 @@ class Subscription:
             self._call = self._client.start("subscriptions/listen", {
                 "notifications": self._wishes})
         else:
-            self._for_each_uri("resources/subscribe")
+            self._for_each("resources/subscribe", self.uris())
+
+    def renew(self) -> None:
+        """Ask for it once more, of a server that may not have it any more."""
+        try:
+            self.start()
+        except RpcError as error:
+            log("a subscription could not be renewed: %s", error)
 
     def cancel(self) -> None:
         """Have no more of it; no effect on one that has ended."""
-        if self not in self._client.subscriptions:
-            return
-        self._client.subscriptions.remove(self)
-        if self._client.rules.modern:
-            self._call.cancel()
-        else:
-            self._for_each_uri("resources/unsubscribe")
+        others = [one for one in self._client.subscriptions if one is not self]
+        if len(others) < len(self._client.subscriptions):
+            self._client.subscriptions[:] = others
+            if self._client.rules.modern:
+                self._call.cancel()
+            elif self._client.connected:
+                wanted = {uri for one in others for uri in one.uris()}
+                self._for_each("resources/unsubscribe", self.uris() - wanted)
 
-    def _for_each_uri(self, method: str) -> None:
-        for uri in self._wishes.get("resourceSubscriptions", ()):
+    def uris(self) -> set[str]:
+        """Return the resources that it is about."""
+        return set(self._wishes.get("resourceSubscriptions", ()))
+
+    def _for_each(self, method: str, uris: set[str]) -> None:
+        for uri in sorted(uris):
             self._client.request(method, {"uri": uri})
 
 
@@ -3000,6 +3051,7 @@ class Client:
         self._capabilities: Json = {QUESTIONS[name].needs: {} for name in self._answers}
         if on_elicit:
             self._capabilities["elicitation"] = {"form": {}, "url": {}}
+        self._turn = threading.RLock()  # one connects or closes at a time
         self._peer: Optional[Host] = None
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
         self._progress: dict[Any, Callable[..., Any]] = {}  # token: on_progress
@@ -3011,16 +3063,18 @@ class Client:
 
     def connect(self) -> Client:
         """Start the server and agree on a revision. Again after close() or a crash: ids
-        go on counting, so that no stale answer matches; subscriptions are renewed."""
-        self.close()
-        self._open()
-        try:
-            self._agree()
-            for subscription in self.subscriptions:
-                subscription.start()
-        except BaseException:
+        go on counting, so that no stale answer matches; subscriptions are renewed, and
+        what the server refuses of them is logged."""
+        with self._turn:
             self.close()
-            raise
+            self._open()
+            try:
+                self._agree()
+                for subscription in list(self.subscriptions):
+                    subscription.renew()
+            except BaseException:
+                self.close()
+                raise
         return self
 
     def _open(self) -> None:
@@ -3084,10 +3138,11 @@ class Client:
 
     def close(self) -> None:
         """End the server: EOF, then SIGTERM, then SIGKILL, each with a bounded wait."""
-        if self._peer is not None:
-            self._peer.close(ConnectionClosed("closed by this end"))
-            self._carrier.close()
-            self._peer = None
+        with self._turn:
+            if self._peer is not None:
+                self._peer.close(ConnectionClosed("closed by this end"))
+                self._carrier.close()
+                self._peer = None
 
     def __enter__(self) -> Client:
         return self if self._peer else self.connect()
@@ -3096,6 +3151,11 @@ class Client:
         self.close()
 
     # Requests.
+
+    @property
+    def connected(self) -> bool:
+        """True between connect() and close(), even if the server has died."""
+        return self._peer is not None
 
     def _wire(self) -> Host:
         if self._peer is None:

@@ -3670,6 +3670,67 @@ class TestServerEdges(WireCase):
         self.assertResult(wire.request("resources/read", modern({"uri": "x://one"})))
         self.assertError(wire.request("resources/read", modern({"uri": "x://three"})), -32602)
 
+    def test_a_tool_may_change_what_it_was_given_and_then_ask(self) -> None:
+        """[mrtr.state.replay-binding]"""
+        def sort(items: dict, context: Context) -> Any:
+            items["a"].pop("b")
+            return context.elicit("Sure?", SERVER_FORM)
+
+        for version in ("2025-11-25", MODERN):
+            talk = Talk(self, server_of(sort), version, SERVER_OFFERS, {
+                "elicitation/create": lambda params: {"action": "decline"}})
+            self.assertNotIn("isError", talk.tool("sort", items={"a": {"b": 1}}))
+
+    def test_an_offer_of_elicitation_without_a_known_mode_is_one_of_forms(self) -> None:
+        """[elic.capability.empty-is-form]"""
+        def ask(context: Context) -> Any:
+            return context.elicit("?", SERVER_FORM)["action"]
+
+        for version, offer, words in (
+                ("2025-06-18", {"applyDefaults": True}, "decline"), ("2025-11-25", {"x": {}}, "decline"),
+                ("2024-11-05", {"form": {}}, "The client offers no elicitation")):
+            talk = Talk(self, server_of(ask), version, {"elicitation": offer}, {
+                "elicitation/create": lambda params: {"action": "decline"}})
+            self.assertEqual(words, talk.tool("ask")["content"][0]["text"])
+
+    def test_what_to_include_needs_an_offer_where_the_revision_has_one(self) -> None:
+        def think(context: Context) -> Any:
+            return context.sample([{"role": "user", "content": mcp_ref.text("?")}], 9, includeContext="thisServer")["model"]
+
+        for version, offer, fine in (("2024-11-05", {}, True), ("2025-06-18", {}, True), ("2025-11-25", {}, False),
+                                     ("2025-11-25", {"context": {}}, True), (MODERN, {"context": {}}, True)):
+            talk = Talk(self, server_of(think), version, {"sampling": offer}, {
+                "sampling/createMessage": lambda params: CLIENT_SAID})
+            self.assertEqual("m" if fine else "The client offers no sampling", talk.tool("think")["content"][0]["text"])
+
+    def test_what_is_registered_anew_between_two_pages_hides_nothing(self) -> None:
+        """[page.stable]"""
+        server = Server("s", "1", page_size=2)
+        for name in "abcd":
+            server.tool(lambda: "", name=name)
+        wire = Wire(server)
+        page = self.assertResult(wire.request("tools/list", modern()))
+        server.remove_tool("b")
+        server.tool(lambda: "", name="b")
+        names = []
+        while "nextCursor" in page:
+            page = self.assertResult(wire.request("tools/list", modern({"cursor": page["nextCursor"]})))
+            names += [tool["name"] for tool in page["tools"]]
+        self.assertEqual(["c", "d", "b"], names)
+
+    def test_a_modern_request_in_a_batch_holds_up_nobody(self) -> None:
+        """[batch.array-rejected]"""
+        lines: List[Any] = []
+        session = server_full().connect(lambda line: lines.append(json.loads(line)), now)
+        ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+        session.receive(json.dumps(server_hello("2025-03-26")).encode())
+        session.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        session.receive(json.dumps([ping, {"jsonrpc": "2.0", "id": 8, "method": "subscriptions/listen", "params": modern(
+            {"notifications": {}})}, {**ping, "id": 9, "params": {"_meta": {}}}]).encode())
+        by_id = {one["id"]: one for one in lines[-1]}
+        self.assertEqual({7: {}, 9: {}}, {rid: one["result"] for rid, one in by_id.items() if "result" in one})
+        self.assertEqual(-32600, by_id[8]["error"]["code"])
+
     def test_parameters_that_a_string_never_fits_are_refused_where_only_strings_come(self) -> None:
         server = Server("s", "1")
 
@@ -4401,6 +4462,12 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
                     self.assertNotIn("Traceback", process.stderr())
                     self.assertEqual(busy, "'block'" in process.stderr())
 
+    def test_a_signal_that_a_tool_swallows_ends_it_all_the_same(self) -> None:
+        process = self.serve(workers=0)
+        process.send(stdio_call(1, "mischief", how="try:\n os.kill(os.getpid(), 15)\n time.sleep(99)\n"
+                                                   "except BaseException: pass"))
+        self.assertEqual(128 + signal.SIGTERM, process.wait())
+
     def test_a_reader_that_never_reads_stops_the_flow_and_a_signal_still_ends_it(self) -> None:
         process, taken, data = self.serve(), 0, stdio_bytes(*map(stdio_ping, range(9999)))
         os.set_blocking(process.stdin.fileno(), False)
@@ -4645,11 +4712,13 @@ mcp_ref.Session.receive = broken
             self.assertEqual(str(session.close.call_args[0][0]), "the client has closed its end")
 
     def test_the_first_signal_interrupts_and_a_second_does_not(self) -> None:
-        signals = mcp_ref.Signals()
+        ends: List[int] = []
+        signals = mcp_ref.Signals(lambda: ends.append(1))
         self.assertEqual((signals.ending, signals.number), (False, 0))
         with self.assertRaises(mcp_ref.Interrupted) as caught:
             signals._interrupt(15, None)
         signals._interrupt(2, None)
+        self.assertEqual([1], ends)
         self.assertEqual((caught.exception.args, signals.ending, signals.number), ((15,), True, 15))
 
     @unittest.skipUnless(hasattr(select, "poll"), "no poll() here")
@@ -5453,15 +5522,80 @@ class TestClient(WireCase):
         self.assertEqual(two["params"], again["params"])
         self.assertEqual(3, len({each["id"] for each in (one, two, again)}))
 
-    def test_a_subscription_that_cannot_be_renewed_leaves_nothing_open(self) -> None:
+    def test_a_subscription_that_is_not_renewed_is_logged_and_kept(self) -> None:
         fake, client = self.talk(CLIENT_LEGACY, {"resources/subscribe": {}})
-        client.subscribe("demo://x")
+        subscription = client.subscribe("demo://x")
         self.assertEqual([{"uri": "demo://x"}], [one["params"] for one in fake.heard("resources/subscribe")])
         client.close()
-        fake.answers["resources/subscribe"], closed = RpcError(-32601, "gone"), fake.closed
-        self.assertRaises(RpcError, client.connect)
-        self.assertEqual(closed + 1, fake.closed)
-        self.assertRaises(ConnectionClosed, client.ping)
+        fake.answers["resources/subscribe"] = RpcError(-32601, "gone")
+        with self.assertLogs(mcp_ref.__name__) as logs:
+            client.connect()
+        self.assertIn("a subscription could not be renewed: gone (-32601)", logs.output[0])
+        self.assertEqual([subscription], client.subscriptions)
+        client.close()
+        subscription.cancel()  # nobody is there to be told
+        self.assertEqual(([], []), (client.subscriptions, fake.heard("resources/unsubscribe")))
+
+    def test_a_renewal_without_an_answer_leaves_nothing_open(self) -> None:
+        fake, client = self.talk(CLIENT_LEGACY, {"resources/subscribe": {}})
+        client.subscribe(["demo://x"])
+        client.close()
+        fake.answers["resources/subscribe"], closed = None, fake.closed
+        client._timeout = 0.01
+        self.assertRaises(RequestTimeout, client.connect)
+        self.assertEqual((closed + 1, False), (fake.closed, client.connected))
+
+    def test_the_end_of_one_subscription_is_not_that_of_another(self) -> None:
+        """[subs.concurrent]"""
+        fake, client = self.talk(CLIENT_LEGACY, {"resources/subscribe": {}, "resources/unsubscribe": {}})
+        first, second = client.subscribe(["demo://x", "demo://y"]), client.subscribe(["demo://y"])
+        for subscription, told in ((first, ["demo://x"]), (second, ["demo://x", "demo://y"])):
+            subscription.cancel()
+            self.assertEqual(told, [one["params"]["uri"] for one in fake.heard("resources/unsubscribe")])
+
+    def test_an_answer_to_a_server_that_is_gone_is_not_given_to_the_next(self) -> None:
+        """The next one counts its questions from 1 as well."""
+        gates = [threading.Event(), threading.Event()]
+        asked: List[Any] = []
+
+        def elicit(params: Any) -> Any:
+            asked.append(params["message"])
+            self.assertTrue(gates[len(asked) - 1].wait(DEADLINE))
+            return {"action": "decline"}
+
+        fake, client = self.talk(CLIENT_LEGACY, on_elicit=elicit)
+        question = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": CLIENT_FORM}
+        fake.say(question)
+        client.connect()
+        sent = len(fake.sent)
+        old, = (thread for thread in threading.enumerate() if thread.name == mcp_ref.__name__)
+        gates[0].set()
+        old.join(DEADLINE)
+        self.assertEqual([], fake.sent[sent:])
+        gates[1].set()
+        self.assertEqual({"action": "decline"}, fake.ask(1, "elicitation/create", CLIENT_FORM)["result"])
+
+    def test_one_closes_and_another_connects_one_after_the_other(self) -> None:
+        fake, client = self.talk(CLIENT_LEGACY)
+        inside, gate, close = threading.Event(), threading.Event(), fake.close
+
+        def slow() -> None:
+            inside.set()
+            self.assertTrue(gate.wait(DEADLINE))
+            close()
+
+        fake.close = slow  # type: ignore[method-assign]
+        closer = threading.Thread(target=client.close)
+        connector = threading.Thread(target=client.connect)
+        closer.start()
+        self.assertTrue(inside.wait(DEADLINE))
+        connector.start()
+        connector.join(0.05)
+        self.assertEqual((True, 1), (connector.is_alive(), fake.opened))
+        gate.set()
+        for thread in (closer, connector):
+            thread.join(DEADLINE)
+        self.assertEqual((True, 2, 1), (client.connected, fake.opened, fake.closed))
 
     def test_a_legacy_subscription_asks_for_each_uri(self) -> None:
         """[subs.resubscribe]"""
@@ -9927,7 +10061,7 @@ with open(FILE_PATH, encoding="utf-8") as FILE_ITSELF:
     FILE_SOURCE = FILE_ITSELF.read()
 FILE_ROWS = FILE_SOURCE.splitlines()
 FILE_TREE = ast.parse(FILE_SOURCE)
-FILE_CAPS = {"lines": 3493, "code": 2308, "function": 40}  # lowered whenever the file gets smaller
+FILE_CAPS = {"lines": 3553, "code": 2355, "function": 40}  # lowered whenever the file gets smaller
 FILE_NODES = list(ast.walk(FILE_TREE))
 FILE_SECTIONS = [number for number, row in enumerate(FILE_ROWS, 1) if re.match(r"# --- \d+\. ", row)]
 
