@@ -3702,6 +3702,8 @@ class TestServerEdges(WireCase):
             talk = Talk(self, server_of(think), version, {"sampling": offer}, {
                 "sampling/createMessage": lambda params: CLIENT_SAID})
             self.assertEqual("m" if fine else "The client offers no sampling", talk.tool("think")["content"][0]["text"])
+        data = Talk(self, server_of(think), MODERN, {"sampling": {}}).error(-32021, "tools/call", {"name": "think"})["data"]
+        self.assertEqual({"requiredCapabilities": {"sampling": {"context": {}}}}, data)
 
     def test_what_is_registered_anew_between_two_pages_hides_nothing(self) -> None:
         """[page.stable]"""
