@@ -3134,7 +3134,7 @@ class TestUtilities(TalkCase):
             self.assertEqual(total + (kind == "tools"), len(set(entries)))
             self.assertEqual(len(set(entries)), len(entries))
             self.assertTrue(all(len(page[kind]) <= 2 for page in pages))
-            for cursor in ("nope", "", "zz", "6e6f", "ff", 5, None, ["x"]):
+            for cursor in ("nope", "", "0", "zz", "6e6f", "ff", 5, None, ["x"]):
                 talk.error(-32602, method, {"cursor": cursor})
 
     def test_modern_results_say_how_long_they_stay_fresh(self) -> None:
@@ -3745,6 +3745,18 @@ class TestServerEdges(WireCase):
             page = self.assertResult(wire.request("tools/list", modern({"cursor": page["nextCursor"]})))
             names += [tool["name"] for tool in page["tools"]]
         self.assertEqual(["c", "d", "b"], names)
+
+    def test_a_page_may_have_a_single_entry(self) -> None:
+        """[page.no-fixed-size]"""
+        server, names, more = Server("s", "1", page_size=1), [], {}  # type: Server, List[str], Any
+        for name in "abc":
+            server.tool(lambda: "", name=name)
+        wire = Wire(server)
+        while more is not None:
+            page = self.assertResult(wire.request("tools/list", modern(more)))
+            names += [tool["name"] for tool in page["tools"]]
+            more = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
+        self.assertEqual(["a", "b", "c"], names)
 
     def test_a_modern_request_in_a_batch_holds_up_nobody(self) -> None:
         """[batch.array-rejected]"""
