@@ -4589,9 +4589,9 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
         """Though nobody hears it: what a tool writes to the descriptor is on stderr, as ever."""
         done = subprocess.run(
             ["sh", "-c", 'exec "$@" >&-', "sh", PYTHON, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV,
-            input=STDIO_HELLO + stdio_bytes(stdio_call(1, "noisy")), stderr=subprocess.PIPE, timeout=DEADLINE)
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn(b"from the descriptor\n", done.stderr)
+            input=STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief", how="os.write(1, b'from a tool')")),
+            stderr=subprocess.PIPE, timeout=DEADLINE)
+        self.assertEqual((0, b"from a tool"), (done.returncode, done.stderr))
 
     def test_it_goes_on_with_the_threads_it_has_when_no_more_can_be_started(self) -> None:
         answers, _ = stdio_piped(*(stdio_call(n, "nap", seconds=0.05) for n in range(6)), before="""
