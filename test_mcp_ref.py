@@ -22,6 +22,7 @@ import itertools
 import json
 import logging
 import os
+import pickle
 import queue
 import random
 import re
@@ -540,6 +541,15 @@ class TestErrors(PeerCase):
                             (RequestCancelled, Exception)):
             self.assertTrue(issubclass(local, base) and not issubclass(local, RpcError))
 
+    def test_an_error_arrives_whole_in_another_process_too(self) -> None:
+        """However it was written: a pool of processes pickles what is raised in it."""
+        for error in (RpcError(7, "no", [1]), RpcError(code=7, message="no", data=[1])):
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
+
+    def test_what_checkers_alone_read_is_not_there(self) -> None:
+        self.assertEqual(set(), {"Any", "Callable", "Json", "Message", "Part", "Served"} & set(vars(mcp_ref)))
+
     def test_what_steers_a_terminal_is_spelled_out_and_a_second_line_indented(self) -> None:
         for words, shown in (("a\x1bb", "a\\x1bb"), ("\t\r", "\\t\\r"), ("\x9b", "\\x9b"), ("\u2028", "\\u2028"),
                              ("\ud800", "\\ud800"), ("a\nb\nc", "a\n    b\n    c"), ("\xe9 \U0001f600", "\xe9 \U0001f600")):
@@ -554,6 +564,7 @@ class TestErrors(PeerCase):
 
     def test_codes_bounds_and_names_are_what_others_rely_on(self) -> None:
         self.assertEqual(mcp_ref.TOO_MANY, 429)
+        self.assertEqual(mcp_ref.MODERN_ERRORS, (-32020, -32021, -32022))
         self.assertEqual(mcp_ref.LOG_LEVELS, [
             "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"])
         names: "queue.Queue[str]" = queue.Queue()
@@ -1784,6 +1795,17 @@ class TestSchema(WireCase):
         self.assertEqual({"a": {"type": "string"}, "b": {"type": "integer", "default": 1},
                           "c": {"default": None}}, schema["properties"])
 
+    def test_classes_as_hints_do_without_typing(self) -> None:
+        def fn(a, b=1, *, c=None, **more):  # type: ignore[no-untyped-def]
+            ...
+
+        fn.__annotations__ = {"a": list, "b": int, "c": str, "more": float, "return": None}
+        with patch.dict(sys.modules, {"typing": None}):  # to import it fails
+            self.assertEqual({"a": {"type": "array"}, "b": {"type": "integer", "default": 1},
+                              "c": {"type": "string", "default": None}}, schema_of(fn)["properties"])
+            del fn.__annotations__["a"]
+            self.assertEqual({}, schema_of(fn)["properties"]["a"])
+
     def test_members_without_a_name_are_converted_and_those_with_one_are_not(self) -> None:
         _, convert = mcp_ref.object_of({"a": float}, {}, dict, "call", int)
         self.assertEqual(repr(convert({"a": 2.5, "b": 3.0})), "{'a': 2.5, 'b': 3}")
@@ -2429,8 +2451,8 @@ class TestLifecycle(TalkCase):
         talk.result("server/discover" if talk.modern else "ping")
         for method in ("tools/list", "tools/call", "resources/list", "resources/read",
                        "resources/templates/list", "prompts/list", "prompts/get",
-                       "completion/complete", "resources/subscribe"):
-            talk.error(-32601, method)
+                       "completion/complete", "resources/subscribe", "resources/unsubscribe"):
+            talk.error(-32601, method, uri="x://y")
         if talk.modern:
             self.assertError(talk.request("tools/list", {"_meta": {
                 META + "protocolVersion": "1", META + "clientCapabilities": {}}}), -32022)
@@ -3112,7 +3134,7 @@ class TestUtilities(TalkCase):
             self.assertEqual(total + (kind == "tools"), len(set(entries)))
             self.assertEqual(len(set(entries)), len(entries))
             self.assertTrue(all(len(page[kind]) <= 2 for page in pages))
-            for cursor in ("nope", "", "zz", "6e6f", "ff", 5, None, ["x"]):
+            for cursor in ("nope", "", "0", "zz", "6e6f", "ff", 5, None, ["x"]):
                 talk.error(-32602, method, {"cursor": cursor})
 
     def test_modern_results_say_how_long_they_stay_fresh(self) -> None:
@@ -3527,6 +3549,12 @@ class TestAskingBack(TalkCase):
                 ("2025-06-18", "elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/b"},
                  "params.mode: url is not known to 2025-06-18"),
                 (MODERN, "elicitation/create", {"message": "?", "mode": "url", "url": "b"}, "params.url: "),
+                (MODERN, "sampling/createMessage", {"maxTokens": 1, "messages": [{
+                    "role": "assistant", "content": {**use["content"][0], "id": 5}}]},
+                 r"messages\[0\]\.content: \.id: expected string"),
+                (MODERN, "elicitation/create", {"message": "?", "requestedSchema": {"type": "object", "properties": {
+                    "a": {"type": "array", "items": {"type": "string", "enum": "b"}}}}},
+                 r"requestedSchema\.properties\.a: .*enum: expected array"),
                 (MODERN, "elicitation/create", {"message": "?"}, "requestedSchema: ")):
             with self.subTest(params=params), self.assertRaisesRegex(ValueError, "^" + words):
                 mcp_ref.check_question(mcp_ref.REVISIONS[version], method, params)
@@ -3720,6 +3748,18 @@ class TestServerEdges(WireCase):
             names += [tool["name"] for tool in page["tools"]]
         self.assertEqual(["c", "d", "b"], names)
 
+    def test_a_page_may_have_a_single_entry(self) -> None:
+        """[page.no-fixed-size]"""
+        server, names, more = Server("s", "1", page_size=1), [], {}  # type: Server, List[str], Any
+        for name in "abc":
+            server.tool(lambda: "", name=name)
+        wire = Wire(server)
+        while more is not None and len(names) < 9:
+            page = self.assertResult(wire.request("tools/list", modern(more)))
+            names += [tool["name"] for tool in page["tools"]]
+            more = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
+        self.assertEqual(["a", "b", "c"], names)
+
     def test_a_modern_request_in_a_batch_holds_up_nobody(self) -> None:
         """[batch.array-rejected]"""
         lines: List[Any] = []
@@ -3810,6 +3850,9 @@ class TestServerEdges(WireCase):
                 x = 1  \n
             """
         self.assertEqual("Do it.\n\nExample:\n    x = 1", server_of(example).entries("tools")["example"]["description"])
+        server = Server("s", "1")
+        server.tool(lambda: 0, name="t", description=" Do it. \n  First:\n    x = 1\n   y = 2")
+        self.assertEqual("Do it.\nFirst:\n  x = 1\n y = 2", server.entries("tools")["t"]["description"])
 
     def test_a_name_in_a_template_is_an_identifier(self) -> None:
         for uri in ("x://{1a}", "x://{a}{1}"):
@@ -4543,6 +4586,14 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
                     timeout=DEADLINE)
                 lines = [json.loads(line) for line in done.stdout.splitlines()]
                 self.assertEqual((0, expected, b""), (done.returncode, len(lines), done.stderr))
+
+    def test_without_stdout_it_serves_until_its_input_ends(self) -> None:
+        """Though nobody hears it: what a tool writes to the descriptor is on stderr, as ever."""
+        done = subprocess.run(
+            ["sh", "-c", 'exec "$@" >&-', "sh", PYTHON, "-c", STDIO_SERVER, "{}"], env=STDIO_ENV,
+            input=STDIO_HELLO + stdio_bytes(stdio_call(1, "mischief", how="os.write(1, b'from a tool')")),
+            stderr=subprocess.PIPE, timeout=DEADLINE)
+        self.assertEqual((0, b"from a tool"), (done.returncode, done.stderr))
 
     def test_it_goes_on_with_the_threads_it_has_when_no_more_can_be_started(self) -> None:
         answers, _ = stdio_piped(*(stdio_call(n, "nap", seconds=0.05) for n in range(6)), before="""
@@ -6171,6 +6222,25 @@ class TestFaults(WireCase):
             child.close()
             self.assertIsInstance(writer.exception(DEADLINE), BrokenPipeError)
         self.assertTrue(process.stdin.closed)
+
+    def test_a_server_that_has_to_be_killed_is_waited_for(self) -> None:
+        """[stdio.shutdown.sigterm-sigkill] Nobody else may do it, and it would stay a zombie."""
+        process, child, steps = FAULTS_Process(), mcp_ref.Child(["x"]), []  # type: Any, Any, List[str]
+        wait, end = process.wait, process.kill
+        process.terminate = lambda: steps.append("terminate")
+        process.kill = lambda: (steps.append("kill"), process.over.set())
+
+        def waits(timeout: float = DEADLINE) -> Any:
+            if timeout != DEADLINE:  # who looks on waits for as long as it takes
+                steps.append("wait")
+            return wait(timeout)
+
+        process.wait = waits
+        with process.started():
+            child.open(lambda line: None, lambda why: None)
+            child.close()
+            self.assertEqual(["wait", "terminate", "wait", "kill", "wait"], steps)
+            end()
 
     def test_why_a_server_is_not_read_any_more_is_said(self) -> None:
         """In the log, with the reason, and to who waits."""

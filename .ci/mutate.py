@@ -18,7 +18,7 @@ path. So the way of running is ours:
 
 What is not changed, and why:
 
-- hints, imports, aliases of types, docstrings, `overload`s, cast(): nothing of them runs
+- hints, imports, docstrings, and what is under `if TYPE_CHECKING`: nothing of them runs
 - the texts of log(), of exceptions and of `why`: wording, not behaviour; EXPLAINED, USAGE: prose
 - what is under `if __name__` and for Windows: no test here can see it
 - arguments of len() and isinstance(): None there is a TypeError, which says nothing about the tests
@@ -78,7 +78,6 @@ OUTSIDE = {  # whose quick tests are not tried for what runs at import, but in t
 OWNERS = {  # all tests of these are
     "3": "TestPeer", "4": "TestAskingBack TestRevisions", "6": "TestSchema", "7": "TestAskingBack TestUtilities",
     "8": "TestStdio", "9": "TestClient", "10": "TestCommandLine"}
-ALIAS = re.compile(r"(Union|Dict|Callable|Optional|Tuple|List|Iterator|TypeVar)[\[(]")
 KILLED, TIMEOUT, SURVIVED, EXPLAINED, INVALID = "killed", "timeout", "survived", "explained", "invalid"
 
 
@@ -129,7 +128,7 @@ def generate(source: str) -> List[Dict[str, Any]]:
                     yield node, module.code_for_node(after)
 
     def arguments(node: Any) -> Iterator[Tuple[Any, str]]:
-        if called(node) in ("len", "isinstance", "cast"):
+        if called(node) in ("len", "isinstance"):
             return
         for index, arg in enumerate(node.args):
             if arg.keyword is None and not arg.star and words(arg.value) != "None":
@@ -149,14 +148,10 @@ def generate(source: str) -> List[Dict[str, Any]]:
             if isinstance(node, cst.Expr) and isinstance(node.value, (
                     cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
                 return False
-            if isinstance(node, cst.If) and ("__name__" in words(node.test) or "win32" in words(node.test)):
+            if isinstance(node, cst.If) and re.search("__name__|win32|^TYPE_CHECKING$", words(node.test)):
                 return False
-            if isinstance(node, (cst.Assign, cst.AnnAssign)) and not self.names and node.value and (
-                    ALIAS.match(words(node.value)) or re.match(
-                        r"(Job|Fuel|Text|F|USAGE|EXPLAINED|__version__)\b", words(node))):
-                return False
-            if isinstance(node, cst.FunctionDef) and any(
-                    "overload" in words(one) for one in node.decorators):
+            if isinstance(node, (cst.Assign, cst.AnnAssign)) and not self.names and re.match(
+                    r"(USAGE|EXPLAINED|__version__)\b", words(node)):
                 return False
             if isinstance(node, (cst.ClassDef, cst.FunctionDef)):
                 self.names.append(node.name.value)
