@@ -2545,7 +2545,7 @@ class Crew:
         spawn(self._work)
         deadline = float("inf")
         while not self._ended or self._busy or self._jobs:
-            while self._jobs and not self._limit:
+            while self._jobs and not self._limit and not self._hurry:
                 self._jobs.popleft()()
             if self._ended:
                 deadline = min(deadline, time.monotonic() + drain)

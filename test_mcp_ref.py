@@ -4508,10 +4508,17 @@ server.tool(name="peak")(lambda: tracemalloc.get_traced_memory()[1])""")
                     self.assertEqual(busy, "'block'" in process.stderr())
 
     def test_a_signal_that_a_tool_swallows_ends_it_all_the_same(self) -> None:
+        """And what waits behind it is not begun."""
         process = self.serve(workers=0)
-        process.send(stdio_call(1, "mischief", how="try:\n os.kill(os.getpid(), 15)\n time.sleep(99)\n"
-                                                   "except BaseException: pass"))
+        process.send(stdio_call(1, "mischief", how="""session, = server.sessions
+            try:
+                while len(session.unanswered()) < 2: time.sleep(0.01)
+                os.kill(os.getpid(), 15)
+                time.sleep(99)
+            except BaseException: pass""".replace("\n            ", "\n")),
+            stdio_call(2, "mischief", how="os.write(2, b'begun')"))
         self.assertEqual(128 + signal.SIGTERM, process.wait())
+        self.assertNotIn("begun", process.stderr())
 
     def test_a_reader_that_never_reads_stops_the_flow_and_a_signal_still_ends_it(self) -> None:
         process, taken, data = self.serve(), 0, stdio_bytes(*map(stdio_ping, range(9999)))
