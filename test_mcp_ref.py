@@ -8065,6 +8065,27 @@ class TestHttp(HttpCase):
                 self.eventually(lambda: len(self.carrier.running) <= (version != MODERN), "an open exchange")
                 self.assertEqual("3", client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
 
+    def test_a_cancelled_call_whose_stream_has_begun_is_not_taken_up_again(self) -> None:
+        """[http.cancel.explicit]"""
+        begun, over, real = threading.Event(), threading.Event(), http_client.events
+
+        def events(response: Any) -> Iterator[Any]:
+            for event in real(response):
+                yield event
+                begun.set()  # its id is noted
+
+        self.world.running.clear()
+        self.world.cancelled.clear()
+        with patch.object(http_server, "RETRY", 20), self.client(protocol_version=LEGACY[-1]) as client:
+            with patch.object(http_client, "events", events):
+                call = client.start("tools/call", {"name": "patient"})
+                self.carrier._on_close = lambda why, rid=None: over.set()  # all is said of it
+                self.assertTrue(self.world.running.wait(DEADLINE))
+                self.assertTrue(begun.wait(DEADLINE))
+                call.cancel()
+                self.assertTrue(over.wait(DEADLINE))
+            self.assertEqual("3", client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
+
     def test_a_later_reader_takes_the_place_of_an_earlier_one(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive] [http.sse.comments-ignored]"""
         first, second = self.talk(LEGACY[-1]), self.talk()

@@ -93,9 +93,15 @@ class Exchange:
         self.sock: Optional[socket.socket] = None
         self.opened = threading.Event()  # the head of the answer has come
         self.moved = self.repeated = False  # by a redirect; for the sake of headers
+        self.dropped = False  # nobody waits for it any more
+
+    def drop(self) -> None:
+        """Let go of it: to a modern server, that cancels the request."""
+        self.dropped = True
+        self.abort()
 
     def abort(self) -> None:
-        """Close the connection: to a modern server, that cancels the request."""
+        """Close the connection."""
         with suppress(OSError, AttributeError):  # it is closed; it is not open yet
             self.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
 
@@ -138,7 +144,7 @@ class HttpCarrier:
         """End what runs, and the session. [2025-11-25 transports, sessions]"""
         self._ended.set()
         for running in tuple(self.running):
-            running.abort()
+            running.drop()
         if self._session:
             with suppress(*LOST):  # the server is gone, and the session with it
                 self._request(Exchange(), "DELETE", {}).getresponse()
@@ -168,7 +174,7 @@ class HttpCarrier:
         if not any(one.version for one in about):
             self._tell(exchange)  # where a closed connection says nothing
         for one in about:
-            one.abort()
+            one.drop()
 
     def _post(self, exchange: Exchange) -> None:
         self._version = exchange.version or (
@@ -297,13 +303,15 @@ class HttpCarrier:
                     yield event
             response, tries = None, tries - 1
             lost = exchange.version or exchange.waiting and not last
-            if lost or self._ended.wait(wait):
+            if lost or exchange.dropped or self._ended.wait(wait):
                 return
             self._end(exchange)
 
     def _resume(self, exchange: Exchange, last: str) -> http.client.HTTPResponse:
         self._request(exchange, "GET", {
             "Accept": "text/event-stream", "Last-Event-ID": last or None})
+        if exchange.dropped or self._ended.is_set():  # while there was no connection
+            exchange.abort()
         return self._answer(exchange)
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
