@@ -6465,10 +6465,17 @@ threading.Thread.start = start"""))
     def test_a_thread_that_is_no_daemon_holds_up_until_sigterm(self) -> None:
         """As in any Python: run() has returned, and the signal has its old meaning again."""
         process = self.serve()
-        process.send(stdio_call(1, "mischief", how="threading.Thread(target=threading.Event().wait, daemon=False).start()"))
+        process.send(stdio_call(1, "mischief", how="""def stay():
+            threading.main_thread().join()
+            os.write(2, b"run() has returned")
+            threading.Event().wait()
+        threading.Thread(target=stay, daemon=False).start()""".replace("\n        ", "\n")))
         process.take(1)
         process.stdin.close()
-        self.assertRaises(subprocess.TimeoutExpired, process.child.wait, 0.15)
+        until = time.monotonic() + DEADLINE
+        while "run() has returned" not in process.stderr():
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
         process.child.terminate()
         self.assertIn(process.wait(), (-signal.SIGTERM, 128 + signal.SIGTERM))
         self.assertNotIn("Traceback", process.stderr())
