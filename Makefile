@@ -11,32 +11,34 @@ MUTMUT := mutmut==3.8.1 coverage==7.17.3
 .PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak mutate clean
 
 demo:            ## a conversation between client and server, every message explained
-	$(PYTHON) mcp_ref.py demo
+	@$(PYTHON) examples/demo.py
 
-test:            ## the suite, on one Python
+test:            ## all tests, on one Python; test_mcp_ref.py is what the module has to do
 	@$(PYTHON) -W error .ci/side_by_side.py
 
-test-all:        ## the suite, on every Python from 3.9 on that can be found
+test-all:        ## all tests, on every Python from 3.9 on that can be found
 	@$(PYTHON) .ci/pythons.py -W error .ci/side_by_side.py
 
-test-shuffled:   ## the suite on every Python in random order, ROUNDS (4) times on each
+test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times on each
 	@$(PYTHON) .ci/pythons.py -W error -X dev .ci/shuffled.py $(or $(ROUNDS),4)
 
-check: $(VENV)   ## types, lint, branch coverage
-	MYPYPATH=.:examples $(VENV)/bin/mypy --strict --python-version 3.9 mcp_ref.py examples/*.py
+check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schemas
+	MYPYPATH=.:examples:examples/http:examples/tools $(VENV)/bin/mypy --strict --python-version 3.9 \
+		mcp_ref.py examples/*.py examples/http/*.py examples/tools/*.py
 	$(VENV)/bin/pyright --pythonversion 3.9 mcp_ref.py
-	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 88 mcp_ref.py test_mcp_ref.py examples .ci
+	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
-	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc -m unittest -q test_mcp_ref
+	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc .ci/side_by_side.py 0
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
+	.venv/judge/bin/python .ci/judge.py --jsonschema
 	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py
 
-bench:           ## figures, as ratios to the naive loop of examples/06_bare_loop.py
-	$(PYTHON) examples/bench.py
+bench:           ## figures, as ratios to the naive loop of examples/00_bare_loop.py
+	$(PYTHON) .ci/bench.py
 
 interop:         ## peers that others wrote; installs them into .venv/ and .node/
 	$(PYTHON) .ci/interop/run.py
@@ -45,8 +47,7 @@ conformance:     ## the official suite, over HTTP; installs it into .node/
 	$(PYTHON) .ci/conformance.py
 
 fuzz: .venv/judge ## random bytes, messages and schemas for FUZZ_SECONDS (60); FUZZ_SEED replays
-	FUZZ_SECONDS=$${FUZZ_SECONDS:-60} FUZZ_JUDGE=$(CURDIR)/.venv/judge/bin/python \
-		$(PYTHON) -W error -m unittest -q test_mcp_ref.TestFuzz
+	.venv/judge/bin/python -W error .ci/fuzz.py
 
 soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux only
 	$(PYTHON) .ci/soak.py
@@ -67,4 +68,5 @@ $(VENV):
 	$@/bin/pip install -q $(MYPY) $(RUFF) $(COV) '$(RIGHT)'
 
 clean:
-	rm -rf .venv .node .coverage* __pycache__ .mypy_cache .ruff_cache
+	rm -rf .venv .node .coverage* .mypy_cache .ruff_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -3,8 +3,10 @@
 """mcp_ref: the Model Context Protocol in one file, server and client, over stdio.
 
 Python 3.9 or newer and its standard library; nothing to install. Copy this file into
-your product under any name. License MIT-0: no conditions, no attribution.
-Upstream: the repository that holds README.md, the tests and the examples beside it.
+your product under any name but mcp.py, which is that of the official SDK. Licence
+MIT-0: no conditions, no attribution. The project is called mcp_ref; its README.md has
+the manual, the history of versions, and how to see what changed since your copy
+(`python3 mcp_ref.py --version` names it).
 
     from mcp_ref import Server
 
@@ -18,76 +20,155 @@ Upstream: the repository that holds README.md, the tests and the examples beside
     if __name__ == "__main__":
         server.run()
 
-Five revisions are spoken side by side. Four are legacy: a client opens a session with
-`initialize` and both ends remember it. One is modern: there is no session, each request
-says in its `_meta` what its client speaks and offers.
+What goes over the wire: one JSON object a line. A client writes the lines with `>` to
+the server's stdin, and reads those with `<` from its stdout. What begins with blanks
+continues the line above. The server is the one that this file runs by itself.
 
-Legend, with no synonyms: `line` the bytes of one message, without its newline; `obj`
-decoded JSON of any shape; `message` one of the five kinds that decode() gives; `rid` a
-request id; `asked` a request of the other end that is not answered yet; `call` one of
-this end; `fn` a function of the user; `rules` the row of a revision; `carrier` what
-moves lines.
+    # Legacy: a handshake opens a session. Client._initialize() writes it, Peer.take()
+    # reads it, ServerSession.admit_request() checks it, Server._initialize() answers.
+    > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
+      "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
+      "clientInfo":{"name":"an application","version":"1.0"}}}
+    < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",
+      "capabilities":{"logging":{},"tools":{"listChanged":true}},
+      "serverInfo":{"name":"mcp_ref demo","version":"2.0.0"},
+      "instructions":"Add, divide, count, greet."}}
+    # A notification has no id, and is never answered. next_state() opens the session.
+    > {"jsonrpc":"2.0","method":"notifications/initialized"}
+    # A call. Server._call_tool() runs the function, Peer._serve() sends its result,
+    # with the id of the request. Before it, Context.progress() reports on the token.
+    > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count",
+      "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
+    < {"jsonrpc":"2.0","method":"notifications/progress","params":{
+      "progressToken":"p","progress":1,"total":1}}
+    < {"jsonrpc":"2.0","id":2,"result":{
+      "content":[{"type":"text","text":"counted to 1"}]}}
+    # A tool that fails is a result, too: the model reads why. Server._call_tool()
+    > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"divide",
+      "arguments":{"a":1,"b":0}}}
+    < {"jsonrpc":"2.0","id":3,"result":{
+      "content":[{"type":"text","text":"division by zero"}],"isError":true}}
+    # A tool asks the user: Context.elicit() sends a request in the other direction,
+    # with an id of the server's own, and waits. Client.answer() responds.
+    > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"greet"}}
+    < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
+      "message":"What is your name?","requestedSchema":{"type":"object",
+      "required":["name"],"properties":{"name":{"type":"string"}}}}}
+    > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
+    < {"jsonrpc":"2.0","id":4,"result":{
+      "content":[{"type":"text","text":"Hello, Ada!"}]}}
+    # A cancelled call is not answered. PendingRequest.cancel(), Peer.cancel_incoming()
+    > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
+      "arguments":{"to":9}}}
+    > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
+    # Modern: no session. Each request says in _meta what its client speaks and can do:
+    # request_revision(). The result says what it is: Server.complete().
+    > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
+      "arguments":{"a":1,"b":2},"_meta":{
+      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+    < {"jsonrpc":"2.0","id":6,"result":{"resultType":"complete",
+      "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
+      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"2.0.0"}}}}
+    # A question to the user is the result: Server.serve(). The client asks its user and
+    # calls again, Client._finish(), with the answer and the state, which is signed.
+    > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"greet","_meta":{
+      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+    < {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required",
+      "inputRequests":{"$key":{"method":"elicitation/create","params":{
+      "message":"What is your name?","requestedSchema":"..."}}},
+      "requestState":"$state","_meta":"..."}}
+    > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"greet",
+      "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
+      "requestState":"$state","_meta":{
+      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+    < {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete",
+      "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":"..."}}
+    # The client closes the server's stdin; the server ends: serve_stdio().
 
-The life of one tools/call, through the sections of this file:
-    8 Stdio      a thread that has the turn reads a line and gives it to the session
-    2 Envelope   decode() makes it a Request, or an Invalid that is answered as such
-    3 Peer       notes its id among those that must be answered
-    5 Lifecycle  is it modern, and of which revision?
-    4 Revisions  is the method known in it?
-    5 Lifecycle  may it come now?
-    4 Revisions  are its params well-formed?
-    7 Server     finds the tool; 6 Schema holds the arguments to what its hints
-                 promised; the function runs; what it returns becomes content
-    3 Peer       forgets the id and writes the answer, unless it was cancelled meanwhile
+How to read this file. Its parts build on each other: from the end of any section on,
+the rest can be cut, and what is left works. To understand one tools/call whole, read
+lines 1 to 871 (sections 1 to 4, up to the plain loop); 2012 to 2401 (revisions,
+lifecycle, and what a tool gets); 2502 to 2581 (the session); 2644 to 2743 (what an
+author registers); 2775 to 2986 (the server, its registry and tools).
+The rest can be read in any order afterwards.
 
-Left out, and why: HTTP (another carrier, shown in examples/), OAuth (stdio has no use
-for it), the experimental tasks of 2025-11-25 (withdrawn into an extension), extensions,
-caching of results in the client, and JSON Schema's unevaluated*, $dynamicRef and remote
-references (refused at registration, never ignored).
+The words of this file: a *line* is the bytes of one message, without newline; a
+*message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
+*result* or an *error*; a *notification* has none. A request is *incoming* from its
+arrival to its response, and *pending* for the end that sent it. A *transport* moves
+lines. A *session* is one connection as one end sees it. A *handler* serves a method; a
+*job* is the run of one, on a *worker thread*. A *registration* is a tool, a resource, a
+template or a prompt of the author's. *Legacy* and *modern* are the words of the
+official SDKs for the two eras of the protocol; a *revision* is one of its versions.
+
+Left out, and why: HTTP (another transport, in examples/), OAuth (of no use to stdio),
+the experimental tasks of 2025-11-25 (withdrawn), extensions, caching in the client, and
+JSON Schema's unevaluated*, $dynamicRef and remote references (refused, never ignored).
 """
 from __future__ import annotations
 
 import binascii
+import collections
 import enum
+import functools
 import io
 import itertools
 import json
+import logging
 import operator
 import os
+import queue
 import re
 import select
 import sys
+import textwrap
 import threading
 import time
+import traceback
 import types
-from collections import deque
-from functools import partial, wraps
+import typing
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
+                    Sequence, Tuple, Type, TypeVar, Union)
 
-TYPE_CHECKING = False  # True to checkers: typing would be half of the import's time,
-if TYPE_CHECKING:  # and so the aliases of types in this file are theirs alone
-    from typing import (Any, Callable, Iterator, Optional, Protocol, Sequence, TypeVar,
-                        Union, overload)
+__version__ = "2.0.0"
+__all__ = [
+    "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
+    "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
+    "text", "image", "audio", "decode", "encode", "validate", "schema_of",
+    "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",
+    "INTERNAL_ERROR", "TOO_MANY", "RESOURCE_NOT_FOUND", "HEADER_MISMATCH",
+    "MISSING_CAPABILITY", "UNSUPPORTED_VERSION", "META", "LOG_LEVELS", "LISTS",
+    "REVISIONS", "METHODS"]
 
-__version__ = "1.0.0"
-
-# Part I: JSON-RPC 2.0 =================================================================
-# Rule 1: nothing here has heard of MCP: no method names, versions or capabilities.
-# Rule 2: no pipes, and no clock but a caller's timeout. Lines come in, lines go out.
-# Rule 3: neither end is special. Either may ask; both must answer.
+# ======================================================================================
+# Part I: JSON-RPC 2.0 over stdio
+#
+# Rule 1: nothing here knows MCP: no method name, no version, no capability.
+# Rule 2: Peer does no I/O and owns no thread. A transport brings lines and takes lines.
+# Rule 3: both ends are peers. Either may send requests, and each must answer those that
+#         it receives.
+# ======================================================================================
 
 # --- 1. Errors ------------------------------------------------------------------------
-# RpcError crosses the wire, in either direction. The others never do: they tell the
-# user of this end why there is no answer, and cannot be mistaken for one.
+# An RpcError crosses the wire, in either direction. The other three never do: they tell
+# the user of this end why there is no response.
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
-INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603  # [jsonrpc 5.1]
+PARSE_ERROR = -32700  # [jsonrpc 5.1], and the four below
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+TOO_MANY = 429  # a bound is exceeded; outside the range that JSON-RPC and MCP reserve
 
 
 class RpcError(Exception):
-    """An error object of JSON-RPC: what the peer answered, or what it shall be told.
+    """An error response: received from the peer, or to be sent to it.
 
-    Raise it in a handler to answer with just this: code (int), message (one short
-    sentence), data (any JSON; None leaves it out). [jsonrpc 5.1]
+    A handler raises it to answer a request with code (int), message (str, one short
+    sentence) and data (any JSON value; None leaves it out). [jsonrpc 5.1]
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -99,620 +180,1840 @@ class RpcError(Exception):
 
 
 class ConnectionClosed(ConnectionError):
-    """No answer can come: this end has closed, or the other is gone. The message says
-    which and, of a server that has ended, with which exit status."""
+    """No response can come: the connection is closed. The message says by whom and, for
+    a server that has ended, names its command and exit status."""
 
 
 class RequestTimeout(TimeoutError):
-    """No answer came in time. The request was cancelled; a late answer is ignored."""
+    """No response came in time. The request was cancelled; a late one is ignored."""
 
 
 class RequestCancelled(Exception):
-    """This end cancelled its request before the answer came."""
+    """This end cancelled its request before the response came."""
 
 
 class Interrupted(BaseException):
-    """A signal came: the one exception that no handler may turn into an answer."""
+    """A signal ends the server: the one exception that never becomes a response."""
 
 
+logger = logging.getLogger(__name__)
 _CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def visible(words: str) -> str:
-    """Spell out what steers a terminal, and indent all lines but the first: what the
-    other end says cannot look like a line of our own."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], words).replace(
-        "\n", "\n    ")
+def printable(words: str) -> str:
+    """Escape what steers a terminal, and indent all lines but the first: text of the
+    other end cannot look like output of this one."""
+    escaped = _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], words)
+    return escaped.replace("\n", "\n    ")
 
 
-def log(message: str, *args: object, error: Optional[BaseException] = None) -> None:
-    """Warn on the logger that is named like this module, with an error's traceback.
-
-    Never raises: what there is no memory or descriptor to say with, nobody hears.
-    """
+def warn(message: str, *args: object, error: BaseException | None = None) -> None:
+    """Log a warning, with the traceback of an error. It never raises: what there is no
+    memory or descriptor to say with, nobody hears."""
     try:
-        import logging  # here: it is 5 ms of a start in which nothing goes wrong
-        import traceback  # here: as above
-
-        trace = traceback.format_exception(
-            type(error), error, error.__traceback__) if error else []
-        logging.getLogger(__name__).warning("%s", visible(
-            "".join([message % args, "\n", *trace]).rstrip()))
+        words = message % args
+        if error is not None:
+            words += "\n" + "".join(traceback.format_exception(
+                type(error), error, error.__traceback__)).rstrip()
+        logger.warning("%s", printable(words))
     except Exception:
         pass
 
 
-def wire_error(error: BaseException) -> RpcError:
-    """Turn an exception into the error that the peer is told.
+def to_rpc_error(error: BaseException, about: object) -> RpcError:
+    """Turn an exception into the error that the peer receives about a request.
 
-    Only a deliberate RpcError speaks to the peer. Anything else is a defect of this
-    end: its text may name paths or secrets, so it goes to the log, with its traceback.
-    (What a tool raises is no error here, but a result: see section 7.)
+    Only an RpcError is meant for the peer. The text of any other may name paths or
+    secrets: it goes to the log. (A tool that raises is different: see section 9.)
     """
     if isinstance(error, RpcError):
         return error
-    log("%s while serving a request", type(error).__name__, error=error)
+    warn("%s failed", about, error=error)
     return RpcError(INTERNAL_ERROR, "Internal error")
 
 
-def outcome_of(job: Callable[[], Any]) -> Any:
-    """Run a job and return its result, or what it raised: SystemExit too, which does
-    not end this process, but never Interrupted, which does."""
-    try:
-        return job()
-    except Interrupted:
-        raise
-    except BaseException as error:
-        return error
+# --- 2. Messages: one line of bytes <-> one message -----------------------------------
+# A message stays the dict that it is on the wire. decode() makes JSON of a line,
+# classify() says which kind of message it is, or what is wrong with it.
+
+Json = Dict[str, Any]
+Id = Union[str, int]  # true, 1.0 and null are no ids; only an absent id is no id
+Params = Union[Json, List[Any], None]  # named or positional; None: absent
 
 
-# --- 2. Envelope: one line of bytes <-> one message -----------------------------------
-# Malformed input is a value (Invalid), not an exception: no line can end a session.
-# Ids are strings or integers: true, 1.0, null and {} are none, and only an absent id
-# makes a notification. [jsonrpc 4] would bear null and fractions; MCP does not.
-
-if TYPE_CHECKING:
-    Id = Union[str, int, None]  # None: of an answer that cannot name its question
-    Json = dict[str, Any]
-    Text = Optional[str]
-    Params = Union[Json, list[Any], None]  # None: absent
-    Single = Union["Request", "Notification", "Response", "Invalid"]
-    Message = Union[Single, "Batch"]  # a closed set: there is no sixth kind
-MAX_LINE = 64 * 1024 * 1024
-TOO_MANY = 429  # a code of our own, outside the range that JSON-RPC reserves
+class Bounds(NamedTuple):
+    """How much one connection may hold. What exceeds a bound is refused: with TOO_MANY
+    where a response can say so."""
+    line: int = 64 * 1024 * 1024  # bytes of one line, and of what waits to be written
+    batch: int = 1_000  # messages in one batch
+    requests: int = 10_000  # incoming requests in flight
+    pending: int = 10_000  # requests of this end without a response
+    subscriptions: int = 1_000  # of one session: resources and listen streams
 
 
-class Row:
-    """A row of a table: its members are given in order, or by name. (NamedTuple would
-    take ten times as long to define, at each start.)"""
+def _json_encoder(**options: Any) -> Callable[[Any], str]:
+    """Return a function that writes JSON.
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        names = type(self).__annotations__
-        given = {**dict(zip(names, values)), **named}
-        if len(given) < len(values) + len(named) or given.keys() - names.keys():
-            raise TypeError(f"{type(self).__name__}: once each: {', '.join(names)}")
-        self.__dict__.update(given)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("a row is for all who use it: make another")
-
-
-class Bounds(Row):
-    """How much one connection may hold at a time: Bounds(asked=100), say. What is more
-    is refused, with TOO_MANY where the other end is to know; memory is bounded
-    whatever it sends."""
-    line: int = MAX_LINE  # bytes; a longer one is refused unread
-    batch: int = 1_000  # messages in a line
-    asked: int = 10_000  # requests of the other end, until they are done with
-    open: int = 10_000  # and of this end
-    subscriptions: int = 1_000  # of one client, and uris in them
-
-
-BOUNDS = Bounds()
-
-
-class Record:
-    """What messages have in common: they are equal when their members are."""
-    __slots__: tuple[str, ...] = ()
-
-    def _all(self) -> Json:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        return self._all() == other._all()
-
-    def __repr__(self) -> str:
-        members = (f"{name}={value!r}" for name, value in self._all().items())
-        return f"{type(self).__name__}({', '.join(members)})"
-
-
-class Request(Record):
-    """A question: it has an id and will be answered once."""
-    __match_args__ = __slots__ = "id", "method", "params"
-
-    def __init__(self, id: Id, method: str, params: Params = None) -> None:
-        self.id, self.method, self.params = id, method, params
-
-
-class Notification(Record):
-    """A statement: it has no id and is never answered, not even with an error."""
-    __match_args__ = __slots__ = "method", "params"
-
-    def __init__(self, method: str, params: Params = None) -> None:
-        self.method, self.params = method, params
-
-
-class Response(Record):
-    """An answer: when error is not None, result means nothing."""
-    __match_args__ = __slots__ = "id", "result", "error"
-
-    def __init__(self, id: Id, result: Any = None,
-                 error: Optional[RpcError] = None) -> None:
-        self.id, self.result, self.error = id, result, error
-
-
-class Invalid(Record):
-    """What came instead of a message: the error to answer with, and to which id."""
-    __match_args__ = __slots__ = "id", "error"
-
-    def __init__(self, id: Id, error: RpcError) -> None:
-        self.id, self.error = id, error
-
-
-class Batch(Record):
-    """Several messages in one line, at least one. [jsonrpc 6]"""
-    __match_args__ = __slots__ = "members",
-
-    def __init__(self, members: tuple[Single, ...]) -> None:
-        self.members = members
+    JSONEncoder makes a new C encoder for each value. To keep one saves two thirds of
+    the time of a small value. PyPy has none.
+    """
+    encoder = json.JSONEncoder(allow_nan=False, **options)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return encoder.encode
+    quote = (json.encoder.encode_basestring_ascii if encoder.ensure_ascii
+             else json.encoder.encode_basestring)
+    chunks = make(None, encoder.default, quote, None, encoder.key_separator,
+                  encoder.item_separator, False, False, False)
+    return lambda value: "".join(chunks(value, 0))
 
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _writer(**options: Any) -> Callable[[Any], str]:
-    """Make a function that writes JSON.
-
-    json makes its C encoder anew at each call; one that is kept takes a third of the
-    time. It has no documented name: where it is not as expected, the slow way it is.
-    """
-    slow = json.JSONEncoder(allow_nan=False, **options)
-    inner: Any = json.encoder
-    quote = ("encode_basestring", "encode_basestring_ascii")[slow.ensure_ascii]
-    try:
-        fast = inner.c_make_encoder(
-            None, slow.default, getattr(inner, quote), None, slow.key_separator,
-            slow.item_separator, False, False, False)
-        return lambda value: "".join(fast(value, 0))
-    except (AttributeError, TypeError):
-        return slow.encode
+_to_json = _json_encoder(separators=(",", ":"))
+_from_json = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # never sent, but tolerated [RFC 8259 8.1]
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-_on_line = _writer(separators=(",", ":"))
-_as_text = _writer(ensure_ascii=False)  # inside a text block
+def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
+    """Return the JSON value of one line, given without its newline.
 
-
-def invalid(rid: Id, why: str, code: int = INVALID_REQUEST) -> Invalid:
-    """Refuse what came, in one sentence; rid is None where no answer can name it."""
-    return Invalid(rid, RpcError(code, why))
-
-
-def _answer(obj: Json, rid: Id) -> Single:
-    """Read a response. Its id is one of ours: no refusal may carry it back."""
-    fine, error = obj.get("jsonrpc") == "2.0" and "method" not in obj, obj.get("error")
-    if fine and "error" not in obj and rid is not None:
-        return Response(rid, obj["result"])
-    if (fine and "result" not in obj and type(error) is dict
-            and type(error.get("code")) is int and type(error.get("message")) is str):
-        told = RpcError(error["code"], error["message"], error.get("data"))
-        return Response(rid, None, told)  # without an id where ours could not be read
-    return invalid(None, "Invalid response: neither a result with an id nor an error")
-
-
-def _message(obj: Any) -> Single:
-    """Classify one decoded value by its members: "in" says what is there, not truth."""
-    if type(obj) is not dict:
-        return invalid(None, "Invalid request: not an object")
-    rid, params = obj.get("id"), obj.get("params")
-    method: Any = obj.get("method")
-    if type(rid) is not int and type(rid) is not str:  # `in (int, str)` costs 0.1 us
-        rid = None
-    if "result" in obj or "error" in obj:
-        return _answer(obj, rid)
-    wrong = ('jsonrpc is not "2.0"' if obj.get("jsonrpc") != "2.0" else
-             "method is not a string" if type(method) is not str else
-             "params is neither object nor array"
-             if type(params) is not dict and type(params) is not list
-             and "params" in obj else
-             "id is neither string nor integer" if rid is None and "id" in obj else "")
-    if wrong:
-        return invalid(rid, f"Invalid request: {wrong}")
-    return Notification(method, params) if rid is None else Request(rid, method, params)
-
-
-def decode(line: bytes, bounds: Bounds = BOUNDS) -> Message:
-    """Read one line, without its newline, as a message; never raises.
-
-    What is not UTF-8, not JSON, too long, or nested or numbered beyond the parser is
-    Invalid with -32700; JSON that is no message, Invalid with -32600. [jsonrpc 5.1]
+    Raises RpcError -32700 for what is not UTF-8, not JSON, longer than bounds.line, or
+    nested or numbered beyond Python's parser. [jsonrpc 5.1]
     """
     try:
         if len(line) > bounds.line:
-            raise ValueError(f"line over {bounds.line} bytes")
-        mark = line.startswith(b"\xef\xbb\xbf")  # tolerated, never sent [RFC 8259 8.1]
-        text = str(line[3:] if mark else line, "utf-8").strip(" \t\r\n")
-        obj, end = _DECODER.raw_decode(text)  # 1 us faster than its decode()
-        if end != len(text):
-            raise ValueError(f"more after character {end}")
+            raise ValueError(f"a line of over {bounds.line} bytes")
+        data = line[3:] if line.startswith(_BYTE_ORDER_MARK) else line
+        words = data.decode().strip(" \t\r\n")
+        value, end = _from_json(words)
+        if end != len(words):
+            raise ValueError(f"more text after character {end}")
+        return value
     except (ValueError, RecursionError, MemoryError) as error:
-        return invalid(None, f"Parse error: {error}"[:100], PARSE_ERROR)
-    if type(obj) is not list:
-        return _message(obj)
-    if not 0 < len(obj) <= bounds.batch:
-        return invalid(None, f"Expected 1 to {bounds.batch} messages in a batch")
-    return Batch(tuple(map(_message, obj)))
+        raise RpcError(PARSE_ERROR, f"Parse error: {error}"[:100]) from None
 
 
-def _members(message: Single, null_id: bool) -> Json:
-    """Spell a message; params and data that are None are left out."""
-    obj: Json = {"jsonrpc": "2.0"}
-    if not isinstance(message, Notification) and (null_id or message.id is not None):
-        obj["id"] = message.id
-    if isinstance(message, (Request, Notification)):
-        obj["method"] = message.method
-        if message.params is not None:
-            obj["params"] = message.params
-    elif isinstance(message, Response) and message.error is None:
-        obj["result"] = message.result
-    else:
-        error: Any = message.error
-        obj["error"] = {"code": error.code, "message": error.message}
-        if error.data is not None:
-            obj["error"]["data"] = error.data
-    return obj
+def encode(message: Any) -> bytes:
+    """Return a message, or a list of messages, as one line of ASCII without newline.
 
-
-def encode(message: Message, null_id: bool = True) -> bytes:
-    """Write a message as one line of ASCII JSON, without its newline.
-
-    An id that could not be read is written as null [jsonrpc 5] or, with null_id=False,
-    left out [2025-11-25 schema]. TypeError, ValueError or RecursionError say that the
-    message holds what JSON cannot: a set, NaN, a list inside itself.
+    TypeError, ValueError or RecursionError: it holds what JSON cannot express, such as
+    a set, NaN, or a list inside itself.
     """
-    obj: Any = (_members(message, null_id) if not isinstance(message, Batch) else
-                [_members(one, null_id) for one in message.members])
-    return _on_line(obj).encode("ascii")
+    return _to_json(message).encode("ascii")
 
 
-# --- 3. Peer: matching answers to questions, in both directions -----------------------
-# Rule 1: requests are served side by side; notifications and answers that come are
-#         dealt with in order. What is asked may be answered in any order.
-# Rule 2: a request is answered once or, when it was cancelled, never. Its id is
-#         forgotten before the answer is written: the other end may use it again.
-# Rule 3: whoever waits here is woken: by an answer, a timeout or the end.
-# Two tables hold it all: `_asked`, what the other end waits for, and `_open`, what this
-# end waits for. Who takes an id off its table deals with that request, and nobody else.
-
-if TYPE_CHECKING:
-    Send = Callable[[bytes], None]  # writes one line, whole, from any thread
-    Job = Callable[[], None]
-    Reply = Callable[[Optional[bytes]], None]  # takes an encoded answer; None: none
+def _response_fault(message: Json) -> str:
+    error, rid = message.get("error"), message.get("id")
+    if message.get("jsonrpc") == "2.0" and "method" not in message:
+        if "error" not in message and type(rid) in (int, str):
+            return ""
+        if "result" not in message and type(error) is dict and (
+                type(error.get("code")) is int and type(error.get("message")) is str):
+            return ""  # an error may lack the id: it could not be read [jsonrpc 5]
+    return "a response with neither a result and an id nor an error"
 
 
-def spawn(job: Job) -> None:
-    """Start a job on a thread of its own, which does not keep the process alive."""
-    threading.Thread(target=job, daemon=True, name=__name__).start()
+def classify(message: Any) -> tuple[str, str]:
+    """Return the kind of a decoded message and what is wrong with it.
+
+    The kind is "request", "notification" or "response"; the second string is empty, or
+    says in a few words why the message is invalid. `in` asks what is there, never
+    whether it is true.
+    """
+    if type(message) is not dict:
+        return "request", "not an object"
+    if "result" in message or "error" in message:
+        return "response", _response_fault(message)
+    if message.get("jsonrpc") != "2.0":
+        return "request", 'jsonrpc is not "2.0"'
+    if type(message.get("method")) is not str:
+        return "request", "method is not a string"
+    if "params" in message and type(message["params"]) not in (dict, list):
+        return "request", "params is neither object nor array"
+    if "id" not in message:
+        return "notification", ""
+    if type(message["id"]) not in (int, str):
+        return "request", "id is neither string nor integer"
+    return "request", ""
 
 
-class Call:
-    """A request of this end: wait for it with result(), or end it with cancel()."""
+def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
+                  about: object = "a request") -> bytes:
+    """Return the response to a request: outcome is its result, or an exception; about
+    names the request in the log.
 
-    def __init__(self, peer: Peer, request: Request) -> None:
-        self._peer, self.request = peer, request
-        self._outcome: tuple[Any, Optional[Exception]] = None, None  # result, error
-        self._done = threading.Lock()  # a bare event: released when there is an outcome
+    Without an id the response has a null id or, where null_id is False, none at all.
+    """
+    name = (f'"id":{rid},' if type(rid) is int else
+            f'"id":{_to_json(rid)},' if rid is not None or null_id else "")
+    try:  # only the outcome is encoded; the rest of the line is always the same
+        if not isinstance(outcome, BaseException):
+            return f'{{"jsonrpc":"2.0",{name}"result":{_to_json(outcome)}}}'.encode()
+        error = to_rpc_error(outcome, about)
+        data = {} if error.data is None else {"data": error.data}
+        body = _to_json({"code": error.code, "message": error.message, **data})
+        return f'{{"jsonrpc":"2.0",{name}"error":{body}}}'.encode()
+    except (TypeError, ValueError, RecursionError, MemoryError) as error:
+        return response_line(rid, TypeError(
+            f"its response is not JSON: {type(error).__name__}: {error}"), True, about)
+
+
+# --- 3. Peer: requests in flight, in both directions ----------------------------------
+# Rule 1: requests are served side by side. Notifications and responses are handled in
+#         order of arrival. Responses may come in any order.
+# Rule 2: a request is answered once, or never if it was cancelled. Nothing about it is
+#         written after its response.
+# Rule 3: whoever waits here is woken: by the response, by a timeout, or by the end.
+#
+# One lock makes this true. Under it a request enters or leaves its table and its line
+# is appended to the outbox: so the outbox has the order in which things happened. The
+# lock is held for work on dictionaries alone. Nothing is written under it, and no code
+# of users or transports runs.
+
+Job = Callable[[], None]
+Send = Callable[[Any], None]  # writes one line (bytes); may block
+Start = Callable[[Job], Any]  # runs a job soon, on another thread if jobs may wait
+Reply = Callable[[Optional[bytes]], None]  # takes one line; None: nothing more comes
+Serve = Callable[[Any], Any]  # computes the result of an incoming request
+
+
+def spawn(job: Job) -> threading.Thread:
+    """Run a job on a new daemon thread; RuntimeError when there is none to be had."""
+    thread = threading.Thread(target=job, daemon=True, name=__name__)
+    thread.start()
+    return thread
+
+
+class PendingRequest:
+    """A request of this end: wait for its response by result(), or cancel() it."""
+
+    def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
+        self.id, self.method, self.params, self.peer = rid, method, params, peer
+        self._outcome: dict[str, tuple[Any, Exception | None]] = {}  # "": the first one
+        self._done = threading.Lock()  # held until there is an outcome
         self._done.acquire()
 
-    def settle(self, result: Any, error: Optional[Exception]) -> None:
-        """Wake who waits; for the one who took the id off the peer's table."""
-        self._outcome = result, error
-        self._done.release()
+    def __str__(self) -> str:
+        name = self.params.get("name") if isinstance(self.params, dict) else None
+        return f"{self.method} {name!r}" if name else self.method
 
-    def result(self, timeout: Optional[float] = None) -> Any:
+    def settle(self, result: Any, error: Exception | None) -> None:
+        """Wake who waits; no effect if that was done already."""
+        mine = result, error
+        if self._outcome.setdefault("", mine) is mine:
+            self._done.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to timeout seconds (None: for ever); return whether it is over."""
+        seconds = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
+        over = self._done.acquire(timeout=seconds)
+        if over:
+            self._done.release()
+        return over
+
+    def result(self, timeout: float | None = None) -> Any:
         """Return the result; wait up to timeout seconds (None: for ever), then cancel.
 
         Raises RpcError as the peer sent it, RequestTimeout, RequestCancelled or
         ConnectionClosed. May be called again, and from several threads.
         """
-        wait = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
-        if not self._done.acquire(timeout=wait):
-            late = f"{self.request.method}: no answer in {timeout} s"
-            self._peer.abandon(self, RequestTimeout(late))
-            self._done.acquire()  # if that came too late, the outcome is there at once
-        self._done.release()
-        result, error = self._outcome
+        if not self.wait(timeout):
+            self.peer.give_up(self, RequestTimeout(
+                f"{self}: no response in {timeout} s"))
+        result, error = self._outcome[""]  # whichever came first
         if error is not None:
-            raise error.with_traceback(None)  # the same one each time
+            raise error.with_traceback(None)  # the same object at each call
         return result
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Stop waiting and tell the other end; no effect on what has its outcome."""
-        self._peer.abandon(self, RequestCancelled(reason))
+        """Stop waiting and tell the peer; no effect once there is an outcome."""
+        self.peer.give_up(self, RequestCancelled(reason))
 
 
-class Asked:
-    """A request of the other end, from its admission to its answer."""
+class BatchResponse:
+    """Takes the responses to one batch and sends them in one line. [jsonrpc 6]
 
-    def __init__(self, request: Request, reply: Reply) -> None:
-        self.request, self.reply, self.cancelled = request, reply, False
-        self.questions: list[Call] = []  # what we asked back on its behalf
-        self.gate = threading.RLock()  # held while a notification about it goes out
+    It is the `reply` of each message in the batch.
+    """
+
+    def __init__(self, size: int, send: Reply, reply: Reply | None) -> None:
+        self._left, self._send, self.reply = size, send, reply
+        self._lines: list[bytes] = []
+
+    def __call__(self, line: bytes | None) -> None:
+        if line is not None:
+            self._lines.append(line)
+            return
+        self._left -= 1
+        if not self._left:
+            if self._lines:  # of notifications alone nothing is sent, not even []
+                self._send(b"[" + b",".join(self._lines) + b"]")
+            if self.reply is not None:
+                self.reply(None)
 
 
-def tray(reply: Reply, members: int) -> Reply:
-    """Collect the answers to a batch; the last one sends them together. [jsonrpc 6]"""
-    lines: list[Optional[bytes]] = []
-    lock = threading.Lock()  # guards lines
+class IncomingRequest:
+    """A request of the other end, from its arrival to its response."""
 
-    def put(line: Optional[bytes]) -> None:
-        with lock:
-            lines.append(line)
-            last = len(lines) == members
-        if last:  # only notifications: silence, not []
-            answers = [line for line in lines if line is not None]
-            reply(b"[" + b",".join(answers) + b"]" if answers else None)
+    cancelled = False  # True: nobody waits for the response; stop working
+    started = False  # its job was handed to a thread
+    outgoing: tuple[PendingRequest, ...] = ()  # sent by this end to be able to answer
 
-    return put
+    def __init__(self, message: Json, reply: Reply | None) -> None:
+        self.id: Id = message["id"]
+        self.method: str = message["method"]
+        self.params: Any = message.get("params")
+        self.reply = reply
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.id!r}"
 
 
 class Peer:
-    """One end of a conversation: it answers what it is asked and matches what it asked.
+    """One end of a JSON-RPC connection. It does no I/O and owns no thread.
 
-    It does no I/O and owns no thread. `send(line)` writes one line, whole, from any
-    thread; OSError says that the other end is gone. `start(job)` runs a job soon, and
-    elsewhere if the job may ask back. `receive(line)` takes a line in: answers and
-    notifications are dealt with before it returns, in order; a request is admitted in
-    order and its job handed to `start`. `methods` maps names to functions that get the
-    positional or named params of plain JSON-RPC. A subclass says more by replacing
-    vet(), admit(), noted() and abandoned().
+    send(line) writes one line, given without newline. It is called by one thread at a
+    time, with no lock held, and may block; OSError says that the other end is gone.
+    start(job) runs a job soon: at once on this thread, or on another one if jobs wait.
+    methods maps method names to functions, which get positional or named params. What a
+    function raises becomes an error response.
+
+    The transport calls receive(line) for each line, one at a time, and close() at the
+    end. A subclass replaces the methods under "What a subclass replaces".
     """
 
-    tap: Optional[Callable[[str, bytes], None]] = None  # sees (">" or "<", line) first
+    trace: Callable[[str, bytes], None] | None = None  # sees (">" or "<", line)
+    incoming_type: type[IncomingRequest] = IncomingRequest
+    null_id = True  # how an error response names a request whose id cannot be read
+    label = ""  # names the other end at the head of warnings
 
-    def __init__(self, send: Send, start: Callable[[Job], None] = spawn,
-                 methods: Optional[dict[str, Callable[..., Any]]] = None,
-                 ids: Optional[Iterator[int]] = None, bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, send: Send, start: Start = spawn,
+                 methods: dict[str, Callable[..., Any]] | None = None,
+                 bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
         self._send, self._start, self._methods = send, start, methods or {}
-        self.bounds = bounds
-        self._ids = ids or itertools.count(1)
-        self.null_id = True  # how an error names a question that could not be read
-        self._jobs: set[Asked] = set()  # handed to start, and not done: cancelled, too
-        # Guards the three below; never held while sending or while running user code.
-        self._lock = threading.Lock()
-        self._asked: dict[Id, Asked] = {}  # the other end's id -> what we must answer
-        self._open: dict[Id, Call] = {}  # our id -> who waits for the answer
-        self._closed: Optional[Exception] = None  # why nothing can be asked any more
+        self.bounds, self._ids = bounds, ids or itertools.count(1)
+        self._lock = threading.Lock()  # guards all that follows
+        self._incoming: dict[Id, IncomingRequest] = {}  # not answered yet
+        self._abandoned = 0  # cancelled requests whose job still runs
+        self._pending: dict[Any, PendingRequest] = {}  # of this end, by id
+        self._closed: Exception | None = None  # why no request can be sent any more
+        self._outbox: collections.deque[tuple[Any, bytes | None]]
+        self._outbox = collections.deque()  # (function, line), in order
+        self._writing = False  # some thread is emptying the outbox
+        self.unwritten = 0  # bytes in the outbox
 
-    # Inbound: one method for each kind of message.
+    # Lines that come in.
 
-    def receive(self, line: bytes, reply: Optional[Reply] = None) -> None:
-        """Take one line in, whatever it holds. One thread at a time.
+    def receive(self, line: bytes, reply: Reply | None = None) -> None:
+        """Take in one line, whatever it holds, and write what answers it at once.
 
-        A carrier with a place of its own for each answer gives `reply`: it is called
-        once for the line, with the answer or, when there is none to come, with None.
+        A transport that has a place of its own for what answers each line gives reply.
+        It is called with each line that belongs to this one (notifications, requests on
+        its behalf, the response) and, when no more will come, with None.
         """
-        tap = type(self).tap  # through the class: a function stays one
-        if tap:
-            tap("<", line)
-        self._handle(decode(line, self.bounds), reply or self._write)
+        self.take(line, reply)
+        self.flush()
 
-    def _handle(self, message: Message, reply: Reply) -> None:
-        vetted = self.vet(message)
-        if vetted is None:
-            return reply(None)
-        self._HANDLERS[type(vetted)](self, vetted, reply)
-
-    def _handle_request(self, request: Request, reply: Reply) -> None:
-        asked = Asked(request, reply)
-        with self._lock:
-            first = self._asked.setdefault(request.id, asked)
-        if first is not asked:
-            return self._handle_invalid(invalid(request.id, "The id is in use"), reply)
+    def take(self, line: bytes, reply: Reply | None = None) -> None:
+        """Take in one line and write nothing: flush() has to follow. For a transport
+        that reads on one thread and lets another one block."""
+        if Peer.trace is not None:
+            Peer.trace("<", line)
         try:
-            if max(len(self._asked), len(self._jobs) + 1) > self.bounds.asked:
-                raise RpcError(TOO_MANY, "Too many requests wait for their answers")
-            job = self.admit(asked)
+            message = decode(line, self.bounds)
+            if type(message) is list:
+                self.check_batch(message)
+        except RpcError as error:
+            return self.refuse(line, None, error, reply)
+        if type(message) is not list:
+            return self._take_message(message, reply)
+        send = functools.partial(self._write, reply or self._send)
+        batch = BatchResponse(len(message), send, reply)
+        for one in message:
+            self._take_message(one, batch)
+
+    def _take_message(self, message: Any, reply: Reply | None) -> None:
+        kind, fault = classify(message)
+        if fault:
+            rid = message.get("id") if type(message) is dict else None
+            known = kind == "request" and type(rid) in (int, str)
+            return self.refuse(message, rid if known else None, RpcError(
+                INVALID_REQUEST, f"Invalid request: {fault}"), reply)
+        if kind == "request":
+            return self._take_request(message, reply)
+        if kind == "response":
+            self._take_response(message)
+        else:
+            try:
+                self.handle_notification(message["method"], message.get("params"))
+            except Interrupted:
+                raise
+            except BaseException as error:  # SystemExit, too
+                warn("the notification %.80r failed", message["method"], error=error)
+        self._answer(reply, None)
+
+    def _take_request(self, message: Json, reply: Reply | None) -> None:
+        request = self.incoming_type(message, reply)
+        if self._incoming.setdefault(request.id, request) is not request:
+            return self.refuse(message, request.id, RpcError(
+                INVALID_REQUEST, "The id is in use"), reply)
+        try:
+            if len(self._incoming) + self._abandoned > self.bounds.requests:
+                raise RpcError(TOO_MANY, "Too many requests in flight")
+            job = self.admit_request(request)
             if job is not None:
-                self._jobs.add(asked)
-                self._start(partial(self._serve, asked, job))
+                request.started = True
+                self._start(functools.partial(self._serve, request, job))
         except Exception as error:
-            self._jobs.discard(asked)
-            self.answer(asked, error)
+            self.respond(request, error)
 
-    def _handle_notification(self, notification: Notification, reply: Reply) -> None:
-        error = outcome_of(partial(self.noted, notification))
-        if error is not None:
-            log("%.80r could not be heard", notification.method, error=error)
-        reply(None)
+    def _take_response(self, message: Json) -> None:
+        rid, error = message.get("id"), message.get("error")
+        with self._lock:  # an error may have any id: true is not 1
+            pending = self._pending.pop(rid, None) if type(rid) in (int, str) else None
+        if pending is not None:
+            self.handle_response(pending, message.get("result"), error and RpcError(
+                error["code"], error["message"], error.get("data")))
+        elif self._closed is None:
+            near = type(rid) is str and any(rid == str(one) for one in self._pending)
+            warn("%signored a response to no pending request: id %.80r%s, %.200s",
+                 self.label, rid, ", where the id was an integer" if near else "",
+                 error or "a result")
 
-    def _handle_response(self, response: Response, reply: Reply) -> None:
-        done = self._settle(response.id, response.result, response.error)
-        if not done and not self._closed:  # late, or nobody asked
-            said = response.error or "result"
-            log("ignored an answer to %.80r: %.200s", response.id, said)
-        reply(None)
-
-    def _handle_invalid(self, message: Invalid, reply: Reply) -> None:
-        reply(encode(message, self.null_id))
-
-    def _handle_batch(self, batch: Batch, reply: Reply) -> None:
-        put = tray(reply, len(batch.members))
-        for message in batch.members:
-            self._handle(message, put)
-
-    _HANDLERS: dict[type, Callable[[Any, Any, Reply], None]] = {
-        Request: _handle_request, Notification: _handle_notification,
-        Response: _handle_response, Invalid: _handle_invalid, Batch: _handle_batch}
+    def _serve(self, request: IncomingRequest, job: Serve) -> None:
+        """Run the job of a request, on the thread that start() has chosen."""
+        outcome: Any = None
+        try:
+            if not request.cancelled:
+                outcome = job(request)
+        except Interrupted:
+            raise
+        except BaseException as error:  # SystemExit, too: it does not end this process
+            outcome = error
+        line = response_line(request.id, outcome, True, request)
+        with self._lock:
+            self._abandoned -= request.cancelled
+            self._respond(request, line)
+            entry = self._next_entry()
+        self._write_from(entry)
 
     # What a subclass replaces. These know plain JSON-RPC and nothing else.
 
-    def vet(self, message: Message) -> Optional[Message]:
-        """Narrow what is accepted: return it, an Invalid, or None to skip it."""
-        return message
+    def check_batch(self, messages: list[Any]) -> None:
+        """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
+        if not 0 < len(messages) <= self.bounds.batch:
+            raise RpcError(INVALID_REQUEST, "Invalid request: a batch holds 1 to "
+                           f"{self.bounds.batch} messages")
 
-    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
-        """Return the job that computes the result, or raise RpcError to refuse.
+    def admit_request(self, request: Any) -> Serve | None:
+        """Return what computes the result, or raise RpcError to refuse.
 
-        Called in the order of arrival, before anything later is looked at. None says
-        that answer() was called already, or will be later.
+        Called in order of arrival, before the next message is looked at. None says that
+        respond() was called already, or will be called later.
         """
-        if asked.request.method not in self._methods:
-            raise RpcError(METHOD_NOT_FOUND, f"No method {asked.request.method[:80]!r}")
-        return self._bind(asked.request)
+        if request.method not in self._methods:
+            raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
+        call = self._bind(request.method, request.params)
+        return lambda request: call()
 
-    def noted(self, notification: Notification) -> None:
-        """Act on a notification; what is raised here is logged, and never answered."""
-        if notification.method in self._methods:
-            self._bind(notification)()
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Act on a notification; what it raises is logged, and never answered."""
+        if method in self._methods:
+            self._bind(method, params)()
 
-    def abandoned(self, request: Request, why: Exception) -> None:
-        """Tell the other end that nobody waits any more: plain JSON-RPC cannot."""
+    def handle_response(self, pending: PendingRequest, result: Any,
+                        error: Exception | None) -> None:
+        """Hand a response to the request that it belongs to."""
+        pending.settle(result, error)
 
-    def _bind(self, message: Union[Request, Notification]) -> Callable[[], Any]:
-        """Match params and signature before the call: a TypeError inside is its own."""
-        import inspect  # here: it is 6 ms of a start, and MCP does not need it
+    def refuse(self, message: Any, rid: Id | None, error: RpcError,
+               reply: Reply | None) -> None:
+        """Answer what is no valid message with an error response."""
+        self._answer(reply, response_line(rid, error, self.null_id))
 
-        function, params = self._methods[message.method], message.params
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        """Tell the peer that nobody waits any more: plain JSON-RPC has no way to."""
+
+    def _bind(self, method: str, params: Params) -> Callable[[], Any]:
+        """Match params and signature first: a TypeError of the function is its own."""
+        import inspect  # 6 ms of a start, and MCP does not need it
+
+        function = self._methods[method]
         args, named = (params, {}) if isinstance(params, list) else ([], params or {})
         try:
             inspect.signature(function).bind(*args, **named)
         except TypeError as error:
             raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
-        return partial(function, *args, **named)
+        return functools.partial(function, *args, **named)
 
-    # Answering what was asked.
+    # Incoming requests: what is sent about them, and how they end.
 
-    def _serve(self, asked: Asked, job: Callable[[], Any]) -> None:
-        try:
-            if not asked.cancelled:
-                self.answer(asked, outcome_of(job))
-        finally:
-            self._jobs.discard(asked)
-
-    def answer(self, asked: Asked, outcome: Any) -> None:
-        """Answer with a result or an exception, unless that was done or cancelled."""
-        rid, failed = asked.request.id, isinstance(outcome, BaseException)
-        error = wire_error(outcome) if failed else None
-        try:
-            line = encode(Response(rid, outcome, error))
-        except (TypeError, ValueError, RecursionError, MemoryError) as alien:  # no JSON
-            line = encode(Response(rid, None, wire_error(alien)))
-        with asked.gate:
-            mine = self._forget(asked)
-        if mine:
-            asked.reply(line)
-
-    def tell(self, asked: Asked, method: str, params: Params) -> None:
-        """Send a notification that belongs to a request: never after its answer."""
-        with asked.gate:
-            if self._asked.get(asked.request.id) is asked:
-                self.notify(method, params)
-
-    def cancel(self, rid: Any) -> None:
-        """End a request of the other end, if there is such; it will not be answered."""
-        asked = self._asked.get(rid) if type(rid) in (int, str) else None
-        if asked is not None and self._forget(asked):
-            asked.cancelled = True
-            asked.reply(None)
-            for call in asked.questions:
-                call.cancel("the request it was asked for is cancelled")
-
-    def _forget(self, asked: Asked) -> bool:
-        """Take a request off the table; True for the one caller that did."""
-        rid = asked.request.id
+    def respond(self, request: IncomingRequest, outcome: Any) -> None:
+        """Answer a request with a result or an exception; no effect on one that was
+        answered or cancelled."""
+        line = response_line(request.id, outcome, True, request)
         with self._lock:
-            return self._asked.get(rid) is asked and bool(self._asked.pop(rid))
+            self._respond(request, line)
 
-    def unanswered(self) -> list[Request]:
-        """Return what this end was asked and has not answered yet."""
-        return [asked.request for asked in list(self._asked.values())]
+    def _respond(self, request: IncomingRequest, line: bytes) -> None:
+        """Put a response into the outbox, under the lock."""
+        if self._incoming.get(request.id) is request:
+            del self._incoming[request.id]
+            self._append(request.reply, line)
+            if request.reply is not None:
+                self._append(request.reply, None)
 
-    # Asking, and what becomes of it.
+    def cancel_incoming(self, rid: Any) -> None:
+        """Cancel a request of the other end, if there is one of this id. It will not be
+        answered; what this end sent on its behalf is cancelled as well."""
+        with self._lock:
+            request = self._incoming.pop(rid, None) if type(rid) in (int, str) else None
+            if request is None:
+                return
+            request.cancelled = True
+            self._abandoned += request.started
+            self._append(request.reply, None)
+        for pending in request.outgoing:
+            pending.cancel("the request that needed it was cancelled")
 
-    def ask(self, *questions: tuple[str, Params]) -> list[Call]:
-        """Send (method, params) as a request; several, as one batch. [jsonrpc 6]
+    def unanswered(self) -> list[IncomingRequest]:
+        """Return the incoming requests that are not answered yet."""
+        with self._lock:
+            return list(self._incoming.values())
 
-        Returns a Call for each. Raises what close() was told, after it; TypeError or
-        ValueError when params are not JSON, RuntimeError when too many calls are open.
+    # What this end sends by itself. `about` is the incoming request that it belongs to:
+    # nothing is sent about one that was answered or cancelled.
+
+    def notify(self, method: str, params: Params = None,
+               about: IncomingRequest | None = None) -> None:
+        """Send a notification."""
+        line = encode({"jsonrpc": "2.0", "method": method,
+                       **({} if params is None else {"params": params})})
+        with self._lock:
+            if about is None or self._incoming.get(about.id) is about:
+                self._append_about(about, line)
+        self.flush()
+
+    def request(self, method: str, params: Params = None,
+                about: IncomingRequest | None = None) -> PendingRequest:
+        """Send a request, and return at once.
+
+        Raises what close() was given, after it; RequestCancelled when `about` is over;
+        RuntimeError when too many requests are pending; TypeError or ValueError when
+        params are not JSON.
         """
-        calls = [Call(self, Request(next(self._ids), *one)) for one in questions]
-        requests = tuple(call.request for call in calls)
-        line = encode(requests[0] if len(requests) == 1 else Batch(requests))
+        return self.request_batch([(method, params)], about)[0]
+
+    def request_batch(self, calls: Sequence[tuple[str, Params]],
+                      about: IncomingRequest | None = None) -> list[PendingRequest]:
+        """Send several requests, (method, params), in one line. [jsonrpc 6]"""
+        pending = [PendingRequest(self, next(self._ids), *one) for one in calls]
+        messages = [{"jsonrpc": "2.0", "id": one.id, "method": one.method,
+                     **({} if one.params is None else {"params": one.params})}
+                    for one in pending]
+        line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
             if self._closed is not None:
-                raise self._closed.with_traceback(None)  # the same one each time
-            if len(self._open) + len(calls) > self.bounds.open:
-                raise RuntimeError("too many requests wait for their answers")
-            self._open.update((call.request.id, call) for call in calls)
-        self._write(line)
-        return calls
+                raise self._closed.with_traceback(None)
+            if len(self._pending) + len(pending) > self.bounds.pending:
+                raise RuntimeError("too many requests are pending")
+            if about is not None:
+                if self._incoming.get(about.id) is not about:
+                    raise RequestCancelled("the request that needs it is over")
+                about.outgoing += tuple(pending)
+            self._pending.update((one.id, one) for one in pending)
+            self._append_about(about, line)
+        self.flush()
+        return pending
 
-    def _settle(self, rid: Id, result: Any, error: Optional[Exception]) -> bool:
-        """Take a call off the table and wake who waits; True for the one that did."""
+    def give_up(self, pending: PendingRequest, why: Exception) -> None:
+        """Stop waiting for a response; no effect on a request that has its outcome."""
         with self._lock:
-            call = self._open.pop(rid, None)
-        if call is not None:
-            call.settle(result, error)
-        return call is not None
+            mine = self._pending.pop(pending.id, None)
+        pending.settle(None, why)
+        if mine is not None:  # else a response is there, and may wait for callbacks
+            self.send_cancelled(pending, str(why))
 
-    def abandon(self, call: Call, why: Exception) -> None:
-        """Stop waiting for an answer; no effect on a call that has its outcome."""
-        if self._settle(call.request.id, None, why):
-            self.abandoned(call.request, why)
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no line will come any more: each pending request fails with why.
+        Incoming requests are not touched: they can still be answered."""
+        self.end(why)
+        self.flush()
 
-    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
-        """Say that no line will come any more: every call that waits fails with why.
-
-        With a rid, only the answer to this one cannot come: over HTTP each has a stream
-        of its own. What this end was asked is untouched: it can still be answered.
-        """
-        why = why or ConnectionClosed("connection closed")
+    def end(self, why: Exception | None = None) -> None:
+        """Do as close() does, and write nothing: flush() has to follow."""
         with self._lock:
-            lost = list(self._open) if rid is None else [rid]
-            if rid is None:
-                self._closed = self._closed or why
-        for one in lost:
-            self._settle(one, None, why)
+            self._closed = self._closed or why or ConnectionClosed("connection closed")
+            lost, self._pending = self._pending, {}
+        for pending in lost.values():
+            pending.settle(None, self._closed)
 
-    def notify(self, method: str, params: Params = None) -> None:
-        """Send a notification."""
-        self._write(encode(Notification(method, params)))
+    # The outbox.
 
-    def _write(self, line: Optional[bytes]) -> None:
+    def _append(self, reply: Reply | None, line: bytes | None) -> None:
+        """Put a line into the outbox, under the lock; None goes to a reply alone."""
         if line is not None:
-            tap = type(self).tap  # as above
-            if tap:
-                tap(">", line)
+            self._outbox.append((reply or self._send, line))
+            self.unwritten += len(line)
+        elif reply is not None:
+            self._outbox.append((reply, None))
+
+    def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
+        """Put a line that is no response into the outbox, under the lock."""
+        reply = about.reply if about is not None else None
+        self._append(reply.reply if isinstance(reply, BatchResponse) else reply, line)
+
+    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+        """Put the last line about a message, or None, into the outbox."""
+        with self._lock:
+            if line is not None:
+                self._append(reply, line)
+            self._append(reply, None)
+
+    def flush(self) -> None:
+        """Write what is in the outbox, unless another thread is doing so: that one goes
+        on until the outbox is empty."""
+        with self._lock:
+            entry = self._next_entry()
+        self._write_from(entry)
+
+    def _next_entry(self) -> tuple[Reply, bytes | None] | None:
+        """Take the first entry out of the outbox, under the lock, to write it; None if
+        there is none, or another thread writes."""
+        if self._writing or not self._outbox:
+            return None
+        self._writing = True
+        entry = self._outbox.popleft()
+        self.unwritten -= len(entry[1] or b"")
+        return entry
+
+    def _write_from(self, entry: tuple[Reply, bytes | None] | None) -> None:
+        """Write an entry and then, until the outbox is empty, the next one."""
+        while entry is not None:
+            self._write(*entry)
+            with self._lock:
+                self._writing = False
+                entry = self._next_entry()
+
+    def _write(self, write: Reply, line: bytes | None) -> None:
+        try:
+            if Peer.trace and line is not None and type(write) is not BatchResponse:
+                Peer.trace(">", line)
+            write(line)
+        except Exception as error:  # a broken pipe: no response will ever come
+            self.end(ConnectionClosed(f"cannot send: {error}"))
+
+
+# --- 4. Stdio: lines over descriptors, worker threads, processes ----------------------
+# First the lines and the plain loop: with these, and sections 1 to 3, there is a
+# JSON-RPC peer over pipes. What follows makes it bear the world, and each piece is of
+# use without the others: threads behind one input, descriptors that stay clean,
+# signals, and a child process.
+
+
+def wait_until_ready(fd: int, event: int, milliseconds: int | None = None) -> bool:
+    """Wait for a descriptor that does not block; poll() knows numbers over 1023."""
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(milliseconds))
+
+
+def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
+    """Yield the lines of a descriptor without their newlines, then what is left at its
+    end. Blank lines are skipped. A line of over `longest` bytes is cut behind them, so
+    that decode() refuses it; one that there is no memory for becomes a byte that is no
+    UTF-8."""
+    line, chunk = bytearray(), b"?"
+    while chunk:
+        try:
+            chunk = os.read(fd, 1 << 16)
+        except BlockingIOError:  # whoever started this process has made it so
+            wait_until_ready(fd, select.POLLIN)
+            continue
+        except OSError:  # a terminal that hung up, a connection that was reset
+            chunk = b""
+        *ends, rest = (chunk or b"\n").split(b"\n")
+        for end in ends:
             try:
-                self._send(line)
-            except OSError as error:  # a broken pipe: nobody will ever answer
-                self.close(ConnectionClosed(f"cannot send: {error}"))
+                whole = bytes(line + end) if line else end
+            except MemoryError:
+                whole = b"\xff"
+            line.clear()
+            if whole and not whole.isspace():
+                yield whole
+        try:
+            line += rest if len(line) <= longest else b""
+        except MemoryError:
+            line = bytearray(b"\xff")
 
 
-# Part II: MCP =========================================================================
-# Rule 1: what the revisions disagree on is a column of a table, never an if on a date.
-# Rule 2: the legacy era is a machine with memory; the modern one is a function of one
+def write_line(fd: int, line: bytes) -> None:
+    """Write a line and its newline, in as many pieces as the descriptor takes."""
+    data: Any = line + b"\n"
+    while data:
+        try:
+            written = os.write(fd, data)
+            data = memoryview(data)[written:] if written < len(data) else b""
+        except BlockingIOError:
+            wait_until_ready(fd, select.POLLOUT)
+
+
+def serve_lines(peer: Peer, fd: int) -> None:
+    """Serve the lines of a descriptor until its end: the plain loop. With a peer whose
+    start runs each job at once, a slow job holds up all that comes after it."""
+    for line in read_lines(fd, peer.bounds.line):
+        peer.receive(line)
+    peer.close(ConnectionClosed("the other end has closed its output"))
+
+
+WATCH_INTERVAL = 0.005  # seconds between two checks of the job that is running
+QUIET_CHECKS = 20  # without a new job, after which the watching thread sleeps
+IDLE_INTERVAL = 1.0  # seconds that it sleeps at most: a signal may come just before
+LAST_WRITE_TIMEOUT = 0.5  # seconds for what is written when a server is interrupted
+
+
+class Workers:
+    """Threads that read one input and run jobs: one thread while jobs are quick.
+
+    Each step of `input` takes one line in, which may start() jobs, and yields what the
+    reading thread has to do before the next step (or None): writing, which may block.
+    The thread that read a line runs its job itself, so that a quick job costs no change
+    of threads. Meanwhile the thread in run() watches. When it sees the same job at two
+    checks, it starts another thread, which takes over the reading: so a slow job or a
+    full pipe holds up one thread and nothing else. The thread that lost the reading
+    runs jobs that wait, and ends. At most `limit` jobs run at once; with 0 they run one
+    by one on the thread that called run().
+
+    A slow call and then a ping: thread A reads the call and runs it. At the second
+    check A is still in it, so the watching thread starts B, which takes over. B reads
+    the ping, answers it and reads on. A ends the call, sees that B reads, and ends.
+    Without an input, `Workers(iter(()), limit)`, and without run(), it is a pool: each
+    job gets a thread, or waits for one.
+    """
+
+    def __init__(self, input: Iterator[Job | None], limit: int) -> None:
+        self._input, self._limit = input, limit
+        self._ended = self._aborted = self._asleep = False
+        self._wake = threading.Event()  # set: the watching thread has something to see
+        self._lock = threading.Lock()  # guards all that follows
+        self._jobs: collections.deque[Job] = collections.deque()  # nobody runs them yet
+        self._reader: int | None = None  # the thread that reads, by its ident
+        self._running = 0  # number of the job that it is in; 0: it is reading
+        self._count = 0  # of the jobs that any reading thread has begun
+        self._beside = 0  # threads that run jobs and do not read
+
+    def start(self, job: Job) -> None:
+        """Have a job run soon; RuntimeError when there is no thread to be had."""
+        if self._limit and self._reader == threading.get_ident():
+            self._jobs.append(job)  # this very thread runs it next
+            return
+        with self._lock:
+            if self._beside < self._limit:
+                spawn(self._work)
+                self._beside += 1
+            self._jobs.append(job)
+        if not self._limit:
+            self._wake.set()
+
+    def abort(self) -> None:
+        """Make run() return at once: there is nobody left to write to."""
+        self._aborted = True
+        self._wake.set()
+
+    def run(self, drain: float = float("inf")) -> bool:
+        """Work until the input has ended and, for up to drain seconds more, until all
+        jobs are done; return whether they are."""
+        with self._lock:
+            self._reader = spawn(self._work).ident
+        deadline, seen, quiet, hurry = float("inf"), 0, 0, 0
+        while not self._aborted:
+            with self._lock:
+                running, new = self._running, self._running != seen
+                busy = bool(running or self._beside or self._jobs)
+                job = self._jobs.popleft() if self._jobs and not self._limit else None
+            if self._ended:
+                deadline = min(deadline, time.monotonic() + drain)
+                if not busy or time.monotonic() > deadline:
+                    return not busy
+            if job is not None:
+                job()
+                continue
+            hurry = max(0, hurry - 1)
+            if running and not new and self._take_over(running):
+                hurry = 8  # checks that come sooner: what follows may wait as well
+            pause = WATCH_INTERVAL / 10 if hurry else WATCH_INTERVAL
+            seen, quiet = running, 0 if new else quiet + 1
+            with self._lock:
+                self._asleep = quiet > QUIET_CHECKS and not self._running
+            if self._wake.wait(IDLE_INTERVAL if self._asleep else pause):
+                self._wake.clear()
+                quiet = 0
+        return False
+
+    def _take_over(self, running: int) -> bool:
+        """Start a thread that reads, if the reading one is still in this job."""
+        with self._lock:
+            if self._running != running:
+                return False
+            try:
+                self._reader = spawn(self._work).ident
+            except RuntimeError:  # no thread to be had: the next check tries again
+                return False
+            self._running = 0
+            self._beside += 1
+            return True
+
+    def _work(self) -> None:
+        """Run jobs and, while nobody else does, read: the life of each thread."""
+        me, own = threading.get_ident(), None
+        while True:
+            with self._lock:
+                reads, job, own = self._reader == me, own, None
+                if job is None and self._jobs and self._limit and (
+                        not reads or self._beside < self._limit):
+                    job = self._jobs.popleft()
+                if reads:
+                    self._count += job is not None
+                    self._running = self._count if job is not None else 0
+                elif job is None:
+                    self._beside -= 1
+            if job is not None:
+                if self._asleep:
+                    self._asleep = False
+                    self._wake.set()
+                job()
+            elif not reads or self._ended:
+                break
+            else:
+                own = self._step()
+        self._wake.set()
+
+    def _step(self) -> Job | None:
+        """Take one step of the input; a defect ends it: nobody waits for ever."""
+        try:
+            return next(self._input)
+        except StopIteration:
+            pass
+        except Exception as error:
+            warn("the input is lost", error=error)
+        self._ended = True
+        return None
+
+
+class StandardStreams:
+    """Descriptors 0 and 1, taken from everybody else until restore().
+
+    stdout belongs to the protocol: one stray print() in a tool would end up between two
+    messages, and the client would see a broken line. [2025-11-25 basic/transports]
+    Meanwhile 1 is stderr and 0 is empty: for print(), input(), C libraries and child
+    processes. `source` is what 0 was, `sink` is what 1 was.
+    """
+
+    def __init__(self) -> None:
+        for number in (0, 1, 2):
+            try:
+                os.fstat(number)
+            except OSError:  # this process was started without it
+                os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+        self.source, self.sink = os.dup(0), os.dup(1)
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.setmode(self.source, os.O_BINARY)
+            msvcrt.setmode(self.sink, os.O_BINARY)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+
+    def restore(self) -> None:
+        """Give the descriptors back, after what print() holds has gone to stderr."""
+        try:
+            sys.stdout.flush()
+        except (AttributeError, ValueError, OSError):  # there is none, or it is closed
+            pass
+        os.dup2(self.source, 0)
+        os.dup2(self.sink, 1)
+        os.close(self.source)
+        os.close(self.sink)
+
+
+class Signals:
+    """SIGINT and SIGTERM raise Interrupted in the main thread, once, until restore().
+
+    An exception is the way out of whatever that thread waits for: the next check, or
+    with workers=0 a tool. A tool that swallows it finds the server ending all the same.
+
+    Only the main thread can set handlers. One that was not set from Python stays.
+    """
+
+    def __init__(self, end: Job) -> None:
+        import signal  # 3 ms, and only a process that serves stdio needs it
+
+        self.number = 0  # of the signal that came
+        self._end = end  # for a handler of the user that swallows Interrupted
+        self._set, self._ignored = signal.signal, signal.SIG_IGN
+        self._old: dict[int, Any] = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                if signal.getsignal(number) is not None:
+                    self._old[number] = signal.signal(number, self._interrupt)
+            except ValueError:  # not the main thread
+                pass
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if not self.number:
+            self.number = number
+            self._end()
+            raise Interrupted(number)
+
+    def ignore(self) -> None:
+        """Let nothing disturb the ending any more."""
+        for number in self._old:
+            self._set(number, self._ignored)
+
+    def restore(self) -> None:
+        """Set the handlers that there were."""
+        for number, handler in self._old.items():
+            self._set(number, handler)
+
+
+def take_lines(peer: Peer, lines: Iterable[bytes]) -> Iterator[Job | None]:
+    """Take lines in, one a step, and yield what writes the responses: the input of
+    Workers.
+
+    While more than bounds.line bytes wait to be written no further line is read: a
+    client that sends and does not read is held up itself, and takes no more memory.
+    """
+    for line in lines:
+        try:
+            peer.take(line)
+        except Exception as error:  # a defect of this end costs one line
+            warn("a line was lost", error=error)
+        yield peer.flush if peer.unwritten else None
+        while peer.unwritten > peer.bounds.line:  # the other end does not read
+            time.sleep(WATCH_INTERVAL)
+    peer.end(ConnectionClosed("the other end has closed its output"))
+    yield peer.flush
+
+
+def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
+                drain: float = 5.0) -> None:
+    """Serve stdin and stdout until the input ends or nobody reads the output.
+
+    connect(send, start) makes the peer. What was received is answered; a job that is
+    not done drain seconds after the end is abandoned, and named on stderr. SIGTERM and
+    SIGINT end it at once, with SystemExit(128 + number).
+    """
+    def send(line: bytes) -> None:
+        try:
+            write_line(streams.sink, line)
+        except OSError:
+            pool.abort()
+            raise
+
+    streams, done = StandardStreams(), False
+    peer = connect(send, lambda job: pool.start(job))
+    lines = read_lines(streams.source, peer.bounds.line)
+    pool = Workers(take_lines(peer, lines), workers)
+    signals = Signals(pool.abort)
+    try:
+        done = pool.run(drain)
+    except BaseException:  # Interrupted, or what a lock has made of it
+        if not signals.number:
+            raise
+    finally:
+        signals.ignore()
+        peer.end()
+        if peer.unwritten:
+            spawn(peer.flush).join(LAST_WRITE_TIMEOUT)
+        left = ", ".join(map(str, peer.unanswered()))
+        if left:
+            warn("abandoned: %s", left)
+        if done:  # else a job may still print: stdout stays clean of it
+            streams.restore()
+        if not signals.number:  # else this process ends, and ends quietly
+            signals.restore()
+    if signals.number:
+        raise SystemExit(128 + signals.number)
+
+
+class PipeWriter:
+    """Writes lines to a pipe without blocking: what it does not take at once is left to
+    a thread. More than `longest` bytes do not wait.
+
+    So whoever calls a server is never held up by one that does not read its stdin: the
+    call's own timeout bounds everything. The descriptor stays a blocking one, because
+    the child shares it.
+    """
+
+    def __init__(self, file: Any, longest: int) -> None:
+        self._file, self._longest = file, longest
+        self._news = threading.Condition()  # guards the file and the two below
+        self._lines: collections.deque[bytes | None] = collections.deque()
+        self._waiting = 0  # bytes in _lines, and in the hands of the thread
+        spawn(self._run)
+
+    def send(self, line: bytes) -> None:
+        """Write one line; OSError when the other end does not read, or is gone."""
+        with self._news:
+            if self._waiting > self._longest:
+                raise BrokenPipeError("the other end does not read")
+            if self._waiting or not self._write_now(line):
+                self._lines.append(line)
+                self._waiting += len(line) + 1
+                self._news.notify()
+
+    def _write_now(self, line: bytes) -> bool:
+        """Write a line that the pipe takes at once: no change of threads."""
+        atomic = getattr(select, "PIPE_BUF", 0)  # Windows has neither this nor poll()
+        if self._file.closed or len(line) >= atomic or not (
+                wait_until_ready(self._file.fileno(), select.POLLOUT, 0)):
+            return False
+        write_line(self._file.fileno(), line)
+        return True
+
+    def close(self) -> None:
+        """Close the pipe, after what waits."""
+        with self._news:
+            self._lines.append(None)
+            self._news.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._lines)
+                line = self._lines.popleft()
+            try:
+                if line is None:
+                    break
+                write_line(self._file.fileno(), line)
+            except OSError:  # nobody reads any more
+                break
+            with self._news:
+                self._waiting -= len(line) + 1
+        with self._news:
+            self._waiting = sys.maxsize
+            self._file.close()
+
+
+class ChildProcess:
+    """A transport of a client: a child process, over its stdin and stdout. Its stderr
+    is that of this process. One thread reads, one writes, one waits for the end."""
+
+    def __init__(self, command: list[str], env: dict[str, str] | None = None,
+                 cwd: str | None = None, longest: int = Bounds().line,
+                 close_timeout: float = 2.0) -> None:
+        self._command, self._env, self._cwd = command, env, cwd
+        self._longest, self._close_timeout = longest, close_timeout
+
+    def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
+        """Start the process; OSError when it cannot be started. on_line(line) is called
+        on one thread, on_close(why) when the process has ended or closed its stdout."""
+        import subprocess  # 7 ms of a start, and a server does without
+
+        def read() -> None:
+            how = "closed its stdout"
+            try:
+                with child.stdout:
+                    for line in read_lines(child.stdout.fileno(), self._longest):
+                        on_line(line)
+            except Exception as error:
+                how = "cannot be read any more"
+                warn("%s %s", name, how, error=error)
+            if not self._has_ended(child):
+                on_close(ConnectionClosed(f"{name} {how}"))
+
+        def watch() -> None:
+            status = child.wait()
+            reader.join(self._close_timeout)  # a child of its own may hold the pipe
+            on_close(ConnectionClosed(
+                f"{name} ended with status {status}; its stderr is above"))
+
+        name = " ".join(self._command)
+        child: Any = subprocess.Popen(
+            self._command, env=self._env, cwd=self._cwd, bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._child = child
+        try:
+            self._writer = PipeWriter(child.stdin, self._longest)
+            reader = spawn(read)
+            spawn(watch)
+        except BaseException:  # no thread to be had, or an interrupt
+            child.kill()
+            child.wait()
+            raise
+
+    def send(self, line: bytes) -> None:
+        """Send one line; OSError: the process reads no more. It does not block, unless
+        the process is just ending: then on_close() tells its status."""
+        try:
+            self._writer.send(line)
+        except OSError:
+            if not self._has_ended(self._child):
+                raise
+
+    def _has_ended(self, child: Any) -> bool:
+        import subprocess  # as above
+
+        try:
+            return child.wait(self._close_timeout) is not None
+        except subprocess.TimeoutExpired:
+            return False
+
+    def close(self) -> None:
+        """End the process: EOF, then SIGTERM, then SIGKILL, each after close_timeout
+        seconds. [2025-11-25 basic/lifecycle, shutdown]
+
+        What waits to be written is written before EOF, if the process reads it.
+        """
+        self._writer.close()
+        for end in (self._child.terminate, self._child.kill):
+            if self._has_ended(self._child):
+                return
+            end()
+        self._child.wait()
+
+
+# ======================================================================================
+# Part II: Schemas
+#
+# Rule 1: nothing here knows JSON-RPC or MCP.
+# Rule 2: a schema is examined once, when it is registered. What is malformed or not
+#         supported is refused then, with its place; the rest is enforced in full.
+# Rule 3: a type hint gives two things: the schema of its values in JSON, and the cast
+#         that makes Python values of them.
+# ======================================================================================
+
+# --- 5. JSON Schema, dialect 2020-12 --------------------------------------------------
+# A fault is the rest of a sentence that begins with the name of a value: "arguments"
+# and ".a[0]: expected integer, got string". Faults are yielded one by one, so that who
+# wants to know whether there are any stops at the first.
+#
+# How a check goes: Schema.faults() looks at a glance whether the value is an object
+# whose members have exactly the types that are asked for, which most arguments of tools
+# are. If not, a Walk goes through the keywords of the schema. KEYWORDS says of each
+# keyword which types of values it speaks of, and has the function that yields faults.
+# An applicator (properties, items, anyOf ...) has the walk check subschemas, and puts
+# its own step in front of what they yield. A keyword that is not in the table is an
+# annotation, as JSON Schema wants it: it is let pass and asks for nothing.
+#
+# What is left out raises NotImplementedError when the schema is registered: remote
+# references (nothing is ever fetched), $dynamicRef, unevaluated*, other dialects, and
+# \\p{...} in patterns, which Python's re does not have.
+
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+         float: "number", type(None): "null"}  # by type(): true is not 1
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+STEP_BUDGET = 300_000  # of one check: it cannot hang, unless a pattern backtracks
+DEPTH_LIMIT = 100  # of schemas inside schemas
+
+
+class TooMuch(ValueError):
+    """A check took more than STEP_BUDGET steps."""
+
+
+# What a keyword asks of a value: a function of (value, argument of the keyword, schema
+# that it stands in, walk) that yields faults. The walk checks subschemas.
+Faults = Callable[[Any, Any, Json, Any], Iterable[str]]
+
+
+def _assert(holds: Callable[[Any, Any], Any], words: str) -> Faults:
+    """Make an assertion of one comparison."""
+    return lambda value, argument, schema, walk: (
+        () if holds(value, argument) else (": expected " + words.format(argument),))
+
+
+def _each(select: Callable[[Any, Any, Json], Iterable[tuple[str, Any, Any]]]) -> Faults:
+    """Make an applicator: each (step, value, subschema) that it selects must hold."""
+    def faults(value: Any, argument: Any, schema: Json, walk: Any) -> Iterator[str]:
+        for step, item, subschema in select(value, argument, schema):
+            for fault in walk.faults(item, subschema):
+                yield step + fault
+    return faults
+
+
+def _type(value: Any, names: Any, schema: Json, walk: Any) -> Iterator[str]:
+    names, kind = [names] if isinstance(names, str) else names, TYPES[type(value)]
+    if not (kind in names or kind == "integer" and "number" in names or (
+            kind == "number" and "integer" in names and value.is_integer())):
+        yield f": expected {' or '.join(names)}, got {kind}"
+
+
+def comparable(value: Any) -> Any:
+    """Return a hashable that is equal for equal JSON: 1 is 1.0 and not true, deeply.
+
+    Python says 1 == True, JSON Schema does not; for enum, const and uniqueItems.
+    """
+    if type(value) is dict:
+        return dict, frozenset((name, comparable(item)) for name, item in value.items())
+    if type(value) is list:
+        return list, tuple(map(comparable, value))
+    return type(value) is bool, value
+
+
+def _is_multiple(value: Any, of: Any) -> bool:
+    from fractions import Fraction  # 5 ms; to floats 4.35 is no multiple of 0.01
+
+    return abs(value) < float("inf") and (
+        Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
+
+
+def _contains(value: Any, wanted: Any, schema: Json, walk: Any) -> Iterator[str]:
+    count = sum(walk.holds(item, wanted) for item in value)
+    if not schema.get("minContains", 1) <= count <= schema.get("maxContains", count):
+        yield f": {count} items match what it must contain"
+
+
+def _required(value: Any, names: Any, schema: Json, walk: Any) -> Iterator[str]:
+    missing = [name for name in names if name not in value]
+    if missing:
+        yield f": missing {', '.join(missing)}"
+
+
+@functools.lru_cache(maxsize=500)
+def ecma_pattern(pattern: str) -> Any:
+    """Compile a pattern of ECMA 262 as far as Python agrees: its $ is the very end."""
+    if re.search(r"(?<!\\)(\\\\)*\\[pP]\{", pattern):
+        raise NotImplementedError("a Unicode property in a pattern is not supported")
+    parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
+    try:
+        return re.compile("".join(r"\Z" if p == "$" else p for p in parts), re.ASCII)
+    except (re.error, ValueError, OverflowError):
+        raise ValueError("expected a pattern that Python shares") from None
+
+
+def _additional(value: Any, wanted: Any, schema: Json, walk: Any) -> Iterator[str]:
+    """Members that neither properties nor patternProperties speak of."""
+    known = schema.get("properties", {})
+    patterns = [ecma_pattern(one) for one in schema.get("patternProperties", ())]
+    for name, item in value.items():
+        if name not in known and not any(one.search(name) for one in patterns):
+            for fault in walk.faults(item, wanted):
+                yield (f".{name}" + fault if wanted is not False else
+                       f".{name}: unknown; known: {', '.join(known) or 'none'}")
+
+
+def _any_of(value: Any, choices: Any, schema: Json, walk: Any) -> Iterator[str]:
+    faults = [next(iter(walk.faults(value, choice)), "") for choice in choices]
+    if "" not in faults:
+        yield ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
+
+
+def _one_of(value: Any, choices: Any, schema: Json, walk: Any) -> Iterable[str]:
+    count = sum(walk.holds(value, choice) for choice in choices)
+    return [": more than one alternative holds"] if count > 1 else (
+        _any_of(value, choices, schema, walk))
+
+
+def _if(value: Any, condition: Any, schema: Json, walk: Any) -> Any:
+    branch = "then" if walk.holds(value, condition) else "else"
+    return walk.faults(value, schema.get(branch, True))
+
+
+def unescape(ref: str) -> str:
+    """Undo the percent encoding of a reference."""
+    from urllib.parse import unquote  # 4 ms, and few schemas refer
+
+    return unquote(ref)
+
+
+class Keyword(NamedTuple):
+    """What a keyword's argument looks like, and what it asks of which values."""
+    form: str  # of its argument: a key of FORMS
+    types: Iterable[str] = ()  # of the values that it speaks of
+    faults: Faults | None = None
+
+
+_ANY, _NUM = tuple(TYPES.values()), ("integer", "number")
+_STR, _ARR, _OBJ = ("string",), ("array",), ("object",)
+KEYWORDS = {
+    "$ref": Keyword("reference", _ANY, lambda v, ref, schema, walk: walk.faults(
+        v, walk.places[unescape(ref)])),
+    "$anchor": Keyword("text"),
+    "$defs": Keyword("schema map"),
+    "definitions": Keyword("schema map"),
+    "type": Keyword("types", _ANY, _type),
+    "enum": Keyword("array", _ANY, _assert(
+        lambda v, a: comparable(v) in map(comparable, a), "one of {}")),
+    "const": Keyword("any", _ANY, _assert(
+        lambda v, a: comparable(v) == comparable(a), "{!r}")),
+    "multipleOf": Keyword("positive", _NUM, _assert(_is_multiple, "a multiple of {}")),
+    "maximum": Keyword("number", _NUM, _assert(operator.le, "at most {}")),
+    "exclusiveMaximum": Keyword("number", _NUM, _assert(operator.lt, "less than {}")),
+    "minimum": Keyword("number", _NUM, _assert(operator.ge, "at least {}")),
+    "exclusiveMinimum": Keyword("number", _NUM, _assert(operator.gt, "more than {}")),
+    "maxLength": Keyword("count", _STR, _assert(
+        lambda v, a: len(v) <= a, "at most {} characters")),
+    "minLength": Keyword("count", _STR, _assert(
+        lambda v, a: len(v) >= a, "at least {} characters")),
+    "pattern": Keyword("pattern", _STR, _assert(
+        lambda v, a: ecma_pattern(a).search(v), "a match of {}")),
+    "prefixItems": Keyword("schemas", _ARR, _each(lambda v, a, schema: (
+        (f"[{i}]", v[i], a[i]) for i in range(min(len(v), len(a)))))),
+    "items": Keyword("schema", _ARR, _each(lambda v, a, schema: (
+        (f"[{i}]", v[i], a)
+        for i in range(len(schema.get("prefixItems", ())), len(v))))),
+    "contains": Keyword("schema", _ARR, _contains),
+    "minContains": Keyword("count"),
+    "maxContains": Keyword("count"),
+    "maxItems": Keyword("count", _ARR, _assert(
+        lambda v, a: len(v) <= a, "at most {} items")),
+    "minItems": Keyword("count", _ARR, _assert(
+        lambda v, a: len(v) >= a, "at least {} items")),
+    "uniqueItems": Keyword("boolean", _ARR, _assert(
+        lambda v, a: not a or len(set(map(comparable, v))) == len(v), "unique items")),
+    "properties": Keyword("schema map", _OBJ, _each(lambda v, a, schema: (
+        (f".{name}", v[name], a[name]) for name in v if name in a))),
+    "patternProperties": Keyword("pattern map", _OBJ, _each(lambda v, a, schema: (
+        (f".{name}", v[name], a[pattern]) for pattern in a for name in v
+        if ecma_pattern(pattern).search(name)))),
+    "additionalProperties": Keyword("schema", _OBJ, _additional),
+    "propertyNames": Keyword("schema", _OBJ, _each(lambda v, a, schema: (
+        (f".{name}", name, a) for name in v))),
+    "maxProperties": Keyword("count", _OBJ, _assert(
+        lambda v, a: len(v) <= a, "at most {} members")),
+    "minProperties": Keyword("count", _OBJ, _assert(
+        lambda v, a: len(v) >= a, "at least {} members")),
+    "required": Keyword("names", _OBJ, _required),
+    "dependentRequired": Keyword("names map", _OBJ, _each(lambda v, a, schema: (
+        ("", v, {"required": a[name]}) for name in a if name in v))),
+    "dependentSchemas": Keyword("schema map", _OBJ, _each(lambda v, a, schema: (
+        ("", v, a[name]) for name in a if name in v))),
+    "allOf": Keyword("schemas", _ANY, _each(lambda v, a, schema: (
+        ("", v, one) for one in a))),
+    "anyOf": Keyword("schemas", _ANY, _any_of),
+    "oneOf": Keyword("schemas", _ANY, _one_of),
+    "not": Keyword("schema", _ANY, lambda v, a, schema, walk: (
+        [": not allowed"] if walk.holds(v, a) else ())),
+    "if": Keyword("schema", _ANY, _if),
+    "then": Keyword("schema"),
+    "else": Keyword("schema"),
+    **dict.fromkeys(("$schema", "$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef",
+                     "$recursiveAnchor", "unevaluatedProperties", "unevaluatedItems"),
+                    Keyword("unsupported"))}
+
+
+def _are_names(value: Any) -> bool:
+    return type(value) is list and all(type(name) is str for name in value)
+
+
+_IS_TEXT = (lambda a: type(a) is str), "a string"
+_IS_OBJECT = (lambda a: type(a) is dict), "an object"
+# What the argument of a keyword must look like. A schema that is wrong is refused when
+# it is registered, with its place: "#/properties/a/minLength: expected an integer".
+FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {  # (does it fit?, its words)
+    "any": (lambda a: True, ""), "unsupported": (lambda a: True, ""),
+    "schema": (lambda a: type(a) in (dict, bool), "an object or a boolean"),
+    "schemas": (lambda a: type(a) is list and a != [], "an array that is not empty"),
+    "schema map": _IS_OBJECT, "pattern map": _IS_OBJECT,
+    "names map": (lambda a: type(a) is dict and all(map(_are_names, a.values())),
+                  "an object of arrays of strings"),
+    "names": (_are_names, "an array of strings"),
+    "types": (lambda a: a in _ANY if type(a) is str else (
+        _are_names(a) and a != [] and set(a) <= set(_ANY)), "a JSON type, or several"),
+    "text": _IS_TEXT, "reference": _IS_TEXT, "pattern": _IS_TEXT,
+    "array": (lambda a: type(a) is list, "an array"),
+    "boolean": (lambda a: type(a) is bool, "a boolean"),
+    "number": (lambda a: type(a) in (int, float), "a number"),
+    "positive": (lambda a: type(a) in (int, float) and a > 0, "a number above 0"),
+    "count": (lambda a: type(a) in (int, float) and a >= 0 and a == a // 1,
+              "an integer of at least 0")}
+
+
+class Walk:
+    """One check of one value: it counts its steps, and stops at too many.
+
+    The budget is for schemas that come from a peer, such as a server's outputSchema: a
+    few nested anyOf can ask for more steps than there are atoms. References may form a
+    cycle; a value that is finite ends it.
+    """
+
+    def __init__(self, places: dict[str, Any]) -> None:
+        self.places, self.steps = places, 0  # pointer or anchor -> subschema
+
+    def faults(self, value: Any, schema: Any) -> Iterator[str]:
+        """Yield what is wrong with a value, by one subschema."""
+        self.steps += 1
+        if self.steps > STEP_BUDGET:
+            raise TooMuch
+        kind = TYPES.get(type(value))
+        if kind is None:
+            yield f": {type(value).__name__} is not JSON"
+        elif type(schema) is bool:
+            if not schema:
+                yield ": not allowed"
+        else:
+            for word, argument in schema.items():
+                keyword = KEYWORDS.get(word)
+                if keyword is not None and keyword.faults and kind in keyword.types:
+                    yield from keyword.faults(value, argument, schema, self)
+
+    def holds(self, value: Any, schema: Any) -> bool:
+        """Tell whether a value fits a subschema."""
+        return not any(True for _ in self.faults(value, schema))
+
+
+class Schema:
+    """A JSON Schema that has been examined, to check any number of values by.
+
+    Raises ValueError for a schema that is malformed, NotImplementedError for one that
+    uses what is not supported, each with the place. Unknown keywords are annotations.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        self._references: list[tuple[str, str]] = []  # (place, where it points to)
+        self._examine(schema, "#")
+        for place, ref in self._references:
+            if ref not in self._places:
+                raise ValueError(f"{place}: there is no {ref}")
+        # Where a schema asks of an object for members of certain types and nothing
+        # else: those types, by member. Most values fit at a glance then.
+        self._members: dict[str, Iterable[type]] | None = None
+        self._note_members(schema)
+
+    def _examine(self, schema: Any, place: str) -> None:
+        if place.count("/") > 2 * DEPTH_LIMIT:
+            raise ValueError(f"{place[:80]}...: nested too deeply")
+        if not FORMS["schema"][0](schema):
+            raise ValueError(f"{place}: expected an object or a boolean")
+        self._places[place] = schema
+        for word, argument in schema.items() if schema not in (True, False) else ():
+            if word in KEYWORDS:
+                form, inside = KEYWORDS[word].form, f"{place}/{word}"
+                fits, words = FORMS[form]
+                if not fits(argument):
+                    raise ValueError(f"{inside}: expected {words}")
+                self._examine_argument(form, argument, inside)
+        if type(schema) is dict and "$anchor" in schema:
+            self._places[f"#{schema['$anchor']}"] = schema
+
+    def _examine_argument(self, form: str, argument: Any, place: str) -> None:
+        """Look at what is inside of an argument of the right form."""
+        if form == "unsupported":
+            self._refuse_unsupported(argument, place)
+        elif form == "schema":
+            self._examine(argument, place)
+        elif form == "schemas":
+            for index, schema in enumerate(argument):
+                self._examine(schema, f"{place}/{index}")
+        elif form in ("schema map", "pattern map"):
+            for name, schema in argument.items():
+                if form == "pattern map":
+                    self._examine_argument("pattern", name, place)
+                step = name.replace("~", "~0").replace("/", "~1")
+                self._examine(schema, f"{place}/{step}")
+        elif form == "pattern":
+            try:
+                ecma_pattern(argument)
+            except (ValueError, NotImplementedError) as error:
+                raise type(error)(f"{place}: {error}: {argument!r:.80}") from None
+        elif form == "reference":
+            if not argument.startswith("#"):
+                self._refuse_unsupported(argument, place)
+            self._references.append((place, unescape(argument)))
+
+    def _refuse_unsupported(self, argument: Any, place: str) -> None:
+        """Let only our own dialect pass, and the name that a schema gives itself."""
+        ours = place.endswith("/$schema") and str(argument).rstrip("#") == DIALECT
+        if not ours and place != "#/$id":
+            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+
+    def _note_members(self, schema: Any) -> None:
+        plain = {"type", "properties", "required", "additionalProperties"}
+        if type(schema) is not dict or schema.get("type") != "object" or (
+                KEYWORDS.keys() & schema.keys() - plain):
+            return
+        self._members = {name: self._exact_types(one)
+                         for name, one in schema.get("properties", {}).items()}
+        self._others = self._exact_types(schema.get("additionalProperties", True))
+        self._needed = set(schema.get("required", ()))
+
+    def _exact_types(self, schema: Any) -> Iterable[type]:
+        """Return the types whose values fit for sure; of any other the walk decides."""
+        words = KEYWORDS.keys() & schema.keys() if type(schema) is dict else ()
+        if schema is False or set(words) - {"type"}:
+            return ()
+        names = schema["type"] if words else _ANY
+        return {one for one, name in TYPES.items() if name in names}
+
+    def fits_at_a_glance(self, value: Any) -> bool:
+        """Tell whether a value is an object whose members are of exactly the types that
+        the schema names. False: ask faults()."""
+        members = self._members
+        if members is None or type(value) is not dict or not (
+                self._needed <= value.keys()):
+            return False
+        for name, item in value.items():
+            if type(item) not in members.get(name, self._others):
+                return False
+        return True
+
+    def faults(self, value: Any, most: int = 1) -> list[str]:
+        """Return what is wrong with a value, up to `most` faults; [] if it fits."""
+        if self.fits_at_a_glance(value):
+            return []
+        try:
+            walk = Walk(self._places).faults(value, self.schema)
+            return list(itertools.islice(walk, most))
+        except (RecursionError, TooMuch):
+            return [": nested too deeply, or too much to check"]
+
+    def check(self, value: Any, name: str = "value", most: int = 1) -> None:
+        """Raise ValueError for a value that does not fit, as validate() does."""
+        faults = self.faults(value, most)
+        if faults:
+            raise ValueError("; ".join(name + fault for fault in faults))
+
+
+def validate(instance: Any, schema: Any, name: str = "value") -> None:
+    """Check JSON against a JSON Schema of dialect 2020-12; return None if it fits.
+
+    Raises ValueError with the path and the rule, such as "arguments.a: expected
+    integer, got string", where name is the first word. A faulty schema raises as Schema
+    does.
+    """
+    Schema(schema).check(instance, name)
+
+
+# --- 6. Type hints: a Python signature <-> a schema -----------------------------------
+#
+#   hint                         in JSON                           in Python
+#   str, bool, float, None       string, boolean, number, null     as it is
+#   int                          integer                           1.0 becomes 1
+#   Any, no hint                 anything                          as it is
+#   list[X], tuple[X, ...]       array of X                        list or tuple of X
+#   tuple[X, Y]                  array of just these two           tuple
+#   dict[str, X]                 object with values X              dict
+#   Optional[X], Union, X | Y    any of these                      the first that fits
+#   Literal["a", 1]              one of these                      as it is
+#   an Enum                      one of the members' values        the member
+#   a TypedDict                  object with these members         dict
+#   a dataclass                  object with these members         an instance
+#   Annotated[X, "words"]        X, with a description             X
+#   Annotated[X, {"minimum": 0}] X, with more keywords             X
+#
+# A default makes a parameter optional, and is shown in the schema. A result goes the
+# other way: to_plain() makes JSON of what the function returned.
+
+Cast = Optional[Callable[[Any], Any]]  # makes a Python value of JSON; None: as it is
+
+
+class Described(NamedTuple):
+    """What a hint says: the schema of its values in JSON, and their cast.
+
+    A value is checked by the schema first, so a cast never fails because of the type of
+    what it gets. It may fail in the __post_init__ of a dataclass: then the tool fails.
+    """
+    schema: Json
+    cast: Cast = None
+    exact: bool = False  # the cast changes nothing where fits_at_a_glance() is true
+
+
+# (whether a hint is of this sort, what describes it); filled at the end of the section.
+_SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = []
+
+
+def describe(hint: Any, where: str) -> Described:
+    """Describe one hint; TypeError, one sentence, for what JSON cannot express.
+
+    where names the function and the parameter, for messages: "add().a".
+    """
+    origin = typing.get_origin(hint) or hint
+    name = str(getattr(origin, "_name", None) or getattr(origin, "__name__", ""))
+    try:
+        for fits, make in _SORTS:
+            if fits(hint, origin, name):
+                return make(hint, typing.get_args(hint), where)
+    except RecursionError:
+        raise TypeError(f"{where[:80]}...: {hint!r} contains itself") from None
+    raise TypeError(
+        f"{where}: the hint {hint!r} has no JSON Schema; use str, int, float, bool, "
+        "None, Any, list, dict, tuple, Optional, Union, Literal, Enum, TypedDict, "
+        "a dataclass or Annotated")
+
+
+_SCALARS = {str: "string", bool: "boolean", float: "number", int: "integer",
+            type(None): "null", None: "null"}
+
+
+def _describe_scalar(hint: Any, args: Any, where: str) -> Described:
+    return Described({"type": _SCALARS[hint]}, int if hint is int else None)
+
+
+def _describe_literal(hint: Any, values: Any, where: str,
+                      cast: Cast = None) -> Described:
+    kinds = sorted({TYPES.get(type(value), "") for value in values})
+    if "" in kinds:
+        raise TypeError(f"{where}: one of {values!r} is not JSON")
+    return Described({"type": kinds[0] if len(kinds) == 1 else kinds,
+                      "enum": list(values)}, cast)
+
+
+def _describe_enum(hint: Any, args: Any, where: str) -> Described:
+    return _describe_literal(hint, [member.value for member in hint], where, hint)
+
+
+_ANNOTATIONS = {
+    "title", "description", "default", "examples", "deprecated", "readOnly",
+    "writeOnly", "format", "contentEncoding", "contentMediaType", "$comment"}
+
+
+def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
+    """Annotated[T, "what it is"], Annotated[T, {"minimum": 0}]: more of the schema."""
+    schema, cast, _ = describe(hint.__origin__, where)
+    for note in hint.__metadata__:
+        if isinstance(note, str):
+            schema = {**schema, "description": note}
+        elif isinstance(note, dict):
+            unknown = note.keys() - KEYWORDS.keys() - _ANNOTATIONS
+            if unknown:
+                raise TypeError(f"{where}: {sorted(unknown)[0]!r} is no keyword of "
+                                "JSON Schema")
+            schema = {**schema, **note}
+        else:
+            warn("%s: %r in Annotated is ignored; give keywords of JSON Schema in a "
+                 "dict instead", where, note)
+    return Described(schema, cast)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def _describe_sequence(hint: Any, args: Any, where: str) -> Described:
+    """list[X], tuple[X, ...] and tuple[X, Y]."""
+    make = typing.get_origin(hint) or hint
+    if make is tuple and args and args[-1] is not ...:
+        parts = [describe(arg, where) for arg in args]
+        casts = [part.cast or _identity for part in parts]
+        return Described(
+            {"type": "array", "prefixItems": [part.schema for part in parts],
+             "items": False, "minItems": len(args)},
+            lambda value: tuple(cast(item) for cast, item in zip(casts, value)))
+    schema, cast, _ = describe(args[0] if args else Any, where)
+    full = {"type": "array", "items": schema} if schema else {"type": "array"}
+    if cast is None:
+        return Described(full, None if make is list else tuple)
+    return Described(full, lambda value: make(map(cast, value)))
+
+
+def _describe_dict(hint: Any, args: Any, where: str) -> Described:
+    if args and args[0] is not str:
+        raise TypeError(f"{where}: the keys of a dict are str in JSON, not {args[0]!r}")
+    schema, cast, _ = describe(args[1] if args else Any, where)
+    full = {"type": "object", **({"additionalProperties": schema} if schema else {})}
+    if cast is None:
+        return Described(full)
+    change = cast
+    return Described(full, lambda value: {k: change(item) for k, item in value.items()})
+
+
+def _describe_union(hint: Any, args: Any, where: str) -> Described:
+    """The first alternative that holds decides on the cast."""
+    parts = [describe(arg, where) for arg in args]
+    choices = [(Schema(part.schema), part.cast or _identity) for part in parts]
+
+    def cast(value: Any) -> Any:
+        fitting = (cast for schema, cast in choices if not schema.faults(value))
+        return next(fitting, _identity)(value)
+
+    return Described({"anyOf": [part.schema for part in parts]},
+                     cast if any(part.cast for part in parts) else None)
+
+
+def to_plain(value: Any) -> Any:
+    """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
+    if type(value) in (str, int, float, bool, type(None)):
+        return value
+    if isinstance(value, enum.Enum):
+        return to_plain(value.value)
+    if hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses  # as above
+
+        value = {field.name: getattr(value, field.name)
+                 for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {name: to_plain(item) for name, item in value.items()}
+    return list(map(to_plain, value)) if isinstance(value, (list, tuple)) else value
+
+
+def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
+                    make: Any = None) -> Described:
+    """Describe an object of named members: the parameters of a function, the fields of
+    a dataclass, the keys of a TypedDict.
+
+    defaults has those that may be absent, with a value to show or `...`. others is the
+    hint of further members, those of **kwargs; None: there are none. make() builds the
+    Python value of the members; None: a dict.
+    """
+    parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
+    more = Described({}) if others is None else describe(others, f"{where}.**")
+    casts = {name: part.cast for name, part in parts.items() if part.cast}
+    schema = {
+        "type": "object",
+        "properties": {name: part.schema if defaults.get(name, ...) is ... else {
+            **part.schema, "default": to_plain(defaults[name])}
+            for name, part in parts.items()},
+        "additionalProperties": others is not None and (more.schema or True),
+        "required": [name for name in hints if name not in defaults]}
+
+    def cast(value: Json) -> Any:
+        values = {name: casts[name](item) if name in casts
+                  else more.cast(item) if more.cast and name not in parts else item
+                  for name, item in value.items()}
+        return make(**values) if make else values
+
+    return Described(schema, cast if casts or more.cast or make else None,
+                     not make and {*casts.values(), more.cast} <= {int, None})
+
+
+def _with_doc(hint: Any, generated: str, described: Described) -> Described:
+    """Let a class's docstring describe it, unless Python has generated it."""
+    doc = (vars(hint).get("__doc__") or "").strip()
+    if not doc or generated and doc.startswith(generated):
+        return described
+    return Described({"description": doc, **described.schema}, described.cast)
+
+
+def _describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
+    hints = typing.get_type_hints(hint, include_extras=True)
+    marks = {name: getattr(typing.get_origin(one), "_name", "")
+             for name, one in hints.items()}  # Required, NotRequired: from 3.11 on
+    optional = [name for name, mark in marks.items() if mark == "NotRequired"
+                or name not in hint.__required_keys__ and mark != "Required"]
+    defaults = dict.fromkeys(optional, ...)
+    return _with_doc(hint, "", describe_object(hints, defaults, where))
+
+
+def _describe_dataclass(hint: Any, args: Any, where: str) -> Described:
+    import dataclasses  # whoever has a dataclass has imported it
+
+    def make(**values: Any) -> Any:
+        return hint(**{field.name: values[field.name] for field in fields
+                       if field.init and field.name in values})
+
+    fields, hints = dataclasses.fields(hint), typing.get_type_hints(
+        hint, include_extras=True)
+    defaults = {
+        field.name: ... if field.default is dataclasses.MISSING else field.default
+        for field in fields if not field.init  # the dataclass makes that one itself
+        or field.default is not dataclasses.MISSING
+        or field.default_factory is not dataclasses.MISSING}
+    members = {field.name: hints[field.name] for field in fields}
+    return _with_doc(hint, hint.__name__ + "(", describe_object(
+        members, defaults, where, make=make))
+
+
+_SORTS += [
+    (lambda hint, origin, name: isinstance(hint, (type, type(None)))
+     and hint in _SCALARS, _describe_scalar),
+    (lambda hint, origin, name: hint is Any, lambda *_: Described({})),
+    (lambda hint, origin, name: name == "Annotated" or hasattr(hint, "__metadata__"),
+     _describe_annotated),
+    (lambda hint, origin, name: isinstance(hint, type) and issubclass(hint, enum.Enum),
+     _describe_enum),
+    (lambda hint, origin, name: hasattr(hint, "__required_keys__"),
+     _describe_typed_dict),
+    (lambda hint, origin, name: hasattr(hint, "__dataclass_fields__"),
+     _describe_dataclass),
+    (lambda hint, origin, name: origin in (list, tuple), _describe_sequence),
+    (lambda hint, origin, name: origin is dict, _describe_dict),
+    (lambda hint, origin, name: origin is Union or name == "UnionType",
+     _describe_union),  # X | Y, from 3.10 on
+    (lambda hint, origin, name: name == "Literal", _describe_literal),
+    (lambda hint, origin, name: name in ("Required", "NotRequired"),
+     lambda hint, args, where: describe(args[0], where))]
+
+
+class Signature(NamedTuple):
+    """What a function takes by name, and what it returns, as hints."""
+    hints: Json  # by parameter
+    defaults: Json
+    returns: Any
+    others: Any  # the hint of **others; None: it has none
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function, for messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _hints_of(fn: Any) -> Json:
+    """Resolve the hints that are strings, or have strings inside."""
+    hints: Json = fn.__annotations__
+    if all(hint is None or type(hint) is type for hint in hints.values()):
+        return hints
+    try:  # not of fn itself: up to 3.10 a default of None would turn into Optional
+        return typing.get_type_hints(types.SimpleNamespace(__annotations__=hints),
+                                     fn.__globals__, include_extras=True)
+    except NameError as error:  # a class that is local to a function, say
+        raise TypeError(f"{name_of(fn)}(): {error}; hints must name what is defined at "
+                        "the top of the module") from None
+
+
+def signature_of(function: Any) -> Signature:
+    """Read the signature off the code object: inspect would cost each start 6 ms.
+
+    Decorated functions are read through functools.wraps(), methods of an object without
+    their first parameter. TypeError for what cannot be called with named arguments.
+    """
+    fn = function if hasattr(function, "__code__") or hasattr(
+        function, "__wrapped__") else getattr(function, "__call__")
+    bound = hasattr(fn, "__self__")
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+        bound = bound or hasattr(fn, "__self__")
+    if not hasattr(fn, "__code__"):
+        raise TypeError(f"{function!r} is no Python function: its parameters cannot be "
+                        "read; wrap it in one")
+    code, last, first = fn.__code__, fn.__defaults__ or (), int(bound)
+    if code.co_posonlyargcount > first or code.co_flags & 0x04:  # *args
+        raise TypeError(f"{name_of(fn)}(): arguments come by name, so it can have "
+                        "neither *args nor positional-only parameters")
+    hints, end = _hints_of(fn), code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames
+    if names[:1] == ("self",) and not bound and "self" not in hints:
+        raise TypeError(f"{name_of(fn)}(): has a parameter self; register the method "
+                        "of an object instead: server.tool(obj.method)")
+    others = hints.get(names[end], Any) if code.co_flags & 0x08 else None
+    return Signature(
+        {name: hints.get(name, Any) for name in names[first:end]},
+        {**dict(zip(names[code.co_argcount - len(last):], last)),
+         **(fn.__kwdefaults__ or {})}, hints.get("return"), others)
+
+
+def schema_of(function: Callable[..., Any]) -> Json:
+    """Return the JSON Schema of what a function takes by name.
+
+    Hints: str int float bool None Any list dict tuple Optional Union Literal Enum
+    TypedDict dataclass, Annotated[T, "description"] and Annotated[T, {keyword: value}].
+    TypeError for any other.
+    """
+    hints, defaults, _, others = signature_of(function)
+    return describe_object(hints, defaults, f"{name_of(function)}()", others).schema
+
+
+# ======================================================================================
+# Part III: MCP
+#
+# Rule 1: what the revisions disagree on is a column of a table, never a comparison of
+#         dates. A new legacy revision is one row.
+# Rule 2: the legacy era is a state machine; the modern era is a function of one
 #         request. They share the handlers and nothing else.
-# Rule 3: no pipes, and no thread of its own. A carrier brings and takes lines.
+# Rule 3: no descriptor and no process. A transport brings lines and takes lines.
+# ======================================================================================
 
-# --- 4. Revisions: what each protocol version says ------------------------------------
-# Data only; what obeys it is below. Every date that is obeyed stands here. Legacy: a
-# handshake opens a session, and what was agreed in it holds for all that follows.
-# Modern: each request says in its _meta what it speaks. [2026-07-28 basic/versioning]
+# --- 7. Revisions: what each protocol version says ------------------------------------
+# Data only; what obeys it is below, and every date stands here. Legacy and modern are
+# the words of the official SDKs. Legacy: a handshake opens a session, and what was
+# agreed in it holds for all that follows. Modern: there is no session; each request
+# says in its _meta which version it speaks and what its client can do.
 
 META = "io.modelcontextprotocol/"
 META_VERSION, META_CLIENT = META + "protocolVersion", META + "clientInfo"
@@ -720,828 +2021,226 @@ META_CAPABILITIES, META_LEVEL = META + "clientCapabilities", META + "logLevel"
 META_SERVER, META_SUBSCRIPTION = META + "serverInfo", META + "subscriptionId"
 
 RESOURCE_NOT_FOUND = -32002  # legacy only
-# The first of these belongs to HTTP; but it too says that a server is modern.
-HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -32022
-MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION  # modern only
+HEADER_MISMATCH = -32020  # these three are modern only, and the first belongs to HTTP
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022
+MODERN_ERRORS = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION
 
-# By rank, as in syslog. [RFC 5424 6.2.1]
-LOG_LEVELS: list[str] = [
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-LISTS = {  # the member of the result that holds the items: what is offered, by kind
+LOG_LEVELS = ["debug", "info", "notice", "warning",  # by severity [RFC 5424 6.2.1]
+              "error", "critical", "alert", "emergency"]
+LISTS = {  # the member of the result that has the items: the kinds of registrations
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 NOTICES = {  # what a modern client has to ask for, by the name that it asks with
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions",
-}
+    "notifications/resources/updated": "resourceSubscriptions"}
 BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
-          "resource_link": "uri"}  # kinds of content, with the member that marks each
+          "resource_link": "uri"}  # kinds of content, with the member that each has
+_KINDS = tuple(BLOCKS)  # in the order in which the revisions brought them
+# Members of definitions that revisions before them do not have; "message" is that of a
+# progress notification, "tools.annotations" that of a tool.
+_NEWER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
 
 
-# The JSON Schemas of what crosses the wire, as far as this end has to be sure of it. No
-# other member is refused: the other end may know more than this file does.
+class Revision(NamedTuple):
+    """One protocol version, in the points in which the versions differ.
+
+    Defaults are those of the older revisions; each row says where it leaves them. Code
+    asks a row for what it needs, and never for its date.
+    """
+    version: str
+    modern: bool = False  # no session: each request stands alone
+    batches: bool = False  # a line may hold an array
+    null_id: bool = True  # an unreadable id is written as null, not left out
+    tool_errors: bool = False  # bad arguments are a result with isError, not -32602
+    unknown_resource: int = RESOURCE_NOT_FOUND  # error code
+    structured: tuple[type, ...] = ()  # what structuredContent may be
+    elicitation: tuple[str, ...] = ()  # its modes
+    sampling_parts: tuple[str, ...] = ("tools",)  # of the capability, to be offered
+    blocks: tuple[str, ...] = _KINDS  # kinds of content
+    hidden: tuple[str, ...] = ()  # members of definitions that are not in it
+
+    def shown(self, kind: str, entry: Json) -> Json:
+        """Return a definition without what this revision does not have."""
+        return {name: value for name, value in entry.items()
+                if name not in self.hidden and f"{kind}.{name}" not in self.hidden
+                and (name != "outputSchema" or self.modern
+                     or value.get("type") == "object")}
 
 
-def _shape(required: str = "", **properties: Any) -> Json:
-    """Write a schema shortly: the type of each property by name, or its schema."""
+REVISIONS = {row.version: row for row in (
+    Revision("2024-11-05", blocks=_KINDS[:3], hidden=_NEWER),
+    Revision("2025-03-26", batches=True, blocks=_KINDS[:4], hidden=_NEWER[:4]),
+    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
+             hidden=_NEWER[:1]),
+    Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
+             elicitation=("form", "url"), sampling_parts=("tools", "context")),
+    Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
+             unknown_resource=INVALID_PARAMS, structured=(object,),
+             elicitation=("form", "url"), sampling_parts=("tools", "context")))}
+LEGACY_REVISIONS = {name: row for name, row in REVISIONS.items() if not row.modern}
+MODERN_REVISIONS = {name: row for name, row in REVISIONS.items() if row.modern}
+LEGACY = list(LEGACY_REVISIONS.values())[-1]  # the newest: what this end prefers in a
+MODERN = list(MODERN_REVISIONS.values())[-1]  # handshake, and without one
+
+
+def shape(required: str = "", **properties: Any) -> Json:
+    """Write the schema of an object: each property is a type by name, or a schema.
+
+    required names properties, with blanks between. Members that are not named are let
+    pass: a newer peer may send more than this file knows of.
+    """
     return {"type": "object", "required": required.split(), "properties": {
         name: {"type": kind} if isinstance(kind, str) else kind
         for name, kind in properties.items()}}
 
 
-def _array(items: Json) -> Json:
-    return {"type": "array", "items": items}
-
-
-def _map(values: Json) -> Json:
-    return {"type": "object", "additionalProperties": values}
-
-
-def _message_of(content: Json) -> Json:
-    return _shape("role content", role={"enum": ["user", "assistant"]}, content=content)
-
-
-def _form_of(*fields: Json) -> Json:
-    """Write the schema that a form's own schema is held to: flat, of such fields."""
-    return _shape("type properties", type={"const": "object"},
-                  properties=_map({"anyOf": list(fields)}))
-
-
-def _block_of(*kinds: str) -> Json:
-    return _shape("type", type={"enum": list(kinds)}, id="string", toolUseId="string")
-
-
-_FIELD = _shape("type", type={"enum": ["string", "number", "integer", "boolean"]},
-                oneOf=False, properties=False)  # False: must be absent
-_TITLED = _array(_shape("const title", const="string", title="string"))
-_CHOICE = _shape("type oneOf", type={"const": "string"}, oneOf=_TITLED)
-_CHOICES = _shape("type items", type={"const": "array"}, items={"anyOf": [
-    _shape("type enum", type={"const": "string"}, enum="array"),
-    _shape("anyOf", anyOf=_TITLED)]})
-_FORM = _form_of(_FIELD, _CHOICE, _CHOICES)
-_SAMPLE = _message_of(_block_of("text", "image", "audio"))
-_TURN = _block_of("text", "image", "audio", "tool_use", "tool_result")
-_TOOL_SAMPLE = _message_of({"anyOf": [_TURN, _array(_TURN)]})
-_PARTS = "tools", "context"
-_KNOWN = tuple(BLOCKS)  # in the order in which the revisions brought them
-# What is hidden from revisions that are older than it; "message" is that of progress.
-_LATER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
-
-
-class Revision(Row):
-    """One protocol version, in the points where the versions differ."""
-    version: str
-    modern: bool = False  # no session: each request stands alone
-    batches: bool = False  # a line may hold an array
-    null_id: bool = True  # an unreadable id is written as null; later it is left out
-    lenient: bool = False  # bad tool arguments: a result with isError, not -32602
-    unknown_resource: int = RESOURCE_NOT_FOUND  # error code
-    structured: tuple[type, ...] = ()  # what structuredContent may be
-    elicits: tuple[str, ...] = ()  # modes of elicitation
-    form: Json = {"not": {}}  # what it can ask for: the schema of schemas
-    sample: Json = _SAMPLE  # the schema of a message to the client's model
-    parts: tuple[str, ...] = ("tools",)  # of sampling, that have to be offered
-    blocks: tuple[str, ...] = _KNOWN  # kinds of content
-    hidden: tuple[str, ...] = ()  # members of definitions, all or of a kind, not in it
-
-    def shown(self, kind: str, entry: Json) -> Json:
-        """Take out of a definition what this revision does not know."""
-        return {name: value for name, value in entry.items()
-                if not {name, f"{kind}.{name}"} & set(self.hidden)
-                and (name != "outputSchema" or value.get("type") == "object"
-                     or self.modern)}
-
-
-REVISIONS = {row.version: row for row in (  # each row says where it leaves the defaults
-    Revision("2024-11-05", sample=_message_of(_block_of("text", "image")),
-             blocks=_KNOWN[:3], hidden=_LATER),
-    Revision("2025-03-26", batches=True, blocks=_KNOWN[:4], hidden=_LATER[:4]),
-    Revision("2025-06-18", structured=(dict,), elicits=("form",), form=_form_of(_FIELD),
-             hidden=_LATER[:1]),
-    Revision("2025-11-25", null_id=False, lenient=True, structured=(dict,),
-             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE, parts=_PARTS),
-    Revision("2026-07-28", modern=True, null_id=False, lenient=True,
-             unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicits=("form", "url"), form=_FORM, sample=_TOOL_SAMPLE, parts=_PARTS))}
-LEGACY_REVISIONS = {name: row for name, row in REVISIONS.items() if not row.modern}
-MODERN_REVISIONS = {name: row for name, row in REVISIONS.items() if row.modern}
-LEGACY = list(LEGACY_REVISIONS.values())[-1]  # the newest: what this end would rather
-MODERN = list(MODERN_REVISIONS.values())[-1]  # speak in a handshake, and without one
-
-
-class Method(Row):
+class Method(NamedTuple):
     """A request that clients send: where it exists, and how it is served.
 
-    What runs no user code is served in line, before the next message is looked at.
+    A method that its era does not have, and one whose capability a server does not
+    offer, are answered alike: method not found. [2026-07-28 basic]
+
+    What runs no code of the author is served before the next message is looked at.
     """
-    needs: str = ""  # the server's capability that it belongs to
-    params: Json = {}  # their schema
-    eras: tuple[bool, bool] = (True, True)  # is it known to (legacy, modern)?
-    runs: bool = False  # it runs user code, so beside others and not in line
-    asks: bool = False  # its modern result may be a question: input_required
-    cached: bool = False  # its modern result says how long it stays fresh
+    capability: str = ""  # of the server, that it belongs to
+    params: Json = {}  # their schema; other members are let pass
+    legacy: bool = True
+    modern: bool = True
+    runs_code: bool = False  # beside others, on a worker thread
+    may_ask: bool = False  # its modern result may be input_required
+    cached: bool = False  # its modern result says how long it may be kept
 
 
-_LEGACY, _MODERN = (True, False), (False, True)
-_STRING_MAP = _map({"type": "string"})
-_PAGE, _BY_URI = _shape(cursor="string"), _shape("uri", uri="string")
-_URI = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:."}  # [RFC 3986 3.1]
-# When a result was a question, the client calls again, with the answers and with what
-# it was given to keep. [2026-07-28 basic/patterns/mrtr]
-_RETRY = {"requestState": "string", "inputResponses": _map({"type": "object"})}
+_STRING_MAP: Json = {"type": "object", "additionalProperties": {"type": "string"}}
+_STRINGS: Json = {"type": "array", "items": {"type": "string"}}
+_PAGE, _BY_URI = shape(cursor="string"), shape("uri", uri="string")
+_RETRY = {  # after a result of type input_required [2026-07-28 patterns/mrtr]
+    "requestState": "string",
+    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
 METHODS = {
-    "initialize": Method("", _shape(
+    "initialize": Method("", shape(
         "protocolVersion capabilities clientInfo", protocolVersion="string",
-        capabilities="object", clientInfo=_shape(
-            "name version", name="string", version="string")), _LEGACY),
-    "ping": Method(eras=_LEGACY),  # of no capability, and without params
-    "logging/setLevel": Method("logging", _shape(
-        "level", level={"enum": LOG_LEVELS}), _LEGACY),
-    "server/discover": Method(eras=_MODERN, cached=True),
-    "subscriptions/listen": Method("", _shape("notifications", notifications=_shape(
+        capabilities="object", clientInfo=shape(
+            "name version", name="string", version="string")), modern=False),
+    "ping": Method(modern=False),
+    "logging/setLevel": Method("logging", shape(
+        "level", level={"enum": LOG_LEVELS}), modern=False),
+    "server/discover": Method(legacy=False, cached=True),
+    "subscriptions/listen": Method("", shape("notifications", notifications=shape(
         toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean",
-        resourceSubscriptions=_array({"type": "string"}))), _MODERN),
+        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)), legacy=False),
     "tools/list": Method("tools", _PAGE, cached=True),
-    "tools/call": Method("tools", _shape(
-        "name", name="string", arguments="object", **_RETRY), runs=True, asks=True),
+    "tools/call": Method("tools", shape(
+        "name", name="string", arguments="object", **_RETRY), runs_code=True,
+        may_ask=True),
     "resources/list": Method("resources", _PAGE, cached=True),
     "resources/templates/list": Method("resources", _PAGE, cached=True),
-    "resources/read": Method("resources", _shape(
-        "uri", uri="string", **_RETRY), runs=True, asks=True, cached=True),
-    "resources/subscribe": Method("resources", _BY_URI, _LEGACY),
-    "resources/unsubscribe": Method("resources", _BY_URI, _LEGACY),
+    "resources/read": Method("resources", shape("uri", uri="string", **_RETRY),
+                             runs_code=True, may_ask=True, cached=True),
+    "resources/subscribe": Method("resources", _BY_URI, modern=False),
+    "resources/unsubscribe": Method("resources", _BY_URI, modern=False),
     "prompts/list": Method("prompts", _PAGE, cached=True),
-    "prompts/get": Method("prompts", _shape(
-        "name", name="string", arguments=_STRING_MAP, **_RETRY), runs=True, asks=True),
-    "completion/complete": Method("completions", _shape(
-        "ref argument", argument=_shape("name value", name="string", value="string"),
-        context=_shape(arguments=_STRING_MAP), ref={"anyOf": [
-            _shape("type name", type={"const": "ref/prompt"}, name="string"),
-            _shape("type uri", type={"const": "ref/resource"}, uri="string")],
-        }), runs=True),
-}
+    "prompts/get": Method("prompts", shape(
+        "name", name="string", arguments=_STRING_MAP, **_RETRY), runs_code=True,
+        may_ask=True),
+    "completion/complete": Method("completions", shape(
+        "ref argument", argument=shape("name value", name="string", value="string"),
+        context=shape(arguments=_STRING_MAP), ref={"anyOf": [
+            shape("type name", type={"const": "ref/prompt"}, name="string"),
+            shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
+        runs_code=True)}
 
 
-class Question(Row):
-    """What servers ask clients: a legacy request, or a part of a modern result."""
-    needs: str  # the client's capability
+class ClientMethod(NamedTuple):
+    """A request that servers send: legacy as such, modern as an input request."""
+    capability: str  # of the client
     params: Json  # their schema
-    answer: Json  # the schema of the result
-    parts: dict[str, str] = {}  # member of params: part of the capability it needs
+    result: Json  # the schema of the result
+    parts: dict[str, str] = {}  # member of params -> part of the capability it needs
 
 
-_MESSAGE = _message_of({"type": ["object", "array"]})
-_ROOT = _shape("uri", uri={"type": "string", "pattern": "^file://"})
-QUESTIONS = {
-    "roots/list": Question("roots", {}, _shape("roots", roots=_array(_ROOT))),
-    "sampling/createMessage": Question("sampling", _shape(
-        "messages maxTokens", messages=_array(_MESSAGE), maxTokens="integer"), {
-            "allOf": [_MESSAGE, _shape("model", model="string")]},
+CLIENT_METHODS = {
+    "roots/list": ClientMethod("roots", {}, shape("roots", roots={
+        "type": "array", "items": shape("uri", uri={
+            "type": "string", "pattern": "^file://"})})),
+    "sampling/createMessage": ClientMethod("sampling", shape(
+        "messages maxTokens", messages="array", maxTokens="integer"), shape(
+        "role content model", role={"enum": ["user", "assistant"]}, model="string",
+        content={"type": ["object", "array"]}),
         {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
-    "elicitation/create": Question("elicitation", _shape(
-        "message", message="string", mode={"enum": ["form", "url"]}), _shape(
-        "action", action={"enum": ["accept", "decline", "cancel"]}, content="object")),
-}
+    "elicitation/create": ClientMethod("elicitation", shape(
+        "message", message="string", mode={"enum": ["form", "url"]}, url="string",
+        requestedSchema=shape("type properties", type={"const": "object"},
+                              properties="object")),
+        shape("action", action={"enum": ["accept", "decline", "cancel"]},
+              content="object"))}
 
 
-# --- 5. Lifecycle: who may say what, when ---------------------------------------------
-# The legacy era is a table of moves, fired by step(). The modern era has no state and
-# nothing to fire: modern_revision() reads what a request says of itself.
+@functools.lru_cache(maxsize=None)
+def params_schema(method: str) -> Schema:
+    """Return the schema of the params of a method of either end."""
+    row: Any = METHODS.get(method) or CLIENT_METHODS[method]
+    return Schema(row.params)
 
 
-class State(enum.Enum):
-    """How far the handshake of a legacy session has come."""
-    __hash__ = object.__hash__  # Enum's own is written in Python, and slow
-    NEW = "before initialize"
-    OFFERED = "before notifications/initialized"
-    READY = "after the handshake"
+# --- 8. Lifecycle: who may say what, when ---------------------------------------------
+# The legacy era is a table of transitions, fired by next_state(). The modern era has no
+# state: request_revision() reads what one request says of itself.
 
 
-# Until the handshake is complete, and it is when the client has said so, ping alone is
-# served. "*" is any method that is not named here. [2025-11-25 basic/lifecycle]
+# How far the handshake of a legacy session has come.
+NEW = "before initialize"
+INITIALIZING = "before notifications/initialized"
+READY = "after the handshake"
+
+# Only ping is served before the client has said that the handshake is complete. "*" is
+# any method that is not named here. [2025-11-25 basic/lifecycle]
 TRANSITIONS = {
-    (State.NEW, "ping"): State.NEW,
-    (State.NEW, "initialize"): State.OFFERED,
-    (State.OFFERED, "ping"): State.OFFERED,
-    (State.OFFERED, "notifications/initialized"): State.READY,
-    (State.READY, "ping"): State.READY,
-    (State.READY, "*"): State.READY,
-}
-_EVENTS = {event for _, event in TRANSITIONS}
+    (NEW, "ping"): NEW,
+    (NEW, "initialize"): INITIALIZING,
+    (INITIALIZING, "ping"): INITIALIZING,
+    (INITIALIZING, "notifications/initialized"): READY,
+    (READY, "ping"): READY,
+    (READY, "*"): READY}
+_NAMED = {method for _, method in TRANSITIONS}
 
 
-def step(state: State, method: str) -> State:
-    """Return the state that a method leads to; RpcError where it must not come."""
-    after = TRANSITIONS.get((state, method if method in _EVENTS else "*"))
+def next_state(state: str, method: str) -> str:
+    """Return the state that a method leads to; RpcError where it may not come."""
+    after = TRANSITIONS.get((state, method if method in _NAMED else "*"))
     if after is None:
-        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} must not come {state.value}")
+        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
     return after
 
 
-_FRESH = State.NEW  # members of an Enum are slow to look up
+def request_revision(meta: Json) -> Revision:
+    """Return the revision of a modern request. [2026-07-28 basic/versioning]
 
-
-def is_modern(state: State, method: str, meta: Json) -> bool:
-    """Tell the era of a request: it says so itself, or there is no session for it, and
-    it has to hear what a modern request says.
-
-    A session may be open: modern requests between the legacy ones do not touch it.
-    """
-    return META_VERSION in meta or (
-        state is _FRESH and (state, method) not in TRANSITIONS)
-
-
-def modern_revision(meta: Json) -> Revision:
-    """Check what a modern request must say of itself. [2026-07-28 basic/versioning]
-
-    RpcError -32602 when it says too little or says it wrongly; -32022, with the
-    versions that are spoken here, when it speaks another one.
+    RpcError -32602 when its _meta lacks what it has to say, or says it wrongly; -32022,
+    with the versions that are spoken here, for a version that is not.
     """
     version = meta.get(META_VERSION)
     if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
-        raise RpcError(INVALID_PARAMS, "There is no session, and params._meta lacks "
-                       f"{META_VERSION} or {META_CAPABILITIES}")
+        raise RpcError(INVALID_PARAMS, "Send initialize first, or say in params._meta "
+                       f"{META_VERSION} and {META_CAPABILITIES}")
     if version not in MODERN_REVISIONS:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
             "supported": list(MODERN_REVISIONS), "requested": version})
     if meta.get(META_LEVEL, LOG_LEVELS[0]) not in LOG_LEVELS:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is no log level")
     if type(meta.get(META_CLIENT, {})) is not dict:
-        raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is no object")
+        raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
     return MODERN_REVISIONS[version]
 
 
-# --- 6. Schema: what a function promises, and holding it to that ----------------------
-# Rule 1: a schema is compiled first: what is malformed or not supported is refused
-#         then, with its place; the rest is enforced in full.
-# Rule 2: a rule answers "" or the rest of a sentence (": expected string"); each level
-#         puts its own step in front, so that success builds no string.
-# Rule 3: a hint gives two things: the schema of its values on the wire, and a cast that
-#         makes Python values of them.
-
-if TYPE_CHECKING:
-    Fuel = Iterator[int]  # the steps that one check may take; a node takes one or stops
-    # (value, what its keyword's argument became, that of sister keywords by name, fuel)
-    Rule = Callable[[Any, Any, Json, Fuel], str]
-    Form = Callable[[Any, str, "Document"], Any]  # (argument, its place, document)
-    Part = tuple[Json, Any]  # a schema, and the cast of its values
-
-
-class Node(dict[type, "list[tuple[Rule, Any, Json]]"]):
-    """A compiled schema: its rules, by type of value, as (rule, argument, kin).
-
-    Where it asks of an object for nothing but members and their types, `members` has
-    the types that fit, by name: hold() sees them at a glance, and spares it the rules.
-    """
-    members: Optional[dict[str, set[type]]] = None
-    others: set[type] = set()  # the same, of members that it does not name
-    needed: set[str] = set()
-
-
-class Document:
-    """A schema while it is compiled. What is trusted is not held to the forms below:
-    they themselves."""
-
-    def __init__(self, trusted: bool = False) -> None:
-        self.trusted = trusted
-        self.nodes: dict[str, Node] = {}  # place, or anchor, in it: what stands there
-        self.refs: list[tuple[str, str]] = []  # (place, where it points to)
-
-
-_KINDS = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
-          float: "number", type(None): "null"}  # by type(): True is no int
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_STEPS = 300_000  # no schema can hang a check, but with a pattern that backtracks
-_LEVELS = 100  # of schemas inside schemas; in values Python's own limit ends a check
-
-
-def _held(value: Any, node: Node, fuel: Fuel) -> str:
-    next(fuel)
-    for rule, argument, kin in node.get(type(value), ()):
-        fault = rule(value, argument, kin, fuel)
-        if fault:
-            return fault
-    return "" if type(value) in _KINDS else f": {type(value).__name__} is not JSON"
-
-
-def hold(value: Any, node: Node, name: str = "value") -> None:
-    """Hold a value to a compiled schema: ValueError as from validate()."""
-    members = node.members
-    if type(value) is dict and members is not None and node.needed <= value.keys():
-        for member in value:
-            if type(value[member]) not in members.get(member, node.others):
-                break
-        else:
-            return
-    try:
-        fault = _held(value, node, iter(range(_STEPS)))
-    except (RecursionError, StopIteration):
-        fault = ": nested too deeply, or too much to check"
-    if fault:
-        raise ValueError(name + fault)
-
-
-# Rules: what a keyword asks of a value.
-
-
-def _expect(holds: Callable[[Any, Any], Any], words: str) -> Rule:
-    """Make the rule of an assertion that is one comparison."""
-    return lambda value, argument, kin, fuel: (
-        "" if holds(value, argument) else ": expected " + words.format(argument))
-
-
-def _each(select: Callable[[Any, Any, Json], Any]) -> Rule:
-    """Make the rule of an applicator: every selected (step, value, node) must hold."""
-    def rule(value: Any, argument: Any, kin: Json, fuel: Fuel) -> str:
-        for step, item, node in select(value, argument, kin):
-            if type(item) in node or type(item) not in _KINDS:  # else nothing is asked
-                fault = _held(item, node, fuel)
-                if fault:
-                    name = f"[{step}]" if type(step) is int else step and f".{step}"
-                    return name + fault
-        return ""
-    return rule
-
-
-def _some(most: float) -> Rule:
-    """Make the rule of a choice: at least one must hold, and so many at most."""
-    def rule(value: Any, nodes: Any, kin: Json, fuel: Fuel) -> str:
-        faults = []
-        for node in nodes.values():
-            faults.append(_held(value, node, fuel))
-            if not faults[-1] and most > 1:
-                return ""
-        if "" in faults:
-            return "" if faults.count("") <= most else ": more than one holds"
-        return ": " + "; or ".join(fault[:99].lstrip(": ") for fault in faults)
-    return rule
-
-
-def _type(value: Any, names: Any, kin: Json, fuel: Fuel) -> str:
-    kind = _KINDS[type(value)]
-    if kind in names or kind == "integer" and "number" in names or (
-            kind == "number" and "integer" in names and value.is_integer()):
-        return ""
-    return f": expected {' or '.join(names)}, got {kind}"
-
-
-def _same(value: Any) -> Any:
-    """Make a hashable that is equal for equal JSON: 1 is 1.0 and not true, deeply."""
-    if type(value) is dict:
-        return dict, frozenset((name, _same(item)) for name, item in value.items())
-    if type(value) is list:
-        return list, tuple(map(_same, value))
-    return type(value) is bool, value
-
-
-def _multiple(value: Any, of: Any) -> bool:
-    from fractions import Fraction  # here: 5 ms; 4.35 is 435 times 0.01, not to floats
-
-    return abs(value) < float("inf") and (
-        Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
-
-
-def _contains(value: Any, node: Node, kin: Json, fuel: Fuel) -> str:
-    n = [_held(item, node, fuel) for item in value].count("")
-    fine = kin.get("minContains", 1) <= n <= kin.get("maxContains", n)
-    return "" if fine else f": {n} items match what it must contain"
-
-
-def _required(value: Any, names: Any, kin: Json, fuel: Fuel) -> str:
-    missing = [name for name in names if name not in value]
-    return f": missing {', '.join(missing)}" if missing else ""
-
-
-def _others(value: Json, node: Any, kin: Json) -> Any:
-    """Select the members that properties and patternProperties say nothing about."""
-    named, patterns = kin.get("properties", ()), kin.get("patternProperties", ())
-    return [(name, item, node) for name, item in value.items() if name not in named
-            and not any(pattern.search(name) for pattern, _ in patterns)]
-
-
-_ANY, _NUM, _STR, _ARR, _OBJ = tuple(_KINDS), (int, float), (str,), (list,), (dict,)
-_RULES: dict[str, tuple[tuple[type, ...], Rule]] = {  # keyword: types it speaks of, ...
-    "$ref": (_ANY, _each(lambda v, a, _: [("", v, a[0][a[1]])])),
-    "type": (_ANY, _type),
-    "enum": (_ANY, _expect(lambda v, a: _same(v) in map(_same, a), "one of {}")),
-    "const": (_ANY, _expect(lambda v, a: _same(v) == _same(a), "{!r}")),
-    "multipleOf": (_NUM, _expect(_multiple, "a multiple of {}")),
-    "maximum": (_NUM, _expect(operator.le, "at most {}")),
-    "exclusiveMaximum": (_NUM, _expect(operator.lt, "less than {}")),
-    "minimum": (_NUM, _expect(operator.ge, "at least {}")),
-    "exclusiveMinimum": (_NUM, _expect(operator.gt, "more than {}")),
-    "maxLength": (_STR, _expect(lambda v, a: len(v) <= a, "at most {} characters")),
-    "minLength": (_STR, _expect(lambda v, a: len(v) >= a, "at least {} characters")),
-    "pattern": (_STR, _expect(lambda v, a: a.search(v), "a match of {0.pattern}")),
-    "prefixItems": (_ARR, _each(lambda v, a, _: zip(a, v, a.values()))),
-    "items": (_ARR, _each(lambda v, a, kin: [
-        (i, v[i], a) for i in range(len(kin.get("prefixItems", ())), len(v))])),
-    "contains": (_ARR, _contains),
-    "maxItems": (_ARR, _expect(lambda v, a: len(v) <= a, "at most {} items")),
-    "minItems": (_ARR, _expect(lambda v, a: len(v) >= a, "at least {} items")),
-    "uniqueItems": (_ARR, _expect(
-        lambda v, a: not a or len(set(map(_same, v))) == len(v), "different items")),
-    "properties": (_OBJ, _each(lambda v, a, _: [(n, v[n], a[n]) for n in v if n in a])),
-    "patternProperties": (_OBJ, _each(lambda v, a, _: [
-        (n, v[n], node) for pattern, node in a for n in v if pattern.search(n)])),
-    "additionalProperties": (_OBJ, _each(_others)),
-    "propertyNames": (_OBJ, _each(lambda v, a, _: [(n, n, a) for n in v])),
-    "maxProperties": (_OBJ, _expect(lambda v, a: len(v) <= a, "at most {} members")),
-    "minProperties": (_OBJ, _expect(lambda v, a: len(v) >= a, "at least {} members")),
-    "required": (_OBJ, _required),
-    **dict.fromkeys(("dependentSchemas", "dependentRequired"), (_OBJ, _each(
-        lambda v, a, _: [("", v, a[n]) for n in a if n in v]))),
-    "allOf": (_ANY, _each(lambda v, a, _: [("", v, node) for node in a.values()])),
-    "anyOf": (_ANY, _some(float("inf"))),
-    "oneOf": (_ANY, _some(1)),
-    "not": (_ANY, lambda v, a, _, fuel: "" if _held(v, a, fuel) else ": not allowed"),
-    "if": (_ANY, lambda v, a, kin, fuel: _held(
-        v, kin.get("else" if _held(v, a, fuel) else "then", Node()), fuel)),
-}
-
-_PLAIN_RULES = {_RULES[word][1] for word in (
-    "properties", "required", "additionalProperties")}
-
-# Forms: what the argument of a keyword must look like, and what is made of it.
-
-_FORMS: dict[str, tuple[Json, Form]] = {}
-_FORM_NODES: dict[str, Node] = {}  # the forms that were needed by now, compiled
-
-
-def _as_it_is(argument: Any, place: str = "", doc: Any = None) -> Any:
-    return argument
-
-
-_UNKNOWN: tuple[Json, Form] = {}, _as_it_is  # an annotation
-
-
-def _compile(schema: Any, place: str, doc: Document) -> Node:
-    node = Node()
-    kin: Json = {}
-    doc.nodes[place] = node  # before it is full: it may refer to itself
-    if place.count("/") > 2 * _LEVELS:
-        raise ValueError(f"{place[:80]}...: nested too deeply")
-    if type(schema) is bool:
-        schema = {} if schema else {"not": {}}
-    if type(schema) is not dict:
-        raise ValueError(f"{place}: expected an object or a boolean")
-    for word, argument in schema.items():
-        inside, (form, make) = f"{place}/{word}", _FORMS.get(word, _UNKNOWN)
-        if form and not doc.trusted:
-            if word not in _FORM_NODES:
-                _FORM_NODES[word] = _compile(form, "#", Document(trusted=True))
-            hold(argument, _FORM_NODES[word], inside)
-        kin[word] = make(argument, inside, doc)
-        kinds, rule = _RULES.get(word, ((), _type))
-        for kind in kinds:
-            if rule is not _type or _KINDS[kind] not in kin[word]:  # that holds always
-                node.setdefault(kind, []).append((rule, kin[word], kin))
-    if "$anchor" in kin:
-        doc.nodes[f"#{kin['$anchor']}"] = node
-    if {rule for rule, _, _ in node.get(dict, ())} <= _PLAIN_RULES:
-        node.needed = set(kin.get("required", ()))
-        node.others = set(_KINDS) - kin.get("additionalProperties", Node()).keys()
-        node.members = {name: set(_KINDS) - sub.keys()
-                        for name, sub in kin.get("properties", {}).items()}
-    return node
-
-
-def compile_schema(schema: Any) -> Node:
-    """Make of a schema of dialect 2020-12 what hold() takes.
-
-    NotImplementedError for what is not supported, ValueError for what is malformed,
-    each with its place. Keywords that JSON Schema does not know are annotations.
-    """
-    doc = Document()
-    try:
-        root = _compile(schema, "#", doc)
-    except RecursionError:
-        raise ValueError("#: nested too deeply") from None
-    for place, ref in doc.refs:
-        if ref not in doc.nodes:
-            raise ValueError(f"{place}: there is no {ref}")
-    return root
-
-
-def validate(instance: Any, schema: Any, name: str = "value") -> None:
-    """Hold JSON to a JSON Schema of dialect 2020-12; return None if it fits.
-
-    ValueError names the path and the rule: "arguments.a: expected integer, got string"
-    (name is its first word). A schema at fault raises as from compile_schema().
-    """
-    hold(instance, compile_schema(schema), name)
-
-
-def _refuse(argument: Any, place: str, doc: Document) -> Any:
-    """Refuse what is not supported; but a document may name itself, and our dialect."""
-    ours = place.endswith("/$schema") and str(argument).rstrip("#") == _DIALECT
-    if not ours and place != "#/$id":
-        raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-    return argument
-
-
-def _reference(ref: str, place: str, doc: Document) -> Any:
-    from urllib.parse import unquote  # here: 4 ms, and few schemas refer
-
-    if not ref.startswith("#"):
-        _refuse(ref, place, doc)
-    doc.refs.append((place, unquote(ref)))
-    return doc.nodes, unquote(ref)
-
-
-def _regex(pattern: str, place: str, doc: Document) -> Any:
-    """Compile an ECMA pattern as far as Python agrees: in ECMA $ is the very end."""
-    if re.search(r"(?<!\\)(\\\\)*\\[pP]\{", pattern):  # a class of Unicode: re has none
-        _refuse(pattern, place, doc)
-    parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
-    try:
-        return re.compile("".join(r"\Z" if p == "$" else p for p in parts), re.ASCII)
-    except (re.error, ValueError, OverflowError):
-        raise ValueError(f"{place}: expected a pattern that Python shares") from None
-
-
-def _subs(argument: Any, place: str, doc: Document) -> dict[Any, Node]:
-    """Compile a list or an object of schemas: {index or name: node}."""
-    items = argument.items() if type(argument) is dict else enumerate(argument)
-    return {key: _compile(
-        sub, f"{place}/" + str(key).replace("~", "~0").replace("/", "~1"), doc)
-        for key, sub in items}
-
-
-def _patterns(argument: Json, place: str, doc: Document) -> list[tuple[Any, Node]]:
-    return [(_regex(pattern, place, doc), node)
-            for pattern, node in _subs(argument, place, doc).items()]
-
-
-def _dependents(argument: Json, place: str, doc: Document) -> dict[Any, Node]:
-    return _subs({name: {"required": a} for name, a in argument.items()}, place, doc)
-
-
-_TEXT, _NUMBER, _OBJECT = {"type": "string"}, {"type": "number"}, {"type": "object"}
-_NAMES: Json = {"type": "array", "items": _TEXT}
-_TYPE: Json = {"enum": list(_KINDS.values())}
-_ROWS: tuple[tuple[str, Json, Form], ...] = (  # (keywords, form, what is made of it)
-    ("not if then else items contains propertyNames additionalProperties", {},
-     _compile),
-    ("allOf anyOf oneOf prefixItems", {"type": "array", "minItems": 1}, _subs),
-    ("properties $defs definitions dependentSchemas", _OBJECT, _subs),
-    ("patternProperties", _OBJECT, _patterns),
-    ("dependentRequired", {**_OBJECT, "additionalProperties": _NAMES}, _dependents),
-    ("required", _NAMES, _as_it_is),
-    ("type", {"anyOf": [_TYPE, {"type": "array", "minItems": 1, "items": _TYPE}]},
-     lambda names, place, doc: names if type(names) is list else [names]),
-    ("pattern", _TEXT, _regex),
-    ("$anchor", _TEXT, _as_it_is),
-    ("$ref", _TEXT, _reference),
-    ("$schema $id $dynamicRef $dynamicAnchor $recursiveRef $recursiveAnchor "
-     "unevaluatedProperties unevaluatedItems", {}, _refuse),
-    ("enum", {"type": "array"}, _as_it_is),
-    ("uniqueItems", {"type": "boolean"}, _as_it_is),
-    ("maximum exclusiveMaximum minimum exclusiveMinimum", _NUMBER, _as_it_is),
-    ("multipleOf", {**_NUMBER, "exclusiveMinimum": 0}, _as_it_is),
-    ("maxLength maxItems maxProperties maxContains minLength minItems minProperties "
-     "minContains", {"type": "integer", "minimum": 0}, _as_it_is),
-)
-_FORMS.update((word, (form, make))
-              for words, form, make in _ROWS for word in words.split())
-
-
-# From Python: hints and values.
-
-_ANYTHING = "typing.Any"  # the hint of what has none
-# By the class that a hint is, its name in typing, or an attribute that it has.
-_HINTS: dict[Any, Callable[[Any, Any, str], Part]] = {}
-_SCALARS = {str, bool, int, float, type(None)}
-
-
-def plain(value: Any) -> Any:
-    """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
-    if type(value) in _SCALARS:
-        return value
-    if isinstance(value, enum.Enum):
-        return value.value
-    if hasattr(type(value), "__dataclass_fields__"):
-        import dataclasses  # here: who has made one has imported it already
-
-        value = {field.name: getattr(value, field.name)
-                 for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
-    return list(map(plain, value)) if isinstance(value, (list, tuple)) else value
-
-
-def part_of(hint: Any, where: str) -> Part:
-    """Describe one hint; TypeError, one sentence, for what JSON cannot say."""
-    if type(hint) is type and hint in _HINTS or hint is _ANYTHING:
-        return _HINTS[hint](hint, (), where)
-    import typing  # here: 3 ms, and most hints do without
-
-    origin = typing.get_origin(hint) or hint
-    name = getattr(origin, "_name", None) or getattr(origin, "__name__", None)
-    name = f"{getattr(origin, '__module__', None)}.{name}"
-    marks = [mark for mark in _HINTS if type(mark) is str and (
-        mark == name or hasattr(hint, mark))]
-    make = _HINTS.get(marks[0] if marks else origin)
-    if make is None:
-        raise TypeError(f"{where}: JSON has no words for the hint {hint!r}")
-    try:
-        return make(hint, typing.get_args(hint), where)
-    except RecursionError:
-        raise TypeError(f"{where[:80]}...: {hint!r} contains itself") from None
-
-
-def object_of(hints: Json, optional: Json, make: Any, where: str,
-              others: Any = None) -> Part:
-    """Describe an object of named members, optional ones with their default, or ...
-
-    others is the hint of those that have no name here; None: there are none.
-    """
-    parts = {name: part_of(hint, f"{where}.{name}") for name, hint in hints.items()}
-    casts = [(name, cast) for name, (_, cast) in parts.items() if cast != _as_it_is]
-    nothing: Any = False, _as_it_is
-    more, other = nothing if others is None else part_of(others, f"{where}.**")
-    properties = {name: schema if optional.get(name, ...) is ... else
-                  {**schema, "default": plain(optional[name])}
-                  for name, (schema, _) in parts.items()}
-
-    def convert(value: Json) -> Any:
-        values = dict(value)
-        for name, change in casts:
-            if name in values:
-                values[name] = change(values[name])
-        if other != _as_it_is:
-            values.update((n, other(x)) for n, x in value.items() if n not in parts)
-        return make(**values)
-
-    return ({"type": "object", "properties": properties,
-             "additionalProperties": True if more == {} else more,
-             "required": [name for name in hints if name not in optional]},
-            convert if casts or make is not dict or other != _as_it_is else _as_it_is)
-
-
-def _simple(hint: Any, args: Any, where: str) -> Part:
-    return {"type": _KINDS.get(hint, "null")}, int if hint is int else _as_it_is
-
-
-def _typed_dict(hint: Any, args: Any, where: str) -> Part:
-    import typing  # here: as above
-
-    hints = typing.get_type_hints(hint, include_extras=True)
-    marks = {name: getattr(typing.get_origin(one), "_name", "")
-             for name, one in hints.items()}  # Required and NotRequired, from 3.11 on
-    optional = [name for name, mark in marks.items() if mark == "NotRequired"
-                or name not in hint.__required_keys__ and mark != "Required"]
-    return object_of(hints, dict.fromkeys(optional, ...), dict, where)
-
-
-def _dataclass(hint: Any, args: Any, where: str) -> Part:
-    import dataclasses  # here: as above
-    import typing  # here: as above
-
-    def make(**values: Any) -> Any:
-        return hint(**{field.name: values[field.name] for field in fields
-                       if field.init and field.name in values})
-
-    none, hints = dataclasses.MISSING, typing.get_type_hints(hint, include_extras=True)
-    fields = dataclasses.fields(hint)
-    return object_of({field.name: hints[field.name] for field in fields}, {
-        field.name: ... if field.default is none else field.default
-        for field in fields if not field.init  # it makes this one itself
-        or field.default is not none or field.default_factory is not none}, make, where)
-
-
-def _union(hint: Any, args: Any, where: str) -> Part:
-    schemas, casts = zip(*(part_of(arg, where) for arg in args))
-    pairs = list(zip(map(compile_schema, schemas), casts))
-
-    def first(value: Any) -> Any:
-        fine = (cast for node, cast in pairs
-                if not _held(value, node, iter(range(_STEPS))))
-        return next(fine, _as_it_is)(value)  # none: the author's own schema allows more
-    return {"anyOf": list(schemas)}, _as_it_is if set(casts) == {_as_it_is} else first
-
-
-def _sequence(hint: Any, args: Any, where: str) -> Part:
-    """Describe list[X], tuple[X, ...] and tuple[X, Y]."""
-    make = getattr(hint, "__origin__", hint)
-    if make is tuple and args and args[-1] is not ...:
-        schemas, casts = zip(*(part_of(arg, where) for arg in args))
-        return {"type": "array", "prefixItems": list(schemas), "items": False,
-                "minItems": len(args)}, lambda value: tuple(
-                    cast(item) for cast, item in zip(casts, value))
-    schema, cast = part_of(args[0] if args else _ANYTHING, where)
-    return ({"type": "array", **({"items": schema} if schema else {})},
-            lambda value: make(map(cast, value)))
-
-
-def _dict(hint: Any, args: Any, where: str) -> Part:
-    if args and args[0] is not str:
-        raise TypeError(f"{where}: the keys of JSON are strings, not as in {hint!r}")
-    schema, cast = part_of(args[1] if args else _ANYTHING, where)
-    return ({"type": "object", **({"additionalProperties": schema} if schema else {})},
-            lambda value: {name: cast(item) for name, item in value.items()})
-
-
-def _choice(values: Any, where: str, cast: Any = _as_it_is) -> Part:
-    kinds = sorted({_KINDS.get(type(value), "") for value in values})
-    if "" in kinds:
-        raise TypeError(f"{where}: JSON has no words for one of {values!r}")
-    return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(values)}, cast
-
-
-def _annotated(hint: Any, args: Any, where: str) -> Part:
-    """Describe Annotated[X, "what it is"], and Required[X] and NotRequired[X]."""
-    schema, cast = part_of(args[0], where)
-    notes = [{"description": note} for note in args if type(note) is str]
-    return {**schema, **(notes[-1] if notes else {})}, cast
-
-
-_HINTS.update({
-    str: _simple, bool: _simple, float: _simple, int: _simple,
-    None: _simple, type(None): _simple,
-    list: _sequence, tuple: _sequence, dict: _dict,
-    _ANYTHING: lambda hint, args, where: ({}, _as_it_is),
-    "typing.Union": _union, "types.UnionType": _union,
-    "typing.Literal": lambda hint, args, where: _choice(args, where),
-    "__members__": lambda hint, _, where: _choice([e.value for e in hint], where, hint),
-    "typing.Annotated": _annotated,
-    "typing.Required": _annotated, "typing.NotRequired": _annotated,
-    "__required_keys__": _typed_dict,
-    "__dataclass_fields__": _dataclass,
-})
-
-
-def name_of(fn: Any) -> str:
-    return str(getattr(fn, "__name__", type(fn).__name__))
-
-
-def hints_of(fn: Any) -> Json:
-    """Resolve the hints of a function: what is a string, or has one inside."""
-    hints: Json = fn.__annotations__
-    if all(hint is None or type(hint) is type for hint in hints.values()):
-        return hints
-    import typing  # here: as above
-
-    # Not of fn itself: up to 3.10 a default of None would turn its hint into Optional.
-    try:
-        return typing.get_type_hints(types.SimpleNamespace(
-            __annotations__=hints), fn.__globals__, include_extras=True)
-    except NameError as error:  # it is local to a function, say
-        raise TypeError(f"{name_of(fn)}(): {error}") from None
-
-
-def signature_of(fn: Any) -> tuple[Json, Json, Any, Any]:
-    """Return the hints of a function's parameters, their defaults, the hint of its
-    result, and the hint of its **others (None: it has none).
-
-    Read off the code object: inspect would cost every start 6 ms.
-    """
-    fn = fn if hasattr(fn, "__code__") or hasattr(fn, "__wrapped__") else fn.__call__
-    bound = 1 if hasattr(fn, "__self__") else 0
-    while hasattr(fn, "__wrapped__"):
-        fn = fn.__wrapped__
-        bound = 1 if hasattr(fn, "__self__") else bound
-    if not hasattr(fn, "__code__"):
-        raise TypeError(f"{fn!r} is no Python function: its parameters cannot be read")
-    code, last = fn.__code__, fn.__defaults__ or ()
-    if code.co_posonlyargcount > bound or code.co_flags & 0x04:  # *args
-        raise TypeError(f"{name_of(fn)}(): JSON brings parameters by their names alone")
-    hints = hints_of(fn)
-    end = code.co_argcount + code.co_kwonlyargcount
-    others = (hints.get(code.co_varnames[end], _ANYTHING) if code.co_flags & 0x08
-              else None)
-    optional = dict(zip(code.co_varnames[code.co_argcount - len(last):], last))
-    return ({name: hints.get(name, _ANYTHING) for name in code.co_varnames[bound:end]},
-            {**optional, **(fn.__kwdefaults__ or {})}, hints.get("return"), others)
-
-
-def schema_of(fn: Any) -> Json:
-    """Return the JSON Schema of what a function takes by name.
-
-    Hints: str int float bool None Any list dict tuple Optional Union Literal Enum
-    TypedDict dataclass, Annotated[T, "description"]; TypeError for any other.
-    """
-    hints, optional, _, others = signature_of(fn)
-    return object_of(hints, optional, dict, f"{name_of(fn)}()", others)[0]
-
-
-# --- 7. Server ------------------------------------------------------------------------
-# Tools, resources and prompts are treated alike: register, withdraw, list, use. The
-# registries hold finished listing entries, so that a list is a slice of one. In order:
-# content; Context, one request; Session, one connection; Server, what is offered.
-
-PATIENCE = 600.0  # seconds that a question to the user may take, in either era
-
-
-class InputRequired(BaseException):
-    """Carries questions out of a function and into a modern result.
-
-    The function runs again from its top when the answers are there. It is no Exception:
-    an `except Exception` in the function lets it by.
-    """
+# --- 9. Server ------------------------------------------------------------------------
+# In this order: content of results; Context, one request; ServerSession, one
+# connection; what an author registers; Server: registry and tools first, then
+# resources, prompts, completion, subscriptions, and what a modern client keeps between
+# two rounds of input.
 
 
 def present(**members: Any) -> Json:
@@ -1549,22 +2248,18 @@ def present(**members: Any) -> Json:
     return {name: value for name, value in members.items() if value is not None}
 
 
-def demand(value: Any, node: Node, name: str) -> None:
-    """Hold what a client sent to a schema: RpcError -32602 where it does not fit."""
-    try:
-        hold(value, node, name)
-    except ValueError as error:
-        raise RpcError(INVALID_PARAMS, str(error)) from None
-
-
 def base64(data: bytes) -> str:
+    """Return data in base64, on one line."""
     return binascii.b2a_base64(data, newline=False).decode()
 
 
+_to_text = _json_encoder(ensure_ascii=False)
+
+
 def text(value: Any) -> Json:
-    """Build a text block; what is not a string is written as JSON."""
-    return {"type": "text",
-            "text": value if isinstance(value, str) else _as_text(value)}
+    """Build a text block; a value that is no string is written as JSON."""
+    words = value if isinstance(value, str) else _to_text(value)
+    return {"type": "text", "text": words}
 
 
 def image(data: bytes, mime_type: str) -> Json:
@@ -1578,656 +2273,814 @@ def audio(data: bytes, mime_type: str) -> Json:
 
 
 def is_block(value: Any) -> bool:
-    """Tell a content block from other data: by its type, and its own member."""
+    """Tell a content block from other data: by its type, and that type's member."""
     return isinstance(value, dict) and any(
-        value.get("type") == kind and mark in value for kind, mark in BLOCKS.items())
+        value.get("type") == kind and member in value
+        for kind, member in BLOCKS.items())
 
 
 def is_content(value: Any) -> bool:
-    """Tell what goes out as it is from data, which is structuredContent as well."""
+    """Tell content from data, which goes into structuredContent as well."""
     if isinstance(value, list):
         return value != [] and all(map(is_block, value))
     return value is None or isinstance(value, str) or is_block(value)
 
 
-def blocks(value: Any, rules: Revision) -> list[Json]:
-    """Turn what a function returned into content; a block that is newer than the
-    revision becomes text."""
-    if value is None:
-        return []
+def to_content(value: Any, revision: Revision) -> list[Json]:
+    """Turn what a function returned into content blocks. A block that the revision does
+    not have becomes text."""
     if not isinstance(value, (dict, list)) or not is_content(value):
-        return [text(value)]
-    return [block if block["type"] in rules.blocks else
+        return [] if value is None else [text(value)]
+    return [block if block["type"] in revision.blocks else
             text(block.get("uri") or f"[{block['type']}: {block.get('mimeType')}]")
             for block in (value if isinstance(value, list) else [value])]
 
 
-def fits(method: str, params: Json, answer: Any) -> bool:
-    """Tell whether an answer has the shape that the question asks for."""
-    try:
-        validate(answer, QUESTIONS[method].answer)
-        if "requestedSchema" in params and answer["action"] == "accept":
-            validate(answer.get("content"), params["requestedSchema"])
-    except ValueError:
-        return False
-    return True
+INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input, in either era
+PROGRESS_BURST = 50  # notifications of one request that go out at once; then, a second
 
 
-def check_tool_use(messages: list[Json]) -> None:
-    """Have each use of a tool answered by the next message, which says nothing else."""
-    used: set[str] = set()
-    for message in [*messages, {"content": []}]:
-        content = message["content"]
-        items = content if isinstance(content, list) else [content]
-        results = [item for item in items if item["type"] == "tool_result"]
-        if {item.get("toolUseId") for item in results} != used or (
-                results and len(results) < len(items)):
-            raise ValueError("messages: tool uses and tool results do not match")
-        used = {item.get("id", "") for item in items if item["type"] == "tool_use"}
+_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
-def check_question(rules: Revision, method: str, params: Json) -> None:
-    """Refuse a question that the revision has no words for, with ValueError."""
-    validate(params, QUESTIONS[method].params, "params")
-    if method == "sampling/createMessage":
-        validate(params["messages"], _array(rules.sample), "messages")
-        check_tool_use(params["messages"])
-    if method == "elicitation/create":
-        mode = params.get("mode", "form")
-        if mode not in rules.elicits:
-            raise ValueError(f"params.mode: {mode} is not known to {rules.version}")
-        if mode == "url":
-            validate(params.get("url"), _URI, "params.url")
-        else:
-            validate(params.get("requestedSchema"), rules.form, "requestedSchema")
-            try:
-                compile_schema(params["requestedSchema"])
-            except NotImplementedError as error:
-                raise ValueError(f"requestedSchema: {error}") from None
+class InputRequired(BaseException):
+    """Carries input requests out of a function and into a modern result. The function
+    runs again from its top when the responses are there. (No Exception, so that an
+    `except Exception` in the function lets it pass.)"""
+
+    def __init__(self, requests: Json, timeout: float) -> None:
+        super().__init__(requests)
+        self.requests, self.timeout = requests, timeout
 
 
-class Context:
-    """One request, as a function that serves it sees it: its parameter hinted Context.
+def input_fault(method: str, params: Json, result: Any) -> str:
+    """Return what is wrong with the result of an input request; "" if nothing is."""
+    faults = Schema(CLIENT_METHODS[method].result).faults(result)
+    if not faults and result.get("action") == "accept" and "requestedSchema" in params:
+        faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
+    return faults[0] if faults else ""
 
-    request_id, meta (its _meta), revision (a version string), client_info and
-    client_capabilities (objects of the wire) say where it comes from.
-    """
 
-    answers: Json = {}  # key -> what a modern retry brought
-    bound = ""  # what such a retry has to bring again, as it was before the call
-    _asks = _reports = 0
-    _progress, _last = float("-inf"), 0.0
+class Context(IncomingRequest):
+    """The request that a function serves: the value of its parameter hinted Context."""
 
-    def __init__(self, session: Any, asked: Asked, rules: Revision, meta: Json) -> None:
-        self.session, self.asked, self.rules, self.meta = session, asked, rules, meta
-        self.request_id, self.revision = asked.request.id, rules.version
+    session: ServerSession
+    row: Revision  # of this request
+    served: Served  # how its method is served
+    meta: Json = {}  # its _meta
+    responses: Json = {}  # key -> what a modern client brought with its retry
+    binding = ""  # method and params as they came: a retry has to bring the same
+    _inputs = _reports = 0
+    _progress, _reported = float("-inf"), 0.0
+
+    def __str__(self) -> str:
+        name = (self.params or {}).get("name") or (self.params or {}).get("uri") or ""
+        return f"{self.method} {name!r}" if name else self.method
 
     @property
-    def said(self) -> Json:
-        """What the client says of itself. Modern: in this request, nothing earlier."""
-        said: Json = self.meta if self.rules.modern else self.session.said
-        return said
+    def request_id(self) -> Id:
+        """The id of the request, as the client sent it."""
+        return self.id
+
+    @property
+    def revision(self) -> str:
+        """The protocol version of the request."""
+        return self.row.version
+
+    @property
+    def client_meta(self) -> Json:
+        """What the client says of itself. Modern: in this request, and nothing else."""
+        return self.meta if self.row.modern else self.session.client_meta
 
     @property
     def client_info(self) -> Json:
-        """Name and version of the client, as on the wire."""
-        info: Json = self.said.get(META_CLIENT, {})
-        return info
+        """The client's name and version, as on the wire."""
+        return self.client_meta.get(META_CLIENT) or {}
 
     @property
     def client_capabilities(self) -> Json:
         """What the client can be asked for, as on the wire."""
-        offered: Json = self.said[META_CAPABILITIES]
-        return offered
+        return self.client_meta.get(META_CAPABILITIES) or {}
 
-    @property
-    def cancelled(self) -> bool:
-        """True when the client has cancelled the request: stop working on it."""
-        return self.asked.cancelled
+    def notify(self, method: str, **params: Any) -> None:
+        """Send a notification about this request, unless it is answered already.
 
-    def bind(self) -> None:
-        """Note what a retry has to bring again, while nobody has changed it."""
-        if self.rules.modern:
-            params: Any = self.asked.request.params or {}
-            self.bound = json.dumps([self.asked.request.method, {
-                name: value for name, value in params.items() if name not in _RETRY}],
-                sort_keys=True)
+        Members that the revision of the request does not have are left out.
+        """
+        self.session.notify(method, self.row.shown(method, params), self)
 
-    def tell(self, method: str, **params: Any) -> None:
-        """Send a notification about this request, as long as it is not answered."""
-        self.session.tell(self.asked, method, self.rules.shown(method, params))
+    def progress(self, progress: float, total: float | None = None,
+                 message: str | None = None) -> None:
+        """Report progress, if the client asked for it; else nothing is sent.
 
-    def progress(self, progress: float, total: Optional[float] = None,
-                 message: Text = None) -> None:
-        """Report progress to a client that asked for it; what does not grow is dropped.
-
-        After 50 reports at most 50 a second go out, and the one that reaches the total.
-        [2025-11-25 basic/utilities/progress]
+        progress and total are in any unit; total and message (for the user) may be left
+        out. What does not grow is dropped, and of many reports in a short time all but
+        50 a second, and the one that reaches total. [2025-11-25
+        basic/utilities/progress]
         """
         token, now = self.meta.get("progressToken"), time.monotonic()
-        crowded = self._reports >= 50 and now - self._last < 0.02 and progress != total
+        crowded = (self._reports >= PROGRESS_BURST and progress != total
+                   and now - self._reported < 1 / PROGRESS_BURST)
         if type(token) in (str, int) and progress > self._progress and not crowded:
-            self._progress, self._reports, self._last = progress, self._reports + 1, now
-            self.tell("notifications/progress", progressToken=token, progress=progress,
-                      **present(total=total, message=message))
+            self._progress, self._reported = progress, now
+            self._reports += 1
+            self.notify("notifications/progress", progressToken=token,
+                        progress=progress, **present(total=total, message=message))
 
-    def log(self, level: str, data: Any, logger: Text = None) -> None:
+    def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if it wants this one of LOG_LEVELS.
 
         A legacy client sets its level for all requests, and starts with "info"; a
-        modern one names it in each request, or gets no log of it.
+        modern client names it in each request, or gets no log. [2025-11-25
+        server/utilities/logging]
         """
-        rank, wanted = LOG_LEVELS.index(level), self.said.get(META_LEVEL)
+        rank, wanted = LOG_LEVELS.index(level), self.client_meta.get(META_LEVEL)
         if wanted is not None and rank >= LOG_LEVELS.index(wanted):
-            self.tell("notifications/message", level=level, data=data,
-                      **present(logger=logger))
+            self.notify("notifications/message", level=level, data=data,
+                        **present(logger=logger))
 
-    # Asking back: written once by the author of a function, for both eras. Legacy: the
-    # question goes out as a request, and the function waits. Modern: the questions are
-    # the result, and the client calls again with the answers. There a key tells which
-    # answer is whose; if none is given, the number of the question and its words do.
+    # Asking back: written once by the author for both eras. Legacy: each input request
+    # goes out as a request, and the function waits. Modern: the input requests are the
+    # result, and the client calls again with the responses. Then a key tells which
+    # response is whose; by default, the number of the request and its params are it.
 
-    def elicit(self, message: str, schema: Optional[Json] = None, *, url: Text = None,
-               key: Text = None) -> Json:
-        """Have the user fill in a form (schema: a flat object) or visit a url.
+    def elicit(self, message: str, schema: Json | None = None, *,
+               url: str | None = None, key: str | None = None,
+               timeout: float = INPUT_TIMEOUT) -> Json:
+        """Have the user fill in a form or visit a url.
 
-        Returns {"action": "accept" | "decline" | "cancel"}, with "content" that fits
-        the schema when a form was accepted. [2025-11-25 client/elicitation]
+        schema describes the form: an object with flat properties; without it there is
+        nothing to fill in, only to accept. Returns {"action": "accept" | "decline" |
+        "cancel"}, with "content" for an accepted form. timeout is in seconds. Raises as
+        ask() does. [2025-11-25 client/elicitation]
         """
-        params: Json = {"message": message, "requestedSchema": schema}
+        params: Json = {"message": message, "requestedSchema": schema or shape()}
         if url is not None:
             params = {"message": message, "mode": "url", "url": url}
-            if not self.rules.modern:
+            if not self.row.modern:
                 params["elicitationId"] = os.urandom(16).hex()
-        return self._ask_one(key, "elicitation/create", params)
+        return self._ask_one(key, "elicitation/create", params, timeout)
 
-    def sample(self, messages: list[Json], max_tokens: int, *, key: Text = None,
+    def sample(self, messages: list[Json], max_tokens: int, *, key: str | None = None,
                **params: Any) -> Json:
-        """Have the client's model go on: {"role", "content", "model", ...} comes back.
+        """Have the client's model continue a conversation.
 
-        params go out as they are, spelled as on the wire. [2025-11-25 client/sampling]
+        messages are {"role", "content"}; params go out as they are, spelled as on the
+        wire. Returns {"role", "content", "model", ...}. [2025-11-25 client/sampling]
         """
         params.update(messages=messages, maxTokens=max_tokens)
-        return self._ask_one(key, "sampling/createMessage", params)
+        return self._ask_one(key, "sampling/createMessage", params, INPUT_TIMEOUT)
 
-    def list_roots(self, *, key: Text = None) -> list[Json]:
+    def list_roots(self, *, key: str | None = None) -> list[Json]:
         """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
-        roots: list[Json] = self._ask_one(key, "roots/list", {})["roots"]
-        return roots
+        result = self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)
+        return list(result["roots"])
 
-    def _ask_one(self, key: Text, method: str, params: Json) -> Json:
-        """Ask one question. Its key is the same each time that the function runs."""
-        self._asks += 1
-        words = binascii.crc32(_on_line([method, params]).encode())
-        key = key or f"{self._asks}-{words:08x}"
-        return self.ask({key: (method, params)})[key]
+    def _ask_one(self, key: str | None, method: str, params: Json,
+                 timeout: float) -> Json:
+        """Ask for one input. Its key is the same whenever the function runs again."""
+        self._inputs += 1
+        digest = binascii.crc32(encode([method, params]))
+        key = key or f"{self._inputs}-{digest:08x}"
+        return self.ask({key: (method, params)}, timeout)[key]
 
-    def ask(self, questions: dict[str, tuple[str, Json]]) -> dict[str, Json]:
-        """Ask {key: (method, params)}, modern: in one round; return {key: answer}.
+    def ask(self, requests: dict[str, tuple[str, Json]],
+            timeout: float = INPUT_TIMEOUT) -> dict[str, Json]:
+        """Ask for several inputs, {key: (method, params)}, in one round where the era
+        has rounds; return {key: result}.
 
-        When the client did not offer what a question needs: RpcError -32021 or, legacy,
-        RuntimeError. ValueError for a question that the revision has no words for. An
-        answer that has not the shape asked for is asked for again; legacy: twice, then
-        ValueError.
+        Raises RpcError -32021 (legacy: RuntimeError) for what the client did not offer,
+        ValueError for what the revision has no words for and, legacy, for a result
+        that is not as asked for; a modern client is asked again then.
         """
-        for question in questions.values():
-            self._require(*question)
-            check_question(self.rules, *question)
-        if not self.rules.modern:
-            return {key: self._wait_for(*one) for key, one in questions.items()}
+        for method, params in requests.values():
+            self._require(method, params)
+        if not self.row.modern:
+            return {key: self._request(*one, timeout) for key, one in requests.items()}
         missing = {key: {"method": method, "params": params}
-                   for key, (method, params) in questions.items()
-                   if not fits(method, params, self.answers.get(key))}
+                   for key, (method, params) in requests.items()
+                   if input_fault(method, params, self.responses.get(key))}
         if missing:
-            self.answers = {k: v for k, v in self.answers.items() if k not in missing}
-            raise InputRequired(missing)
-        return {key: self.answers[key] for key in questions}
+            for key in missing:
+                self.responses.pop(key, None)
+            raise InputRequired(missing, timeout)
+        return {key: self.responses[key] for key in requests}
 
-    def _wait_for(self, method: str, params: Json) -> Json:
-        """Ask a legacy client, and again if the answer is not what was asked for."""
-        for _ in range(3):
-            call, = self.session.ask((method, params))
-            self.asked.questions.append(call)
-            if self.cancelled:  # while the question was on its way
-                call.cancel()
-            answer: Json = call.result(PATIENCE)
-            if fits(method, params, answer):
-                return answer
-        raise ValueError(f"{method}: none of three answers has the shape asked for")
+    def _request(self, method: str, params: Json, timeout: float) -> Json:
+        """Send a legacy request on behalf of this one, and wait for its result."""
+        result: Json = self.session.request(method, params, self).result(timeout)
+        fault = input_fault(method, params, result)
+        if fault:
+            raise ValueError(f"{method}: the result of the client{fault}")
+        return result
 
     def _require(self, method: str, params: Json) -> None:
-        """Refuse to ask what the client has not offered. [2025-11-25 lifecycle]"""
-        question, rules = QUESTIONS[method], self.rules
-        offer = self.client_capabilities.get(question.needs)
-        need: Json = {part: {} for member, part in question.parts.items()
-                      if params.get(member, "none") != "none" and part in rules.parts}
+        """Refuse what the revision does not have, and what the client did not offer."""
+        row, wanted = CLIENT_METHODS[method], self.row
+        params_schema(method).check(params, "params")
+        need: Json = {part: {} for member, part in row.parts.items()
+                      if params.get(member, "none") != "none"
+                      and part in wanted.sampling_parts}
+        offer = self.client_capabilities.get(row.capability)
         if method == "elicitation/create":
-            need = {params.get("mode", "form"): {}}
+            mode = params.get("mode", "form")
+            if mode not in wanted.elicitation:
+                raise ValueError(f"{wanted.version} has no elicitation of mode {mode}")
+            if mode == "url" and not _URI.match(params["url"]):
+                raise ValueError(f"url: {params['url']!r:.80} is not absolute")
+            need = {mode: {}}
             if isinstance(offer, dict):  # offered without a mode, it is the form alone
-                modes = set(offer) & set(MODERN.elicits) or {"form"}
-                offer = dict.fromkeys(modes & set(rules.elicits))
-        if not isinstance(offer, dict) or set(need) - set(offer):
-            words = f"The client offers no {question.needs}"
-            data = {"requiredCapabilities": {question.needs: need}}
-            raise (RpcError(MISSING_CAPABILITY, words, data) if rules.modern else
-                   RuntimeError(words))  # legacy has no code for it
+                offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
+        if not isinstance(offer, dict) or need.keys() - offer.keys():
+            words = f"The client does not offer {' '.join([row.capability, *need])}"
+            if wanted.modern:
+                raise RpcError(MISSING_CAPABILITY, words, {
+                    "requiredCapabilities": {row.capability: need}})
+            raise RuntimeError(words)  # legacy has no code for it
 
 
-def in_batch(message: Single) -> Single:
-    """Refuse a modern request in a batch: it may take as long as the connection."""
-    params: Any = message.params if isinstance(message, Request) else None
-    meta = params.get("_meta") if type(params) is dict else None
-    if type(meta) is dict and META_VERSION in meta and isinstance(message, Request):
-        return invalid(message.id, "There are no batches in the modern era")
-    return message
+class Served(NamedTuple):
+    """How one server serves one method."""
+    method: Method
+    handle: Callable[[Context, Json], Any]  # (context, params) -> result
+    params: Schema
 
 
-class Session(Peer):
-    """One connection of a server, over any carrier: hand its lines to receive().
+class ServerSession(Peer):
+    """One connection of a server, over any transport. Server.connect() makes one.
 
-    Both eras are served side by side: what the legacy one remembers is here, a modern
-    request brings everything along. Call close() when the carrier's input has ended.
+    What a request may do is decided in admit_request(), on the thread that reads, in
+    the order of arrival. So initialize holds for the very next line, and a refusal does
+    not wait for a worker. Only code of the author runs on workers: tools, resources,
+    prompts, completion and methods of the author's own.
+
+    Both eras are served side by side: what a legacy session remembers is here, and a
+    modern request brings everything along.
     """
 
-    def __init__(self, server: Any, send: Send, start: Callable[[Job], None]) -> None:
+    incoming_type = Context
+
+    def __init__(self, server: Server, send: Send, start: Start) -> None:
         super().__init__(send, start, bounds=server.bounds)
-        self.server, self.state, self.null_id = server, State.NEW, False
-        self.revision: Optional[Revision] = None  # of the handshake, once there was one
-        self.said: Json = {META_LEVEL: "info"}  # in the handshake, by the modern names
-        self.offered: set[str] = set()  # capabilities that the handshake told of
-        self.watched: set[str] = set()  # uris of resources/subscribe
-        self.listens: list[tuple[Asked, Json]] = []  # subscriptions/listen: wishes
+        self.server, self.state, self.null_id = server, NEW, False
+        self.revision: Revision | None = None  # of the handshake, once there is one
+        self.client_meta: Json = {META_LEVEL: "info"}  # in the names of the modern era
+        self.declared: Iterable[str] = ()  # capabilities that the handshake told of
+        self.subscribed_uris: set[str] = set()  # of resources/subscribe
+        self.listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
 
-    def vet(self, message: Message) -> Message:
-        """Apply the rules of MCP that are narrower than those of JSON-RPC."""
-        if isinstance(message, Batch):
-            if not self.revision or not self.revision.batches:
-                return invalid(None, "There are no batches in this revision")
-            return Batch(tuple(map(in_batch, message.members)))
-        if isinstance(message, Request) and type(message.params) is list:
-            return invalid(message.id, "params is not an object", INVALID_PARAMS)
-        return message
+    def check_batch(self, messages: list[Any]) -> None:
+        """Only one revision has batches; a modern request never comes in one."""
+        if self.revision is None or not self.revision.batches:
+            raise RpcError(INVALID_REQUEST, "Invalid request: no batches here")
+        super().check_batch(messages)
 
-    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
-        """Check revision, method, lifecycle and params, in this order; then serve.
-
-        What runs no user code is served at once, so that what it changes holds for the
-        next line already.
-        """
-        name: str = asked.request.method
-        params: Any = asked.request.params or {}
-        meta = params.pop("_meta", {})  # nobody else reads it
+    def admit_request(self, request: Any) -> Serve | None:
+        """Check revision, method, lifecycle and params, in this order; then serve."""
+        context: Context = request
+        context.session, params = self, context.params
+        if params is None:
+            params = context.params = {}
+        elif type(params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params is not an object")
+        meta = params.pop("_meta", {})
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
-        modern = is_modern(self.state, name, meta)
-        rules = modern_revision(meta) if modern else self.revision or LEGACY
-        method, call, takes = self.server.find(name, modern)
-        after = self.state if modern else step(self.state, name)
-        demand(params, takes, "params")
-        context = Context(self, asked, rules, meta)
-        job = partial(self.server.serve, method, call, context, params)
-        if method.runs:
-            return job
-        result, self.state = job(), after
+        modern = META_VERSION in meta or (
+            self.state is NEW and (NEW, context.method) not in TRANSITIONS)
+        context.meta, context.row = meta, (
+            request_revision(meta) if modern else self.revision or LEGACY)
+        served = self.server.methods[modern].get(context.method)
+        if served is None:
+            raise RpcError(METHOD_NOT_FOUND,
+                           f"Method not found: {context.method[:80]!r}")
+        if modern and isinstance(context.reply, BatchResponse):
+            raise RpcError(INVALID_REQUEST, "A modern request stands in no batch")
+        state = self.state if modern else next_state(self.state, context.method)
+        if not served.params.fits_at_a_glance(params):
+            for fault in served.params.faults(params):
+                raise RpcError(INVALID_PARAMS, f"params{fault}")
+        context.served = served
+        if served.method.runs_code:
+            return self.server.serve
+        result, self.state = served.handle(context, params), state
         if result is not None:
-            self.answer(asked, result)
+            self.respond(context, self.server.complete(context, result))
         return None
 
-    def noted(self, notification: Notification) -> None:
-        """Take what changes something here; what nobody knows is let pass."""
-        if notification.method == "notifications/initialized":
-            self.state = step(self.state, notification.method)
-        elif notification.method == "notifications/cancelled":
-            about: Any = notification.params
-            self.cancel(about["requestId"])
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Act on what changes something here; an unknown notification is no error."""
+        if method == "notifications/initialized":
+            self.state = next_state(self.state, method)
+        elif method == "notifications/cancelled" and isinstance(params, dict):
+            self.cancel_incoming(params.get("requestId"))
 
-    def abandoned(self, request: Request, why: Exception) -> None:
-        self.notify("notifications/cancelled", {
-            "requestId": request.id, "reason": str(why)})
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        self.notify("notifications/cancelled", {"requestId": pending.id,
+                                                "reason": reason})
+
+    # Subscriptions. Legacy: what a session has subscribed to is a set of URIs, and list
+    # changes go to every session that the handshake told of the capability. Modern:
+    # each listen request is a stream with a filter of its own, open until it is
+    # cancelled or the connection ends; what goes over it carries its id as a tag.
 
     def make_room(self, count: int) -> None:
         """Refuse so many more subscriptions when they would be too many."""
-        self.listens = [one for one in self.listens if not one[0].cancelled]
-        uris = [wishes.get("resourceSubscriptions", ()) for _, wishes in self.listens]
-        held = len(self.watched) + len(uris) + sum(map(len, uris))
+        with self._lock:
+            self.listeners = {rid: one for rid, one in self.listeners.items()
+                              if self._incoming.get(rid) is one[0]}
+            held = len(self.subscribed_uris) + sum(
+                1 + len(wanted.get("resourceSubscriptions", ()))
+                for _, wanted in self.listeners.values())
         if held + count > self.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
-    def publish(self, notice: str, **about: Any) -> None:
-        """Tell of a change those who asked to be told, each era in its own way."""
-        uri = about.get("uri")
-        # Legacy: who saw the capability hears of its list; of a uri, who subscribed.
-        if self.state is State.READY and notice.split("/")[1] in self.offered and (
-                uri is None or uri in self.watched):
-            self.notify(notice, about or None)
-        for asked, wishes in self.listens:
-            wish = wishes.get(NOTICES[notice])
-            if wish is True or wish and uri in wish:
-                self.tell(asked, notice, {
-                    "_meta": {META_SUBSCRIPTION: asked.request.id}, **about})
+    def listen(self, context: Context, wanted: Json) -> None:
+        """Acknowledge a subscription: from here on, and not before, it is served."""
+        line = encode({
+            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+            "params": {"notifications": wanted,
+                       "_meta": {META_SUBSCRIPTION: context.id}}})
+        with self._lock:
+            self.listeners[context.id] = context, wanted
+            self._append_about(context, line)
 
-    def close(self, why: Optional[Exception] = None, rid: Id = None) -> None:
-        super().close(why, rid)
-        if rid is not None:
-            return
+    def publish(self, method: str, params: Json) -> None:
+        """Tell of a change those who asked for it, each era in its own way. Nothing is
+        written on this thread: another client may not read."""
+        uri, wish = params.get("uri"), NOTICES[method]
+        with self._lock:
+            if self.state is READY and method.split("/")[1] in self.declared and (
+                    uri is None or uri in self.subscribed_uris):
+                self._append(None, encode({"jsonrpc": "2.0", "method": method,
+                                           **({"params": params} if params else {})}))
+            for rid, (context, wanted) in self.listeners.items():
+                wants = wanted.get(wish)
+                if self._incoming.get(rid) is context and (
+                        wants is True or wants and uri in wants):
+                    self._append_about(context, encode({
+                        "jsonrpc": "2.0", "method": method,
+                        "params": {"_meta": {META_SUBSCRIPTION: rid}, **params}}))
+        if self.unwritten:
+            spawn(self.flush)
+
+    def end(self, why: Exception | None = None) -> None:
+        """End the session; what was received is still answered. Listeners are told, by
+        a notification and a response: two pages of the specification ask for them."""
+        super().end(why)
         self.server.sessions.discard(self)
-        listens, self.listens = self.listens, []  # first: telling may fail and call us
-        for asked, _ in listens:
-            stream = asked.request.id  # one page demands a notice, another an answer
-            self.tell(asked, "notifications/cancelled", {"requestId": stream})
-            self.answer(asked, self.server.dress("complete", {
-                "_meta": {META_SUBSCRIPTION: stream}}))
+        with self._lock:
+            listeners, self.listeners = self.listeners, {}
+            for rid, (context, _) in listeners.items():
+                if self._incoming.get(rid) is context:
+                    self._append_about(context, encode({
+                        "jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": rid}}))
+        for rid, (context, _) in listeners.items():
+            self.respond(context, self.server.with_info({
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
 
 
-class Offer(Row):
-    """What is registered: a tool, a resource, a template or a prompt."""
-    number: int  # of this registration
-    entry: Json  # as it is listed
-    call: Callable[[Context, Json], Any]
-    takes: Node  # what its arguments are held to
-    gives: Optional[Node] = None  # and a tool's structured result
-    pattern: Any = None  # of a template: what its uris match
+# What an author registers: a function, which Function fits to JSON once and for all,
+# and the entry that lists show, which is built and tried as JSON at once. So a mistake
+# in a tool shows up when the module is imported, and not when a model calls it.
 
-
-if TYPE_CHECKING:  # a method, the function that serves it, what its params are held to
-    Served = tuple[Method, Callable[[Context, Json], Any], Node]
+F = TypeVar("F", bound=Callable[..., Any])
+_CONTEXT_NAMES = ("context", "ctx")
 
 
 def finished(value: Any) -> Any:
-    """Run what an async function returned to its end; other values are there."""
+    """Run what an async function returned, in an event loop of its own; return any
+    other value as it is."""
     if type(value) is not types.CoroutineType:
         return value
-    import asyncio  # here: it is 20 ms of a start, and few functions are async
+    import asyncio  # 20 ms, and few functions are async
 
-    return asyncio.run(value)
-
-
-def adapt(fn: Any) -> tuple[Callable[[Context, Json], Any], Json, Optional[Json]]:
-    """Fit a function to JSON: return call(context, arguments), the schema of what it
-    takes, and that of what it gives if that is an object with named members."""
-    hints, optional, gives, more = signature_of(fn)
-    wants = [name for name, hint in hints.items() if hint is Context]
-    takes, convert = object_of(
-        {name: hint for name, hint in hints.items() if name not in wants},
-        optional, dict, f"{name_of(fn)}()", more)
-
-    def call(context: Context, arguments: Json) -> Any:
-        arguments = convert(arguments)
-        if wants:
-            context.bind()  # it may change what it was given, and then ask
-            arguments = {**arguments, **dict.fromkeys(wants, context)}
-        return plain(finished(fn(**arguments)))
-
-    structured = {"__required_keys__", "__dataclass_fields__"} & set(dir(gives))
-    return call, takes, part_of(gives, name_of(fn))[0] if structured else None
+    try:
+        return asyncio.run(value)
+    finally:
+        value.close()  # never begun, where this thread has a loop that runs
 
 
-if TYPE_CHECKING:
-    F = TypeVar("F", bound=Callable[..., Any])
-
-    class Decorator(Protocol):
-        """What registers a function and returns it, with or without parentheses."""
-        @overload
-        def __call__(self, fn: F) -> F: ...
-        @overload
-        def __call__(self, *names: str, **options: Any) -> Callable[[F], F]: ...
+def state_binding(context: Context) -> str:
+    """Return the method and params of a modern request: a retry has the same."""
+    if not context.row.modern:
+        return ""
+    return json.dumps([context.method, {
+        name: value for name, value in context.params.items() if name not in _RETRY
+    }], sort_keys=True)
 
 
-def decorator(register: Callable[..., None]) -> Decorator:
-    """Make register(self, ..., fn) a decorator."""
-    @wraps(register)
-    def outer(*args: Any, **options: Any) -> Any:
-        if not callable(args[-1]):
-            return lambda fn: outer(*args, fn, **options)
-        register(*args, **options)
-        return args[-1]
-    return outer
+class Function:
+    """A function of the author, fitted to JSON: its arguments come by name.
+
+    Parameters hinted Context are given the request, and are no part of the schema. An
+    input_schema of the author's own takes the place of the one that the hints make; the
+    hints still cast.
+    """
+
+    def __init__(self, function: Any, input_schema: Json | None = None) -> None:
+        self._function, self.name = function, name_of(function)
+        signature, where = signature_of(function), f"{name_of(function)}()"
+        self._contexts = [name for name, hint in signature.hints.items()
+                          if hint in (Context, Optional[Context])]
+        hints = {name: hint for name, hint in signature.hints.items()
+                 if name not in self._contexts}
+        for name in _CONTEXT_NAMES:
+            if hints.get(name) is Any:
+                raise TypeError(f"{where}: the parameter {name} has no hint; write "
+                                f"{name}: Context to be given the request")
+        described = describe_object(hints, signature.defaults, where, signature.others)
+        self.arguments = Schema(described.schema if input_schema is None else
+                                input_schema)
+        self._cast, self._exact = described.cast, described.exact
+        self.returns: Json | None = None  # the schema of a result with named members
+        if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.returns)):
+            self.returns = describe(signature.returns, where).schema
+
+    def faults(self, arguments: Json) -> list[str]:
+        """Return what is wrong with arguments, the first ten faults."""
+        return self.arguments.faults(arguments, most=10)
+
+    def call(self, context: Context, arguments: Json, exact: bool = False) -> Any:
+        """Cast the arguments, run the function, and undo the casts in its result.
+        exact: arguments fit at a glance, so that nothing is to be cast to int."""
+        if self._cast is not None and not (exact and self._exact):
+            arguments = self._cast(arguments)
+        if self._contexts:
+            context.binding = context.binding or state_binding(context)
+            arguments = {**arguments, **dict.fromkeys(self._contexts, context)}
+        value = self._function(**arguments)
+        if type(value) in (str, int):
+            return value
+        return to_plain(finished(value))
 
 
-def listed(fn: Any, own: Json, *, name: Text = None, title: Text = None,
-           description: Text = None, icons: Optional[list[Json]] = None,
-           meta: Optional[Json] = None) -> Json:
-    """Build a listing entry of what all kinds have and of what is its own. Name and
+class Registration(NamedTuple):
+    """A tool, a resource, a template or a prompt.
+
+    Numbers are never used again. So a cursor stays good when entries come and go
+    between two pages: it names the last number that the client has seen.
+    """
+    number: int  # counts up: a cursor
+    entry: Json  # as it is listed
+    function: Function
+    result: Schema | None = None  # of a tool with structured results
+    pattern: Any = None  # of a template: what its URIs match
+
+
+def listing(function: Any, own: Json, name: str | None, title: str | None,
+            description: str | None, icons: list[Json] | None,
+            meta: Json | None) -> Json:
+    """Build a listing entry of what all kinds have and what only this one has. Name and
     description come from the function by default."""
-    lines = (description or fn.__doc__ or "").strip().expandtabs().splitlines()
-    margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()),
-                 default=0)
-    return present(
-        name=name or name_of(fn), title=title, **own, icons=icons, _meta=meta,
-        description="\n".join([line.rstrip() for line in lines[:1]] + [
-            line[margin:].rstrip() for line in lines[1:]]) or None)
+    first, _, rest = (description or function.__doc__ or "").strip().partition("\n")
+    words = "\n".join([first.rstrip(), *(
+        line.rstrip() for line in textwrap.dedent(rest.expandtabs()).split("\n"))])
+    return present(name=name or name_of(function), title=title, **own, icons=icons,
+                   _meta=meta, description=words.strip() or None)
 
 
-_OUTSIDE = re.compile(r"[/\\\0]|^\.\.?$")  # in a name: leads out of its place
-
-
-def template(uri: str) -> Any:
-    """Make a pattern of a URI template; None of a plain uri. [RFC 6570 level 1]"""
+def template_pattern(uri: str) -> Any:
+    """Compile a URI template to a pattern; None for a plain URI. [RFC 6570 level 1]"""
     names, fixed = re.findall(r"\{([^\W\d]\w*)\}", uri), re.split(r"\{\w+\}", uri)
-    validate(uri, _URI, uri)
+    if not _URI.match(uri):
+        raise ValueError(f"{uri!r} is no URI: it has no scheme, such as demo://")
     if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(fixed) - 1:
-        raise ValueError(f"{uri}: a URI template can hold {{name}}, each once, no more")
+        raise ValueError(f"{uri!r}: a URI template can hold {{name}}, each name once")
     parts = "".join(f"{re.escape(part)}(?P<{name}>[^/?#]+)"
                     for part, name in zip(fixed, names))
     return re.compile(parts + re.escape(fixed[-1])) if names else None
 
 
-def only_strings(takes: Json, fn: Any) -> None:
-    """Refuse parameters that strings, all that can come here, never fit."""
-    for name, schema in takes["properties"].items():
+def check_arguments(function: Function, arguments: Json, name: str) -> None:
+    """Check what a client sent: RpcError -32602 with all faults."""
+    faults = function.faults(arguments)
+    if faults:
+        raise RpcError(INVALID_PARAMS, "; ".join(name + fault for fault in faults))
+
+
+def check_strings(function: Function) -> None:
+    """Refuse parameters that a string, all that can come here, never fits."""
+    for name, schema in function.arguments.schema["properties"].items():
         if "string" not in schema.get("type", "string"):
-            raise TypeError(f"{name_of(fn)}(): {name} is given as a string")
+            raise TypeError(f"{function.name}(): {name} comes as a string; hint it str")
+
+
+# A name must stay within its segment: "..", or an encoded slash, could lead a resource
+# that reads files out of its folder. [2025-11-25 server/resources, security]
+_LEADS_OUT = re.compile(r"[/\\\0]|^\.\.?$")  # in a name of a template: of its segment
 
 
 class Server:
     """A set of tools, resources and prompts, served over any number of connections.
 
-    name, version, title and instructions introduce it. Over stdio at most `workers`
-    functions run at once; 0: one by one, on the thread that called run(). page_size
-    splits lists into pages. state_key (bytes) signs what a modern client keeps between
-    two rounds of questions: give it when another process may have to take up a retry.
-    bounds says how much one connection may hold.
-
-    tool, resource and prompt are decorators, and share the options name, title,
-    description, icons (a list of objects) and meta (an object, listed as _meta).
+    name, version, title and instructions introduce it to clients. At most `workers`
+    functions run at once over stdio; 0: one by one, on the thread that called run(),
+    for host applications whose objects belong to one thread.
+    page_size splits lists into pages. state_key (bytes) signs what a modern client
+    keeps between two rounds of input: give one when another process may have to take up
+    a retry. bounds says how much one connection may hold.
     """
 
-    def __init__(self, name: str, version: str, title: Text = None,
-                 instructions: Text = None, workers: int = 64,
-                 page_size: Optional[int] = None, state_key: Optional[bytes] = None,
-                 bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, name: str, version: str, title: str | None = None,
+                 instructions: str | None = None, workers: int = 64,
+                 page_size: int | None = None, state_key: bytes | None = None,
+                 bounds: Bounds = Bounds()) -> None:
         self.info = present(name=name, version=version, title=title)
         self.instructions, self.workers, self.bounds = instructions, workers, bounds
         self.page_size, self._state_key = page_size, state_key or os.urandom(32)
-        # What is offered: by its kind, one of LISTS' values, then by its name or uri.
-        self._offers: dict[str, dict[str, Offer]] = {one: {} for one in LISTS.values()}
-        self._last = 0  # number of the newest
-        self._lock = threading.Lock()  # guards both
-        self._completions: dict[tuple[str, str], Callable[[str, Json], list[str]]] = {}
-        self._served: dict[str, Served] = {}
-        self.capabilities: Json = {"logging": {}}  # grows with what is offered
-        self.sessions: set[Session] = set()
+        self._lock = threading.Lock()  # guards the registry
+        self._registry: dict[str, dict[str, Registration]] = {
+            kind: {} for kind in LISTS.values()}  # kind -> name or uri -> registration
+        self._numbers = itertools.count(1)
+        self._newest = 0
+        self._completions: dict[tuple[str, str], Callable[..., Any]] = {}
+        self.sessions: set[ServerSession] = set()
+        self.capabilities: Json = {}  # grows with what is registered
+        # modern? -> method -> how it is served: known, of this era, and offered.
+        self.methods: dict[bool, dict[str, Served]] = {False: {}, True: {}}
+        self._declare("", {})
+        self._declare("logging", {})
 
-    def _register(self, kind: str, name: str, *offer: Any, **more: Any) -> None:
-        """Offer something from now on: whoever is connected is told, here and below."""
+    def _declare(self, capability: str, value: Json) -> None:
+        """Offer a capability: from now on its methods are known."""
+        if capability:
+            self.capabilities[capability] = value
+        for name, method in METHODS.items():
+            if method.capability == capability:
+                self._serve_method(name, method, params_schema(name), functools.partial(
+                    self._HANDLERS[name], self))
+
+    def _serve_method(self, name: str, method: Method, params: Schema,
+                      handle: Callable[[Context, Json], Any]) -> None:
+        for modern, known in ((False, method.legacy), (True, method.modern)):
+            if known:
+                self.methods[modern][name] = Served(method, handle, params)
+
+    def connect(self, send: Send, start: Start = spawn) -> ServerSession:
+        """Open a session over any transport.
+
+        The transport calls receive(line) of what this returns for each line that comes,
+        and close() when no more will come. send(line) and start(job) are what Peer
+        takes. Any number of sessions can be open at the same time.
+        """
+        session = ServerSession(self, send, start)
+        self.sessions.add(session)
+        return session
+
+    def run(self, drain: float = 5.0) -> None:
+        """Serve stdin and stdout until the client closes its end.
+
+        What was received by then is answered; what is not done drain seconds later is
+        abandoned, and named on stderr. SIGTERM and SIGINT raise SystemExit. stdout is
+        the protocol's: print() goes to stderr meanwhile. [2025-11-25 basic/transports]
+        """
+        if sys.stdin is not None and sys.stdin.isatty():
+            warn("%s is an MCP server: it waits for JSON-RPC messages on stdin; "
+                 "connect an MCP client to it, or press Ctrl-C", self.info["name"])
+        serve_stdio(self.connect, self.workers, drain)
+
+    # The registry: what is offered, by kind and by name or URI. It may change while
+    # clients are connected, from any thread; they are told, and lists show the change.
+
+    def _register(self, kind: str, name: str, entry: Json, function: Function,
+                  **more: Any) -> None:
+        """Register from now on: whoever is connected is told."""
+        try:
+            encode(entry)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"{kind}: {name}: its entry is not JSON: {error}") from None
         with self._lock:
-            made = Offer(self._last + 1, *offer, **more)
-            if name in self._offers[kind]:
-                raise ValueError(f"{kind}: {name} is there already")
-            _on_line(made.entry)  # what is not JSON fails here, not in the list
-            self._offers[kind][name] = made
-            self._last = made.number
+            if name in self._registry[kind]:
+                raise ValueError(f"{kind}: {name} is registered already")
+            self._newest = next(self._numbers)
+            self._registry[kind][name] = Registration(
+                self._newest, entry, function, **more)
         self._changed(kind)
 
     def _remove(self, kind: str, name: str) -> None:
-        del self._offers[kind][name]
+        with self._lock:
+            del self._registry[kind][name]
         self._changed(kind)
 
     def _changed(self, kind: str) -> None:
-        """Templates are resources: they have no capability or notice of their own."""
+        """Tell of a changed list. Templates are resources, and have no list of their
+        own to tell of."""
         name = "resources" if kind == "resourceTemplates" else kind
-        self.capabilities[name] = {"listChanged": True, **(
-            {"subscribe": True} if name == "resources" else {})}
+        if name not in self.capabilities:
+            self._declare(name, {"listChanged": True, **(
+                {"subscribe": True} if name == "resources" else {})})
         self._publish(f"notifications/{name}/list_changed")
 
-    def _publish(self, notice: str, **about: Any) -> None:
+    def _publish(self, method: str, **params: Any) -> None:
         for session in tuple(self.sessions):
-            session.publish(notice, **about)
+            session.publish(method, params)
 
     def entries(self, kind: str) -> dict[str, Json]:
-        """Return what is listed, by name or uri: kind is one of LISTS' values."""
-        return {name: offer.entry for name, offer in dict(self._offers[kind]).items()}
+        """Return what is listed, by name or uri; kind is one of the values of LISTS."""
+        with self._lock:
+            return {name: one.entry for name, one in self._registry[kind].items()}
 
     def _list(self, context: Context, params: Json) -> Json:
-        """Cut a page of a list; the cursor is the number of the last entry of the page
-        before, in hex: what is registered or withdrawn between two pages moves nothing.
-        """
-        kind, cursor = LISTS[context.asked.request.method], params.get("cursor")
-        last = 0
-        if cursor is not None:
-            try:
-                last = int(cursor, 16)
-            except ValueError:
-                pass
-            if not 0 < last <= self._last or f"{last:x}" != cursor:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor")
-        left = [one for one in tuple(self._offers[kind].values()) if one.number > last]
+        """Return a page. Its cursor is the number of the last entry of the page before,
+        in hex: what comes and goes between two pages moves nothing."""
+        kind, cursor = LISTS[context.method], params.get("cursor")
+        is_ours = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor or "")
+        last = int(is_ours[0], 16) if is_ours else 0
+        if cursor is not None and not 0 < last <= self._newest:
+            raise RpcError(INVALID_PARAMS, "Invalid cursor")
+        with self._lock:
+            left = [one for one in self._registry[kind].values() if one.number > last]
         page = left[:self.page_size]
-        return {kind: [context.rules.shown(kind, one.entry) for one in page], **present(
+        return {kind: [context.row.shown(kind, one.entry) for one in page], **present(
             nextCursor=f"{page[-1].number:x}" if len(page) < len(left) else None)}
 
-    def _find(self, kind: str, params: Json) -> tuple[Offer, Json]:
-        """Return the tool or prompt that is asked for, and its arguments."""
-        name = params["name"]
-        if name not in self._offers[kind]:
-            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}")
-        return self._offers[kind][name], params.get("arguments", {})
+    def _find(self, kind: str, name: str) -> Registration:
+        found = self._registry[kind].get(name)
+        if found is None:
+            import difflib  # 2 ms, and only for a mistake
+
+            near = difflib.get_close_matches(name[:80], list(self._registry[kind]))
+            hint = f"; is it {' or '.join(near)}?" if near else ""
+            raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{hint}")
+        return found
 
     # Tools.
 
-    @decorator
-    def tool(self, fn: Any, *, input_schema: Optional[Json] = None,
-             output_schema: Optional[Json] = None, annotations: Optional[Json] = None,
-             **options: Any) -> None:
-        """Make a function a tool. Its hints become the schemas, where none are given,
-        and casts of what comes. What it raises is told to the model, with its text.
+    @typing.overload
+    def tool(self, function: F) -> F: ...
+    @typing.overload
+    def tool(self, function: str | None = None, *, name: str | None = None,
+             title: str | None = None, description: str | None = None,
+             input_schema: Json | None = None, output_schema: Json | None = None,
+             annotations: Json | None = None, icons: list[Json] | None = None,
+             meta: Json | None = None) -> Callable[[F], F]: ...
 
-        TypeError for a hint that no schema expresses; ValueError or NotImplementedError
-        for a schema that cannot be held to. [2025-11-25 server/tools]
+    def tool(self, function: Any = None, *, name: str | None = None,
+             title: str | None = None, description: str | None = None,
+             input_schema: Json | None = None, output_schema: Json | None = None,
+             annotations: Json | None = None, icons: list[Json] | None = None,
+             meta: Json | None = None) -> Any:
+        """Make a function a tool: @server.tool, @server.tool("name") or with options.
+
+        Its hints become the schemas where none are given, and casts of what comes. It
+        returns str, a content block, a list of blocks, or data, which is structured
+        content as well. What it raises is told to the model, with its text. meta is
+        listed as _meta. TypeError or ValueError for a hint or a schema that cannot be
+        enforced. [2025-11-25 server/tools]
         """
-        call, takes, gives = adapt(fn)
-        takes = takes if input_schema is None else input_schema
-        gives = gives if output_schema is None else output_schema
-        checks = compile_schema(takes), None if gives is None else compile_schema(gives)
-        if takes.get("type") != "object" or not isinstance(gives, (dict, type(None))):
-            raise ValueError("inputSchema is of type object, outputSchema an object")
-        entry = listed(fn, {"inputSchema": takes, "outputSchema": gives,
-                            "annotations": annotations}, **options)
-        self._register("tools", entry["name"], entry, call, *checks)
+        def register(function: F) -> F:
+            adapted = Function(function, input_schema)
+            returns = adapted.returns if output_schema is None else output_schema
+            if adapted.arguments.schema.get("type") != "object":
+                raise ValueError(f"{adapted.name}(): input_schema has not the type "
+                                 "object")
+            entry = listing(function, {
+                "inputSchema": adapted.arguments.schema, "outputSchema": returns,
+                "annotations": annotations}, own_name, title, description, icons, meta)
+            if "description" not in entry and sys.flags.optimize < 2:
+                warn("the tool %s has no docstring and no description: a model cannot "
+                     "know what it does", entry["name"])
+            self._register("tools", entry["name"], entry, adapted,
+                           result=None if returns is None else Schema(returns))
+            return function
+
+        own_name = function if isinstance(function, str) else name
+        return register(function) if callable(function) else register
 
     def remove_tool(self, name: str) -> None:
         """Withdraw a tool; KeyError when there is none of that name."""
         self._remove("tools", name)
 
     def _call_tool(self, context: Context, params: Json) -> Json:
-        """What goes wrong inside a tool is a result, for the model to read and mend.
-
-        An RpcError is meant for the client, and goes out as such: one that the function
-        raised, or that came of asking back. [2025-11-25 server/tools, error handling]
-        """
-        (offer, arguments), rules = self._find("tools", params), context.rules
+        """What goes wrong inside a tool is a result, for the model to read and mend. An
+        RpcError is for the client, and becomes an error. [2025-11-25 server/tools]"""
+        tool, row = self._find("tools", params["name"]), context.row
+        arguments = params.get("arguments", {})
+        exact = tool.function.arguments.fits_at_a_glance(arguments)
+        faults = not exact and tool.function.faults(arguments)
+        if faults:
+            words = "; ".join(f"arguments{fault}" for fault in faults)
+            if not row.tool_errors:
+                raise RpcError(INVALID_PARAMS, words)
+            return {"content": [text(words)], "isError": True}
         try:
-            demand(arguments, offer.takes, "arguments")
-        except RpcError as error:
-            if not rules.lenient:
-                raise
-            return {"content": [text(error.message)], "isError": True}
-        try:
-            value = offer.call(context, arguments)
-            result: Json = {"content": blocks(value, rules)}
-            if offer.gives is not None:
-                hold(value, offer.gives, "result")
-            elif is_content(value):
-                return result
-            if isinstance(value, rules.structured):
+            value = tool.function.call(context, arguments, exact)
+            if type(value) is str and tool.result is None:  # most tools
+                return {"content": [{"type": "text", "text": value}]}
+            if tool.result is not None:
+                tool.result.check(value, "result")
+            result: Json = {"content": to_content(value, row)}
+            if isinstance(value, row.structured) and (
+                    tool.result is not None or not is_content(value)):
                 result["structuredContent"] = value
             return result
         except (RpcError, InputRequired, Interrupted):
             raise
-        except BaseException as error:  # SystemExit too; its traceback stays here
-            log("tool %s failed", params["name"], error=error)
-            said = "" if isinstance(error, ImportError) else str(error)  # it has paths
-            words = getattr(error, "strerror", "") or said or type(error).__name__
+        except BaseException as error:  # SystemExit, too
+            warn("the tool %s failed", params["name"], error=error)
+            words = "" if isinstance(error, ImportError) else str(error)  # it has paths
+            words = getattr(error, "strerror", "") or words or type(error).__name__
             return {"content": [text(words)], "isError": True}
 
-    # Resources.
+    # Resources: what an application may read and show, or put before a model, without
+    # the model's asking. They are named by URIs of the author's own scheme. A template
+    # stands for all URIs of a form; its resources are not listed one by one.
 
-    @decorator
-    def resource(self, uri: str, fn: Any, *, mime_type: str = "text/plain",
-                 annotations: Optional[Json] = None, **options: Any) -> None:
-        """Make a function readable at a uri, or at all that fit a template's {names}.
+    def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
+                 description: str | None = None, mime_type: str = "text/plain",
+                 annotations: Json | None = None, icons: list[Json] | None = None,
+                 meta: Json | None = None) -> Callable[[F], F]:
+        """Make a function readable at a URI, or at all URIs that fit a template.
 
-        The names are its parameters. str is served as text, bytes as a blob, any other
-        value as JSON. [2025-11-25 server/resources]
+        The {names} of a template are its parameters: of "demo://item/{id}" a function
+        gets id, percent-decoded, and never with a slash in it or as "..": a name cannot
+        lead out of its place. It returns str, which is served as text, bytes, served as
+        a blob, or any other value, served as JSON text. What it raises is an internal
+        error: its text goes to the log. [2025-11-25 server/resources]
         """
-        call, takes, _ = adapt(fn)
-        pattern = template(uri)
-        if set(takes["properties"]) != set(pattern.groupindex if pattern else ()):
-            raise TypeError(f"{uri}: its names are not the parameters of {name_of(fn)}")
-        only_strings(takes, fn)
-        entry = listed(fn, {"uriTemplate" if pattern else "uri": uri, "annotations":
-                            annotations, "mimeType": mime_type}, **options)
-        self._register("resourceTemplates" if pattern else "resources", uri,
-                       entry, call, compile_schema(takes), pattern=pattern)
+        pattern = template_pattern(uri)
+
+        def register(function: F) -> F:
+            adapted = Function(function)
+            check_strings(adapted)
+            names = set(pattern.groupindex if pattern else ())
+            if adapted.arguments.schema["properties"].keys() != names:
+                raise TypeError(f"{uri}: its names are not the parameters of "
+                                f"{adapted.name}()")
+            entry = listing(function, {
+                "uriTemplate" if pattern else "uri": uri, "annotations": annotations,
+                "mimeType": mime_type}, name, title, description, icons, meta)
+            self._register("resourceTemplates" if pattern else "resources", uri, entry,
+                           adapted, pattern=pattern)
+            return function
+
+        return register
 
     def remove_resource(self, uri: str) -> None:
         """Withdraw a resource or a template; KeyError when there is none such."""
         self._remove("resourceTemplates" if "{" in uri else "resources", uri)
 
-    def _find_resource(self, uri: str, rules: Revision) -> tuple[Offer, Json]:
-        """Find what serves a uri, and the names in it, each of them one segment."""
-        if uri in self._offers["resources"]:
-            return self._offers["resources"][uri], {}
-        for offer in tuple(self._offers["resourceTemplates"].values()):
-            from urllib.parse import unquote  # here: 4 ms, and only for templates
-
-            match = offer.pattern.fullmatch(uri)
-            names = match.groupdict() if match else {}
-            values = {name: unquote(value) for name, value in names.items()}
-            if match and not any(map(_OUTSIDE.search, values.values())):
-                return offer, values
-        raise RpcError(rules.unknown_resource, "Unknown resource", {"uri": uri})
+    def _find_resource(self, uri: str, row: Revision) -> tuple[Registration, Json]:
+        """Return what serves a URI and the names in it, each within one segment."""
+        found = self._registry["resources"].get(uri)
+        if found is not None:
+            return found, {}
+        for template in list(self._registry["resourceTemplates"].values()):
+            match = template.pattern.fullmatch(uri)
+            names = {name: unescape(value) for name, value in (
+                match.groupdict() if match else {}).items()}
+            if match and not any(map(_LEADS_OUT.search, names.values())):
+                return template, names
+        raise RpcError(row.unknown_resource, "Unknown resource", {"uri": uri})
 
     def _read_resource(self, context: Context, params: Json) -> Json:
-        """What goes wrong inside is no result, as with a tool: nobody is to mend it."""
+        """What goes wrong inside is no result, as with a tool: nobody can mend it."""
         uri = params["uri"]
-        offer, arguments = self._find_resource(uri, context.rules)
-        demand(arguments, offer.takes, "uri")
-        value = offer.call(context, arguments)
-        data = ({"blob": base64(value)} if isinstance(value, bytes) else
+        resource, names = self._find_resource(uri, context.row)
+        check_arguments(resource.function, names, "uri")
+        value = resource.function.call(context, names)
+        body = ({"blob": base64(value)} if isinstance(value, bytes) else
                 {"text": text(value)["text"]})
-        return {"contents": [{"uri": uri, "mimeType": offer.entry["mimeType"], **data}]}
+        mime_type = resource.entry["mimeType"]
+        return {"contents": [{"uri": uri, "mimeType": mime_type, **body}]}
 
-    def resource_updated(self, uri: str) -> None:
-        """Say that a resource has changed, to those who subscribed to it."""
-        self._publish("notifications/resources/updated", uri=uri)
+    # Prompts: messages that a user picks from a menu, with blanks to fill in. Arguments
+    # are strings, because a user types them.
 
-    # Prompts.
+    @typing.overload
+    def prompt(self, function: F) -> F: ...
+    @typing.overload
+    def prompt(self, function: str | None = None, *, name: str | None = None,
+               title: str | None = None, description: str | None = None,
+               icons: list[Json] | None = None,
+               meta: Json | None = None) -> Callable[[F], F]: ...
 
-    @decorator
-    def prompt(self, fn: Any, **options: Any) -> None:
-        """Make a function a prompt. Its parameters are strings; a default: optional.
+    def prompt(self, function: Any = None, *, name: str | None = None,
+               title: str | None = None, description: str | None = None,
+               icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+        """Make a function a prompt. Its parameters are strings; with a default they are
+        optional.
 
         It returns a str, a content block, a message {"role", "content"}, or a list of
-        these. [2025-11-25 server/prompts]
+        these; role is "user" or "assistant". What it raises is an internal error: its
+        text goes to the log. [2025-11-25 server/prompts]
         """
-        call, takes, _ = adapt(fn)
-        only_strings(takes, fn)
-        entry = listed(fn, {"arguments": [
-            present(name=key, description=schema.get("description"),
-                    required=key in takes["required"])
-            for key, schema in takes["properties"].items()]}, **options)
-        self._register("prompts", entry["name"], entry, call, compile_schema(takes))
+        def register(function: F) -> F:
+            adapted = Function(function)
+            check_strings(adapted)
+            schema = adapted.arguments.schema
+            entry = listing(function, {"arguments": [
+                present(name=argument, description=one.get("description"),
+                        required=argument in schema["required"])
+                for argument, one in schema["properties"].items()]},
+                own_name, title, description, icons, meta)
+            self._register("prompts", entry["name"], entry, adapted)
+            return function
+
+        own_name = function if isinstance(function, str) else name
+        return register(function) if callable(function) else register
 
     def remove_prompt(self, name: str) -> None:
         """Withdraw a prompt; KeyError when there is none of that name."""
@@ -2235,1130 +3088,989 @@ class Server:
 
     def _get_prompt(self, context: Context, params: Json) -> Json:
         """A message holds one block: of several, each goes out in one of its own."""
-        offer, arguments = self._find("prompts", params)
-        demand(arguments, offer.takes, "arguments")
-        value = offer.call(context, arguments)
-        messages = []
+        prompt, messages = self._find("prompts", params["name"]), []
+        arguments = params.get("arguments", {})
+        check_arguments(prompt.function, arguments, "arguments")
+        value = prompt.function.call(context, arguments)
         for item in value if isinstance(value, list) else [value]:
-            own = isinstance(item, dict) and "role" in item
-            role, content = (item["role"], item["content"]) if own else ("user", item)
+            is_message = isinstance(item, dict) and "role" in item
+            role, content = (item["role"], item["content"]) if is_message else (
+                "user", item)
             if role not in ("user", "assistant"):
-                raise ValueError(f"a prompt's message cannot come from {role!r}")
+                raise ValueError(f"the prompt {params['name']}: the role {role!r} is "
+                                 "neither user nor assistant")
             messages += [{"role": role, "content": block}
-                         for block in blocks(content, context.rules)]
-        return present(description=offer.entry.get("description"), messages=messages)
+                         for block in to_content(content, context.row)]
+        return present(description=prompt.entry.get("description"), messages=messages)
 
-    # What goes with them.
+    # Completion, and methods of the author's own. Completion helps a user who fills in
+    # a prompt or a template. A method of the author's own is a way to extend the
+    # protocol for a client that knows of it; it should have a prefix, "example/" say.
 
-    @decorator
-    def completion(self, ref: str, argument: str, fn: Any) -> None:
-        """Suggest values for an argument of a prompt (its name) or of a uri template.
+    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt (ref is its name) or of a template
+        (ref is its URI).
 
-        fn(value, context) gets what was typed so far and the other arguments, a dict of
-        strings; it returns strings, the best first.
-        [2025-11-25 server/utilities/completion]
+        The function is called with what was typed so far (str) and the other arguments
+        (dict of str), and returns a list of str, the best first. [2025-11-25
+        server/utilities/completion]
         """
-        self._completions[ref, argument] = fn
-        self.capabilities["completions"] = {}
+        def register(function: F) -> F:
+            if (ref, argument) in self._completions:
+                raise ValueError(f"completion: {ref}, {argument} is registered already")
+            self._completions[ref, argument] = function
+            if "completions" not in self.capabilities:
+                self._declare("completions", {})
+            return function
+
+        return register
 
     def _complete(self, context: Context, params: Json) -> Json:
-        """No values where nobody suggests any; 100 go out at most, as specified."""
+        """No values where nobody suggests any; at most 100 go out, as specified.
+
+        total counts all that the function has returned.
+        """
         ref, argument = params["ref"], params["argument"]
-        key, *kinds = (("name", "prompts") if ref["type"] == "ref/prompt" else
-                       ("uri", "resources", "resourceTemplates"))
-        if not any(ref[key] in self._offers[kind] for kind in kinds):
-            raise RpcError(INVALID_PARAMS, f"Nothing to complete for {ref[key][:80]!r}")
-        fn = self._completions.get((ref[key], argument["name"]))
+        name, kinds = ((ref["name"], ("prompts",)) if ref["type"] == "ref/prompt" else
+                       (ref["uri"], ("resources", "resourceTemplates")))
+        if not any(name in self._registry[kind] for kind in kinds):
+            raise RpcError(INVALID_PARAMS, f"Nothing to complete for {name[:80]!r}")
+        function = self._completions.get((name, argument["name"]))
         others = params.get("context", {}).get("arguments", {})
-        values = list(finished(fn(argument["value"], others))) if fn else []
+        values = list(finished(function(argument["value"], others))) if function else []
         return {"completion": {"values": values[:100], "total": len(values),
                                "hasMore": len(values) > 100}}
 
-    @decorator
-    def method(self, name: str, fn: Any) -> None:
-        """Serve a further JSON-RPC method: fn gets params by name, returns a dict. It
-        can ask back in the legacy era alone."""
-        if name in {**METHODS, **self._served} or name.startswith("rpc."):
-            raise ValueError(f"{name} is not free")
-        call, takes, _ = adapt(fn)
-        self._served[name] = Method(runs=True), call, compile_schema(takes)
+    def method(self, name: str) -> Callable[[F], F]:
+        """Serve a further JSON-RPC method, in both eras: the function gets params by
+        name and returns a dict. It can ask back in the legacy era alone."""
+        def register(function: F) -> F:
+            if name in METHODS or name in self.methods[True] or name.startswith("rpc."):
+                raise ValueError(f"method: {name} is taken")
+            adapted = Function(function)
+            self._serve_method(name, Method(runs_code=True), adapted.arguments,
+                               adapted.call)
+            return function
 
-    # The two eras: how each begins, and how the results of the modern one are dressed.
-    # A handler gets (server, context, params) and returns the result, or None when the
-    # answer comes later.
+        return register
 
-    def _introduce(self, **members: Any) -> Json:
+    # How each era begins. Legacy: what initialize agrees on is kept in the session.
+    # Modern: server/discover tells what is here and keeps nothing. A handler gets the
+    # context and params, and returns the result, or None when the response comes later.
+
+    def _introduction(self, **members: Any) -> Json:
         return present(capabilities=self.capabilities, instructions=self.instructions,
                        **members)
 
     def _initialize(self, context: Context, params: Json) -> Json:
-        """Agree on the revision asked for or, where that is not legacy, the newest."""
-        session = context.session
-        rules = LEGACY_REVISIONS.get(params["protocolVersion"], LEGACY)
-        session.revision, session.null_id = rules, rules.null_id
-        session.offered = set(self.capabilities)
-        session.said.update({META_CLIENT: params["clientInfo"],
-                             META_CAPABILITIES: params["capabilities"]})
-        return self._introduce(protocolVersion=rules.version, serverInfo=self.info)
+        """Agree on the revision that is asked for, or on the newest legacy one."""
+        session, row = context.session, LEGACY_REVISIONS.get(
+            params["protocolVersion"], LEGACY)
+        session.revision, session.null_id = row, row.null_id
+        session.declared = set(self.capabilities)
+        session.client_meta.update({META_CLIENT: params["clientInfo"],
+                                    META_CAPABILITIES: params["capabilities"]})
+        return self._introduction(protocolVersion=row.version, serverInfo=self.info)
 
     def _discover(self, context: Context, params: Json) -> Json:
-        """Say what is here; a modern client may ask, and need not. [server/discover]"""
-        return self._introduce(supportedVersions=list(MODERN_REVISIONS))
+        """Say what is here. A modern client may ask, and need not."""
+        return self._introduction(supportedVersions=list(MODERN_REVISIONS))
+
+    def _ping(self, context: Context, params: Json) -> Json:
+        return {}
+
+    def _set_level(self, context: Context, params: Json) -> Json:
+        context.session.client_meta[META_LEVEL] = params["level"]
+        return {}
+
+    # Subscriptions. An author says that something has changed; who is told is decided
+    # by each session, in publish(). Lists change by themselves, with the registry.
+
+    def resource_updated(self, uri: str) -> None:
+        """Say that a resource has changed, to those who subscribed to it."""
+        self._publish("notifications/resources/updated", uri=uri)
+
+    def _subscribe(self, context: Context, params: Json) -> Json:
+        context.session.make_room(1)
+        context.session.subscribed_uris.add(params["uri"])
+        return {}
+
+    def _unsubscribe(self, context: Context, params: Json) -> Json:
+        context.session.subscribed_uris.discard(params["uri"])
+        return {}
 
     def _listen(self, context: Context, params: Json) -> None:
-        """Acknowledge what will be told; the answer comes when the connection ends.
-
-        [2026-07-28 basic/patterns/subscriptions]
-        """
-        wishes, rid = params["notifications"], context.request_id
-        granted = {name: wishes[name] for notice, name in NOTICES.items()
-                   if wishes.get(name) and notice.split("/")[1] in self.capabilities}
-        session = context.session
-        session.make_room(1 + len(granted.get("resourceSubscriptions", ())))
-        with context.asked.gate:  # what changes from now on is told, but not before
-            session.listens = [*session.listens, (context.asked, granted)]
-            context.tell("notifications/subscriptions/acknowledged",
-                         notifications=granted, _meta={META_SUBSCRIPTION: rid})
+        """Grant what is offered; the response comes when the connection ends.
+        [2026-07-28 basic/patterns/subscriptions]"""
+        asked = params["notifications"]
+        granted = {wish: asked[wish] for method, wish in NOTICES.items()
+                   if asked.get(wish) and method.split("/")[1] in self.capabilities}
+        context.session.make_room(1 + len(granted.get("resourceSubscriptions", ())))
+        context.session.listen(context, granted)
 
     _HANDLERS: dict[str, Callable[..., Any]] = {
         **dict.fromkeys(LISTS, _list),
         "initialize": _initialize,
         "server/discover": _discover,
-        "subscriptions/listen": _listen,
+        "ping": _ping,
+        "logging/setLevel": _set_level,
         "tools/call": _call_tool,
         "resources/read": _read_resource,
         "prompts/get": _get_prompt,
         "completion/complete": _complete,
-        "ping": lambda server, context, params: {},
-        # What a legacy session remembers.
-        "logging/setLevel": lambda server, context, params:
-            context.said.update({META_LEVEL: params["level"]}) or {},
-        "resources/subscribe": lambda server, context, params:
-            context.session.make_room(1) or
-            context.session.watched.add(params["uri"]) or {},
-        "resources/unsubscribe": lambda server, context, params:
-            context.session.watched.discard(params["uri"]) or {},
-    }
+        "resources/subscribe": _subscribe,
+        "resources/unsubscribe": _unsubscribe,
+        "subscriptions/listen": _listen}
 
-    def find(self, name: str, modern: bool) -> Served:
-        """Look a method up; not there in this era, or not offered: -32601."""
-        if name not in self._served and name in METHODS:  # used for the first time
-            self._served[name] = (METHODS[name], partial(self._HANDLERS[name], self),
-                                  compile_schema(METHODS[name].params))
-        found = self._served.get(name)
-        if found is None or not found[0].eras[modern] or (
-                found[0].needs and found[0].needs not in self.capabilities):
-            raise RpcError(METHOD_NOT_FOUND, f"Method not found: {name[:80]!r}")
-        return found
+    # Results: what the modern era adds to them. Handlers return what both eras have;
+    # here, in one place, a modern result gets its type, its server and its caching.
 
-    def serve(self, method: Method, call: Callable[[Context, Json], Any],
-              context: Context, params: Json) -> Optional[Json]:
-        """Run a method and dress its result for the era that asks."""
-        modern = context.rules.modern
-        if modern and method.asks:
-            context.answers = self._unseal(context, params)
+    def serve(self, context: Context) -> Json:
+        """Run the code behind a method, on a worker thread; return the result."""
+        served, modern, params = context.served, context.row.modern, context.params
+        if modern and served.method.may_ask:
+            context.responses = self._input_responses(context, params)
         try:
-            result: Optional[Json] = call(context, params)
-        except InputRequired as asking:  # in the modern era only
-            if not method.asks:
-                raise RuntimeError("only tools, resources, prompts can ask") from None
-            state = json.dumps([time.time() + PATIENCE, context.answers])
-            return self.dress("input_required", {
-                "inputRequests": asking.args[0],
-                "requestState": self._seal(context, state)})
-        if method.runs and not isinstance(result, dict):
-            raise TypeError(f"{context.asked.request.method}: a result is an object")
-        if result is None or not modern:
+            result = served.handle(context, params)
+        except InputRequired as asking:  # only modern requests raise it
+            if not served.method.may_ask:
+                raise RuntimeError(f"{context.method} cannot ask for input: only "
+                                   "tools, resources and prompts can") from None
+            state = json.dumps([time.time() + asking.timeout, context.responses])
+            return self.with_info({
+                "resultType": "input_required", "inputRequests": asking.requests,
+                "requestState": self._sign(context, state)})
+        if not isinstance(result, dict):
+            raise TypeError(f"{context.method}: the result is {type(result).__name__}, "
+                            "not dict")
+        return self.complete(context, result) if modern else result
+
+    def complete(self, context: Context, result: Json) -> Json:
+        """Return a result as its era wants it. What may be cached is good for no time,
+        and for nobody else."""
+        if not context.row.modern:
             return result
-        # What may be cached is good for no time, and for nobody else.
-        fresh: Json = {"ttlMs": 0, "cacheScope": "private"} if method.cached else {}
-        return self.dress("complete", {**fresh, **result})
+        caching = {} if not context.served.method.cached else {
+            "ttlMs": 0, "cacheScope": "private"}
+        return self.with_info({"resultType": "complete", **caching, **result})
 
-    def dress(self, kind: str, result: Json) -> Json:
-        """Say in a modern result of which type it is and who made it."""
-        return {"resultType": kind, **result,
-                "_meta": {META_SERVER: self.info, **result.get("_meta", {})}}
+    def with_info(self, result: Json) -> Json:
+        """Say in a modern result which server made it; a handler may have put more
+        into _meta."""
+        return {**result, "_meta": {META_SERVER: self.info, **result.get("_meta", {})}}
 
-    # What a modern client keeps for us between two rounds: the answers so far. They
-    # come back through hands that we do not trust, so they are dated, signed and bound
-    # to the method and its params. [2026-07-28 basic/patterns/mrtr]
+    # What a modern client keeps for us between two rounds of input: the responses so
+    # far. They come back through hands that are not trusted, so they carry a date and a
+    # signature over the state, the method and its params. The client cannot change
+    # them, use them for another call, or use them for ever. It can use them twice in
+    # their time: a tool that must act only once has to see to that itself. [2026-07-28
+    # basic/patterns/mrtr]
 
-    def _seal(self, context: Context, state: str) -> str:
-        """Put a signature in front of a state, which is good for this very call."""
-        import hmac  # here: 8 ms, and few tools ask back
+    def _sign(self, context: Context, state: str) -> str:
+        """Put a signature in front of a state; it is valid for this very request.
 
-        call = json.dumps([context.bound, state])
-        return hmac.new(self._state_key, call.encode(), "sha256").hexdigest() + state
+        HMAC with SHA-256, over the state, the method and the params.
+        """
+        import hmac  # 8 ms, and few tools ask for input
 
-    def _unseal(self, context: Context, params: Json) -> Json:
-        """Gather the answers of all rounds; RpcError for a state that is not ours."""
-        answers: Json = dict(params.get("inputResponses", {}))
+        signed = json.dumps([context.binding, state]).encode()
+        return hmac.new(self._state_key, signed, "sha256").hexdigest() + state
+
+    def _input_responses(self, context: Context, params: Json) -> Json:
+        """Gather the responses of all rounds; RpcError for a state that is not ours."""
+        responses: Json = dict(params.get("inputResponses", {}))
         if "requestState" in params:
-            from hmac import compare_digest  # here: as above
+            from hmac import compare_digest  # as above
 
-            sealed = params["requestState"]
-            state = sealed[64:]  # the signature is 256 bits, in hex
-            context.bind()
-            own = self._seal(context, state)
-            genuine = compare_digest(ascii(own), ascii(sealed))
+            given = params["requestState"]
+            state = given[64:]  # the signature is 256 bits, in hex
+            context.binding = state_binding(context)
+            genuine = compare_digest(ascii(self._sign(context, state)), ascii(given))
             expires, earlier = json.loads(state) if genuine else (0, {})
             if expires < time.time():
-                raise RpcError(INVALID_PARAMS, "requestState: of another call, or old")
-            answers.update(earlier)
-        return answers
-
-    # Carriers.
-
-    def connect(self, send: Send, start: Callable[[Job], None] = spawn) -> Session:
-        """Open a session over any carrier; see Peer for send and start."""
-        session = Session(self, send, start)
-        self.sessions.add(session)
-        return session
-
-    run: Callable[..., None]  # over stdin and stdout: serve() of section 8
+                raise RpcError(INVALID_PARAMS, "requestState: expired, or not of this "
+                               "request")
+            responses.update(earlier)
+        return responses
 
 
-# Part III: the outside world ==========================================================
-# Rule 1: descriptors, processes and signals live here, and the threads behind them; the
-#         parts above get what runs their jobs as `start`.
-# Rule 2: a carrier moves lines and knows no method; another one can take its place.
+# --- 10. Client -----------------------------------------------------------------------
+# Opening: a client that was told no version sends server/discover. A modern result, or
+# a modern error that names our version, settles it. Any other response, silence until
+# probe_timeout, or the server's death means a legacy server: initialize follows (after
+# a death, with the server started anew). What is agreed on holds until close().
+#
+# Threads: one reads the server's lines, and hands each response to the thread that
+# waits for it. Callbacks of the user run on another, one by one and in the order of
+# what the server wrote, and may use the client. The response to a call with on_progress
+# takes its place in that order, so that call_tool() returns after the progress has been
+# heard. A request of the server (for input, legacy) has a thread of its own: it may
+# wait for the user.
+#
+# A transport moves lines, a ClientSession matches responses to requests, and Client
+# says in MCP's terms what goes over them. It mirrors Server: tools, resources, prompts.
 
-# --- 8. Stdio -------------------------------------------------------------------------
-# Three things, each of use without the others: lines on descriptors, threads behind one
-# input, and the standard descriptors kept clean. serve() puts them together.
-
-TICK = 0.005  # seconds between two looks at the work in progress
-AWAKE = 20  # looks in a row that find nothing, before there are no more: falling asleep
-# and being woken costs a call as much as the call itself
-PARTING = 0.5  # seconds for last words that perhaps nobody reads
-IDLE = 1.0  # seconds: a signal that came just before a wait does not end it
-
-
-def ready(fd: int, writing: bool, patience: Optional[float] = None) -> bool:
-    """Wait for a descriptor that does not block; False after patience seconds.
-
-    poll() knows numbers beyond 1023. Windows has none, and no such pipes either.
-    """
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT if writing else select.POLLIN)
-    return bool(poll.poll(None if patience is None else 1000 * patience))
+PAGE_LIMIT = 1_000  # pages of one list
+ROUND_LIMIT = 10  # rounds of input that one modern request may need
+CALLBACK_LIMIT = 10_000  # notifications that wait for the callbacks
+CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
+Handler = Callable[[Json], Json]  # params of a request of the server -> its result
 
 
-def read_lines(fd: int, most: int = MAX_LINE) -> Iterator[bytes]:
-    """Yield lines as they come, without newline and not the blank ones; then the rest.
+class Callbacks:
+    """One thread that runs callbacks in order, so that they may use the client.
 
-    Of a line over `most` bytes so much is kept that decode() refuses it, and no more.
-    One that there is no memory for comes as a byte that is no JSON.
-    """
-    line, chunk = bytearray(), b"?"
-    while chunk:
-        try:
-            chunk = os.read(fd, 1 << 16)
-        except BlockingIOError:  # our parent has made it so
-            ready(fd, False)
-            continue
-        except OSError:  # a terminal that hung up, a socket that was reset: the end
-            chunk = b""
-        *ends, rest = (chunk or b"\n").split(b"\n")
-        for end in ends:
-            whole = end
-            if line:  # it began in an earlier chunk
-                try:
-                    line += end
-                    whole = bytes(line)
-                except MemoryError:
-                    whole = b"\xff"
-                line.clear()
-            if whole and not whole.isspace():
-                yield whole
-        try:
-            line += rest if len(line) <= most else b""
-        except MemoryError:
-            line = bytearray(b"\xff")
-
-
-def write_line(fd: int, line: bytes, patience: Optional[float] = None) -> None:
-    """Write a line and its newline, in however many pieces the descriptor takes it.
-
-    TimeoutError when a non-blocking one takes nothing for so many seconds.
-    """
-    data: Any = line + b"\n"
-    while data:
-        try:
-            written = os.write(fd, data)
-            data = memoryview(data)[written:] if written < len(data) else b""
-        except BlockingIOError:
-            if not ready(fd, True, patience):
-                raise TimeoutError("the other end does not read") from None
-
-
-class Crew:
-    """The threads behind one input: one while jobs are quick, more while jobs wait.
-
-    Each step of `input` reads a line and takes it in, which may start() jobs. Who has
-    the turn makes a step and then runs himself what it brought, so that a quick job
-    costs no change of threads. The thread that called run() looks on: while jobs are
-    stuck and nobody reads, it sends in as many threads as jobs are stuck. A thread that
-    finds nothing to do and the turn taken goes home. Without traffic all sleep, but for
-    a glance each second.
-
-    A slow call and then a ping: A reads the call and runs it. At the next look but one
-    A is still in it and the turn is free: B is sent in, reads the ping, answers it and
-    reads on. A answers the call, finds that B has the turn, and goes home.
-    """
-
-    def __init__(self, input: Iterator[None], limit: int) -> None:
-        self._input, self._limit = input, limit
-        self._turn = threading.Lock()  # held by the one who reads
-        self._bell = threading.Lock()  # released, it wakes the one who looks on
-        self._bell.acquire()
-        self._ended = self._hurry = self._asleep = False
-        self._lock = threading.Lock()  # guards the three below
-        self._jobs: deque[Job] = deque()  # those that nobody has begun
-        self._busy: dict[int, int] = {}  # thread: number of the job that it runs
-        self._begun = 0  # how many jobs were ever begun: the number of the last
-        # What the one who looks on saw at the last look.
-        self._before: dict[int, int] = {}  # _busy
-        self._last, self._spent = 0, 0.0  # _begun, and the CPU seconds of the process
-        self._tick, self._quiet = TICK, 0  # to the next; looks since something began
-
-    def start(self, job: Job) -> None:
-        """Put a job in line. It must not raise."""
-        self._jobs.append(job)
-        if self._asleep or not self._limit:
-            self._ring()
-
-    def _ring(self) -> None:
-        try:
-            self._bell.release()
-        except RuntimeError:  # it was rung, and not heard yet
-            pass
-
-    def end(self, hurry: bool = False) -> None:
-        """Say that nothing will come; in a hurry, that nothing can be sent either."""
-        self._ended, self._hurry = True, hurry
-        self._ring()
-
-    def run(self, drain: float) -> bool:
-        """Work until the end of the input, then for drain seconds at most; True if all
-        is done then. With a limit of 0 the jobs are run here, one by one."""
-        spawn(self._work)
-        deadline = float("inf")
-        while not self._ended or self._busy or self._jobs:
-            while self._jobs and not self._limit and not self._hurry:
-                self._jobs.popleft()()
-            if self._ended:
-                deadline = min(deadline, time.monotonic() + drain)
-                if self._hurry or time.monotonic() > deadline:
-                    return False
-            stuck = self._look()
-            if not self._turn.locked():
-                try:
-                    for _ in range(min(stuck, self._limit + 1 - len(self._before))):
-                        spawn(self._work)
-                except RuntimeError:  # no more threads to be had: go on with these
-                    pass
-            self._rest()
-        return not self._hurry
-
-    def _look(self) -> int:
-        """Count the jobs that are stuck: those that ran at the last look too; all, if
-        the process hardly works, for then they wait for something."""
-        spent, before = time.process_time(), self._before
-        with self._lock:
-            self._before, new = dict(self._busy), self._begun != self._last
-            self._last = self._begun
-        idle = spent - self._spent < self._tick / 2
-        stuck = len(self._before if idle else self._before.items() & before.items())
-        # A look costs a quick job more than its own work: look less often then.
-        self._tick = TICK if stuck or not new else min(2 * self._tick, 16 * TICK)
-        self._spent, self._quiet = spent, 0 if new else self._quiet + 1
-        return stuck
-
-    def _rest(self) -> None:
-        """Wait for the next look or, where nothing begins, for start() to ring."""
-        self._asleep = self._quiet > AWAKE  # say so first, then see whether it can be
-        self._asleep = self._asleep and self._turn.locked() and not (
-            self._jobs or self._ended)
-        if self._limit or not self._jobs:
-            self._bell.acquire(timeout=IDLE if self._asleep else self._tick)
-        if self._asleep and self._limit and not self._ended:
-            self._spent = time.process_time()  # what rang has just begun: not stuck yet
-            self._bell.acquire(timeout=TICK)
-
-    def _work(self) -> None:
-        me, patience = threading.get_ident(), TICK  # who was sent in waits for the turn
-        while True:
-            job = None
-            with self._lock:
-                if self._jobs and len(self._busy) < self._limit:
-                    job, self._begun = self._jobs.popleft(), self._begun + 1
-                    self._busy[me] = self._begun
-            if job is not None:
-                job()
-                patience = 0  # who has worked does not wait
-                with self._lock:
-                    del self._busy[me]
-                if self._ended:
-                    self._ring()
-            elif not self._ended and self._turn.acquire(timeout=patience):
-                over = True
-                try:
-                    over = bool(next(self._input, True))
-                except Exception as error:
-                    log("the input is lost", error=error)
-                finally:  # also of a defect, or of memory: nobody waits for ever
-                    if over:
-                        self.end()
-                    self._turn.release()
-            else:
-                return
-
-
-def within(seconds: float, job: Callable[[], Any]) -> bool:
-    """Run a job beside this thread, or here where no thread is to be had. True if it
-    was done in time, without an exception; else it is left to itself."""
-    over, fine = threading.Event(), []
-
-    def run() -> None:
-        try:
-            job()
-            fine.append(True)
-        except Exception:
-            pass
-        finally:
-            over.set()
-    try:
-        spawn(run)
-    except RuntimeError:
-        run()
-    over.wait(seconds)
-    return bool(fine)
-
-
-def flush() -> None:
-    """Empty what print() fills; OSError where it cannot be."""
-    for stream in {sys.stdout, sys.__stdout__}:
-        try:
-            stream.flush()  # type: ignore[union-attr]
-        except (AttributeError, ValueError):  # none, closed, or without a buffer
-            pass
-
-
-class Stdio:
-    """Descriptors 0 and 1, taken away from everybody else while the server runs.
-
-    Until give_back(), 1 is stderr and 0 is empty, for print(), input(), C libraries and
-    children alike. `source` is what 0 was; send(line) writes to what 1 was.
+    If the thread that reads ran them, a callback that calls the server would wait for a
+    response that nobody reads. The thread starts with the first job, and ends when it
+    has had nothing to do for a second.
     """
 
     def __init__(self) -> None:
-        for number in (0, 1, 2):
+        self._news = threading.Condition()  # guards all that follows
+        self._waiting: collections.deque[tuple[bool, Job]] = collections.deque()
+        self._thread: threading.Thread | None = None
+        self._dropped = False
+
+    def put(self, job: Job, droppable: bool = False) -> None:
+        """Have a job run after those before it. Beyond CALLBACK_LIMIT the oldest
+        droppable one goes first: progress that nobody has heard yet."""
+        with self._news:
+            if len(self._waiting) >= CALLBACK_LIMIT:
+                old = next((one for one in self._waiting if one[0]), None)
+                if old is not None:
+                    self._waiting.remove(old)
+                    if not self._dropped:
+                        warn("callbacks are too slow: progress was dropped")
+                    self._dropped = True
+            self._waiting.append((droppable, job))
+            if self._thread is None:
+                self._thread = spawn(self._run)
+            self._news.notify()
+
+    def is_running_here(self) -> bool:
+        """Tell whether this is the thread of the callbacks."""
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        while True:
+            with self._news:
+                if not self._waiting and not self._news.wait_for(
+                        lambda: self._waiting, 1.0):
+                    self._thread = None  # the next job gets a new thread
+                    return
+                _, job = self._waiting.popleft()
             try:
-                os.fstat(number)
-            except OSError:  # started without it; the lowest free number is this one
-                os.open(os.devnull, os.O_RDWR)
-        self._lock = threading.Lock()  # one line at a time
-        self.source, self._sink = os.dup(0), os.dup(1)
-        self._null = os.open(os.devnull, os.O_RDWR)
-        if sys.platform == "win32":
-            import msvcrt
+                job()
+            except Exception as error:
+                warn("a callback failed", error=error)
 
-            msvcrt.setmode(self.source, os.O_BINARY)
-            msvcrt.setmode(self._sink, os.O_BINARY)
-        os.dup2(self._null, 0)
-        os.dup2(2, 1)
 
-    def send(self, line: bytes) -> None:
-        with self._lock:
-            write_line(self._sink, line)
+class ClientSession(Peer):
+    """The client's end of one connection: it answers what a server may ask.
 
-    def give_back(self) -> None:
-        """Undo what __init__() did."""
-        if not within(PARTING, flush):  # while it still goes to stderr
-            return self.let_go()  # what is in its buffer must not come out after all
-        os.dup2(self.source, 0)
-        os.dup2(self._sink, 1)
-        for mine in (self.source, self._sink, self._null):
-            os.close(mine)
+    A client is more patient than a server: a server must be told what was wrong with a
+    message, a client can only say so to its own log.
+    """
 
-    def let_go(self, words: str = "") -> None:
-        """Leave the descriptors to what is still running; say so, if stderr takes it.
+    modern = False  # what was agreed on
 
-        From now on nobody prints through a lock or a buffer that the end of the
-        interpreter would wait for, or abort at. A thread that sleeps for ever keeps the
-        old streams: one that prints may hold them when they are taken apart.
+    def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
+        super().__init__(send, ids=ids, bounds=client.bounds)
+        self._client, self.label = client, f"{client.name}: "
+
+    def refuse(self, message: Any, rid: Id | None, error: RpcError, reply: Any) -> None:
+        """Skip what must not be answered, such as the output of a stray print().
+
+        The log shows the line, escaped, with the server's command and a likely cause.
         """
-        def keep(*old: object) -> None:
-            threading.Event().wait()
-        try:
-            spawn(partial(keep, sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__))
-        except RuntimeError:
-            pass
-        sys.stdout = sys.stderr = io.TextIOWrapper(io.FileIO(
-            2, "w", closefd=False), "utf-8", "backslashreplace", write_through=True)
-        sys.__stdout__ = sys.__stderr__ = sys.stdout  # type: ignore[misc]
-        if not within(PARTING, partial(os.write, 2, words.encode())):
-            os.dup2(self._null, 2)
+        shown = message if isinstance(message, bytes) else repr(message)
+        words = ("a print() to stdout?" if error.code == PARSE_ERROR else
+                 "is it an answer with an id of another type?" if isinstance(
+                     message, dict) and "id" in message else "")
+        warn("%sskipped a line that is no message (%s): %.200s; %s", self.label, error,
+             ascii(shown), words)
+        self._answer(reply, None)
+
+    def check_batch(self, messages: list[Any]) -> None:
+        if not self._client.row.batches:
+            raise RpcError(INVALID_REQUEST, "no batches in this revision")
+        super().check_batch(messages)
+
+    def admit_request(self, request: IncomingRequest) -> Serve | None:
+        """Serve ping and what the client offers; a modern server sends no requests."""
+        if self._client.row.modern:
+            warn("%sskipped a request: %s", self.label, request)
+            self.cancel_incoming(request.id)
+            return None
+        return lambda request: {} if request.method == "ping" else (
+            self._client.answer(request.method, request.params))
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        named = params if isinstance(params, dict) else {}
+        if method == "notifications/cancelled":
+            self.cancel_incoming(named.get("requestId"))
+        self._client.handle_notification(method, named)
+
+    def handle_response(self, pending: PendingRequest, result: Any,
+                        error: Exception | None) -> None:
+        """A response that progress may precede waits for the callbacks before it.
+
+        Any other goes to the thread that waits for it at once.
+        """
+        settle = functools.partial(pending.settle, result, error)
+        if self._client.hears_progress(pending.params):
+            self._client.callbacks.put(settle)
+        else:
+            settle()
+
+    def flush(self) -> None:
+        """Write nothing after close(): the transport may have another server by now."""
+        if self._closed is None:
+            super().flush()
+
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        if pending.method != "initialize":  # it must not be cancelled [lifecycle]
+            self.notify("notifications/cancelled", {"requestId": pending.id,
+                                                    "reason": reason})
 
 
-class Signals:
-    """SIGINT and SIGTERM, made one Interrupted: a second does not disturb the ending.
+class InProcess:
+    """A transport of a client: a Server in this process, to test one's tools.
 
-    Only the main thread of the main interpreter has any. A handler that was not set
-    from Python belongs to a host, and stays.
+        with Client(server) as client:
+            result = client.call_tool("add", {"a": 1, "b": 2})
+        assert result["content"][0]["text"] == "3"
+
+    Each direction has a queue and a thread, and jobs run on Workers, so that all is as
+    over stdio: the lines, the order, what runs beside what. Only the pipes are missing.
     """
 
-    def __init__(self, end: Job) -> None:
-        self._end = end  # for a tool that swallows Interrupted
-        self._old: dict[int, Any] = {}
-        self.ending = False  # from now on they are ignored
-        self.number = 0  # of the one that came
-
-    def take(self) -> None:
-        """Set the handlers."""
-        import signal  # here: who connects over another carrier does without it
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                if signal.getsignal(number) is not None:
-                    self._old[number] = signal.signal(number, self._interrupt)
-            except ValueError:
-                pass
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        if not self.ending:
-            self.ending, self.number = True, number
-            self._end()
-            raise Interrupted(number)
-
-    def give_back(self) -> None:
-        """Put back those that were there."""
-        import signal  # here: as above
-
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-
-
-def part(session: Session) -> bool:
-    """Close a session; False if nobody reads its last lines, which holds up nothing."""
-    return within(PARTING, partial(session.close, ConnectionClosed(
-        "the client has closed its end")))
-
-
-def leave(session: Session, stdio: Stdio, done: bool, before: list[Any]) -> None:
-    """End a session, within some seconds. Where something may still print, a job or a
-    thread that a tool has left, the descriptors stay with it."""
-    done = part(session) and done
-    unanswered: list[Any] = session.unanswered()
-    left = [f"{one.method} {(one.params or {}).get('name', '')!r}"
-            for one in unanswered]
-    if threading.current_thread() is threading.main_thread():  # after it, all is over
-        done = done and all(one in before or one.name == __name__
-                            for one in threading.enumerate())
-    if done:
-        stdio.give_back()
-    else:
-        stdio.let_go(f"{__name__}: abandoned: {', '.join(left)}\n" if left else "")
-
-
-def serve(server: Server, drain: float = 5.0) -> None:
-    """Serve stdin and stdout until the input ends, or nobody reads the output.
-
-    What was received is answered; but a tool that is not done drain seconds after the
-    end is abandoned, and named on stderr. With workers=0 it is waited for. SIGTERM and
-    SIGINT end it at once, with SystemExit(128 + number).
-    """
-    def send(line: bytes) -> None:
-        try:
-            stdio.send(line)
-        except OSError:  # nobody reads any more
-            crew.end(hurry=True)
-            raise
-
-    def steps() -> Iterator[None]:
-        for line in read_lines(stdio.source, server.bounds.line):
-            try:
-                session.receive(line)
-            except Exception as error:  # a defect of this end: one line pays for it
-                log("a line was lost", error=error)
-            yield
-        part(session)
-
-    stdio, crew, before = Stdio(), Crew(steps(), server.workers), threading.enumerate()
-    session, done = server.connect(send, crew.start), False
-    signals = Signals(partial(crew.end, hurry=True))
-    try:
-        signals.take()
-        done = crew.run(drain)
-        signals.ending = True
-        if signals.number:  # a tool has swallowed it
-            raise Interrupted(signals.number)
-    except BaseException:  # raised within a lock, Interrupted may come out as another
-        if not signals.number:
-            raise
-        raise SystemExit(128 + signals.number) from None
-    finally:
-        leave(session, stdio, done, before)
-        signals.give_back()
-
-
-setattr(Server, "run", serve)
-
-
-# --- 9. Client ------------------------------------------------------------------------
-# A carrier moves lines (Child), a Host matches answers to questions, the Client says in
-# MCP's words what goes over them. It mirrors Server: tools, resources, prompts.
-
-PROBE = 10.0  # seconds that a server may take to its first answer, before it is legacy
-PAGES = 10_000  # of one list
-ROUNDS = 10  # of questions to the user that one modern request may need
-STALL = 10.0  # seconds that a server may leave its stdin unread (not on Windows)
-GRACE = 2.0  # seconds that a server has to end: after EOF, and again after SIGTERM
-CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
-if TYPE_CHECKING:
-    Handler = Callable[[Json], Json]  # params of a question of the server -> its result
-
-
-class Child:
-    """A carrier: a child process, over its stdin and stdout; its stderr is ours."""
-
-    def __init__(self, command: list[str], env: Optional[dict[str, str]] = None,
-                 cwd: Text = None, most: int = MAX_LINE) -> None:
-        self._command, self._env, self._cwd, self._most = command, env, cwd, most
-        self._lock = threading.Lock()  # one line at a time
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
-        """Start the process. on_line(line) comes from one thread; on_close(why) when it
-        has ended, says with which status, or has closed its stdout; perhaps twice, and
-        what a child of its own still writes may come later."""
-        import subprocess  # here: 7 ms, and a server does without
+        to_client: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
-        def read() -> None:
-            how = "closed its stdout"
-            try:
-                with child.stdout:
-                    for line in read_lines(child.stdout.fileno(), self._most):
-                        on_line(line)
-            except Exception as error:  # a defect of this end, or no memory
-                how = "cannot be read any more"
-                log("%s %s", self._command[0], how, error=error)
-            if not self._ends(child):
-                on_close(ConnectionClosed(f"{self._command[0]} {how}"))
+        def serve() -> None:
+            pool.run(drain=0.0)
+            to_client.put(None)
 
-        def watch() -> None:
-            how = f"{self._command[0]} ended with status {child.wait()}"
-            reader.join(GRACE)  # a child of its own may hold the pipe for longer
-            on_close(ConnectionClosed(how))
+        def deliver() -> None:
+            for line in iter(to_client.get, None):
+                on_line(line)
+            on_close(ConnectionClosed("the server is closed"))
 
-        child: Any = subprocess.Popen(
-            self._command, env=self._env, cwd=self._cwd, bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._child = child
-        if os.name == "posix":
-            os.set_blocking(child.stdin.fileno(), False)
-        self._stuck = False  # half a line is in its stdin: nothing can follow
-        reader = threading.Thread(target=read, daemon=True)
-        try:
-            reader.start()
-            spawn(watch)
-        except RuntimeError:  # no more threads to be had
-            self.close()
-            if not reader.ident:
-                child.stdout.close()
-            raise
-
-    def _ends(self, child: Any) -> bool:
-        try:
-            return child.wait(GRACE) is not None
-        except Exception:  # subprocess.TimeoutExpired
-            return False
+        session = self._server.connect(to_client.put, lambda job: pool.start(job))
+        pool = Workers(take_lines(session, iter(to_server.get, None)),
+                       self._server.workers)
+        self._to_server = to_server
+        spawn(serve)
+        spawn(deliver)
 
     def send(self, line: bytes) -> None:
-        try:
-            with self._lock:
-                if self._stuck:
-                    raise BrokenPipeError("the other end does not read")
-                self._stuck = True
-                write_line(self._child.stdin.fileno(), line, STALL)
-                self._stuck = False
-        except ValueError:  # closed by this end
-            raise BrokenPipeError("its stdin is closed") from None
+        self._to_server.put(line)
 
     def close(self) -> None:
-        """End it: EOF on stdin, then SIGTERM, then SIGKILL. [2025-11-25 lifecycle]"""
-        quiet = self._lock.acquire(timeout=GRACE)
-        if quiet:  # else a writer is stuck in it: its number could soon be another file
-            self._child.stdin.close()
-            self._lock.release()
-        for end in [self._child.terminate, self._child.kill]:
-            if self._ends(self._child):
-                break
-            end()
-        self._ends(self._child)
-        if not quiet:
-            with self._lock:
-                self._child.stdin.close()
-
-
-class Host(Peer):
-    """The client's end of the wire: it answers what a server may ask and skips junk."""
-
-    def __init__(self, client: Any, send: Send, ids: Iterator[int]) -> None:
-        super().__init__(send, ids=ids, bounds=client.bounds)
-        self._client = client
-
-    def vet(self, message: Message) -> Optional[Message]:
-        """Skip what must not be answered: a stray print, say, or a modern request."""
-        rules, kind = self._client.rules, type(message)
-        if kind is Invalid or (kind is Batch and not rules.batches) or (
-                kind is Request and rules.modern):
-            log("skipped %.200r", message)
-            return None
-        return message
-
-    def admit(self, asked: Asked) -> Optional[Callable[[], Any]]:
-        name, params = asked.request.method, asked.request.params
-        # dict() makes the answer to a ping: {}
-        return dict if name == "ping" else partial(self._client.answer, name, params)
-
-    def noted(self, notification: Notification) -> None:
-        params = notification.params if isinstance(notification.params, dict) else {}
-        if notification.method == "notifications/cancelled":
-            self.cancel(params.get("requestId"))
-        self._client.noted(notification.method, params)
-
-    def _write(self, line: Optional[bytes]) -> None:
-        if self._closed is None:  # else the carrier may have another server by now
-            super()._write(line)
-
-    def abandoned(self, request: Request, why: Exception) -> None:
-        told = {"requestId": request.id, "reason": str(why)}
-        if request.method != "initialize":  # which must not be cancelled [lifecycle]
-            self.notify("notifications/cancelled", told)
+        self._to_server.put(None)
 
 
 class Subscription:
-    """What a client wants to be told of: cancel() ends it, a reconnection renews it."""
+    """What a client wants to be told of, until cancel(); connect() renews it.
 
-    def __init__(self, client: Any, wishes: Json) -> None:
-        self._client, self._wishes = client, wishes
-        self.start()
+    The two eras do this in different ways. Legacy: a server tells of changed lists to
+    everybody, and of a resource to who has subscribed to its URI. Modern: one request,
+    subscriptions/listen, asks for all, and is answered when the stream ends.
+    """
 
-    def start(self) -> None:
-        """Ask for it. A legacy server tells of lists unasked, and of uris if asked."""
-        if self._client.rules.modern:
-            self._call = self._client.start("subscriptions/listen", {
-                "notifications": self._wishes})
+    def __init__(self, client: Client, wanted: Json) -> None:
+        self._client, self._wanted = client, wanted
+        self._stream: PendingRequest | None = None  # modern: it ends with a response
+        self.begin()
+
+    def begin(self) -> None:
+        """Ask for it. A legacy server tells of lists unasked, and of URIs if asked."""
+        if self._client.row.modern:
+            self._stream = self._client.start("subscriptions/listen", {
+                "notifications": self._wanted})
         else:
-            self._for_each("resources/subscribe", self.uris())
-
-    def renew(self) -> None:
-        """Ask for it once more, of a server that may not have it any more."""
-        try:
-            self.start()
-        except RpcError as error:
-            log("a subscription could not be renewed: %s", error)
-
-    def cancel(self) -> None:
-        """Have no more of it; no effect on one that has ended."""
-        others = [one for one in self._client.subscriptions if one is not self]
-        if len(others) < len(self._client.subscriptions):
-            self._client.subscriptions[:] = others
-            if self._client.rules.modern:
-                self._call.cancel()
-            elif self._client.connected:
-                wanted = {uri for one in others for uri in one.uris()}
-                self._for_each("resources/unsubscribe", self.uris() - wanted)
+            for uri in sorted(self.uris()):
+                self._client.request("resources/subscribe", {"uri": uri})
 
     def uris(self) -> set[str]:
         """Return the resources that it is about."""
-        return set(self._wishes.get("resourceSubscriptions", ()))
+        return set(self._wanted.get("resourceSubscriptions", ()))
 
-    def _for_each(self, method: str, uris: set[str]) -> None:
-        for uri in sorted(uris):
-            self._client.request(method, {"uri": uri})
+    def cancel(self) -> None:
+        """Be told no more; no effect on one that has ended."""
+        if self not in self._client.subscriptions:
+            return
+        self._client.subscriptions.remove(self)
+        if self._stream is not None:
+            self._stream.cancel()
+        elif self._client.connected:
+            wanted = [one.uris() for one in self._client.subscriptions]
+            for uri in sorted(self.uris().difference(*wanted)):
+                self._client.request("resources/unsubscribe", {"uri": uri})
+
+    def result(self, timeout: float | None = None) -> Json:
+        """Wait until the server ends the stream, and return its result. RequestTimeout
+        after timeout seconds: the stream goes on. RuntimeError: legacy has no streams.
+        """
+        if self._stream is None:
+            raise RuntimeError("a legacy subscription has no stream that ends")
+        if not self._stream.wait(timeout):
+            raise RequestTimeout(f"the stream did not end in {timeout} s")
+        return dict(self._stream.result())
 
 
-def speaks_modern(error: RpcError) -> bool:
-    """Tell whether an error -32022 names the modern revision that we speak."""
+# What results must look like for the client to work with them; the rest is the user's.
+_RESULT = Schema(shape())
+_MODERN_RESULT = Schema(shape(
+    resultType={"enum": ["complete", "input_required"]}, requestState="string",
+    inputRequests={"type": "object", "additionalProperties": shape(
+        "method", method="string", params="object")}))
+_DISCOVERED = Schema(shape(
+    "supportedVersions", supportedVersions=_STRINGS, capabilities="object",
+    _meta=shape(**{META_SERVER: "object"})))
+_INITIALIZED = Schema(shape(
+    "protocolVersion capabilities serverInfo", protocolVersion="string",
+    capabilities="object", serverInfo="object"))
+_COMPLETED = Schema(shape("completion", completion=shape("values", values="array")))
+
+
+def _transport_of(server: Any, env: dict[str, str] | None, cwd: str | None,
+                  longest: int, close_timeout: float) -> Any:
+    """Return the transport that the first argument of Client stands for.
+
+    A command is a list, because a string would have to be split as a shell does it, and
+    shells differ. TypeError, with what to write, for anything else.
+    """
+    if isinstance(server, Server):
+        return InProcess(server)
+    if isinstance(server, list) and all(isinstance(word, str) for word in server):
+        return ChildProcess(server, env, cwd, longest, close_timeout)
+    if all(hasattr(server, name) for name in ("open", "send", "close")):
+        return server
+    raise TypeError(f"Client: {server!r:.80} is no server; give a command as a list, "
+                    'such as ["python3", "server.py"], a Server, or a transport')
+
+
+def names_modern(error: RpcError) -> bool:
+    """Tell whether an error -32022 names the modern revision of this client.
+
+    Such a server is modern, and only refused the version that was tried first.
+    """
     named = error.data.get("supported") if isinstance(error.data, dict) else None
     return error.code == UNSUPPORTED_VERSION and isinstance(named, list) and (
         MODERN.version in named)
 
 
 def elicited(on_elicit: Handler, params: Json) -> Json:
-    """Have a form filled in: defaults where nothing was given, only what it allows."""
+    """Have a form filled in by on_elicit, the handler of the user.
+
+    Only what the form names is sent, and its defaults where nothing is given.
+    ValueError when that does not fit: the server gets an internal error, and no content
+    that it did not ask for. [2025-11-25 client/elicitation]
+    """
     result = dict(on_elicit(params))
     given = result.pop("content", None) or {}
     if result["action"] == "accept" and params.get("mode", "form") == "form":
-        form = params["requestedSchema"]
-        given = {name: given.get(name, field.get("default"))
-                 for name, field in form["properties"].items()
-                 if name in given or "default" in field}
-        validate(given, form, "content")
-        result["content"] = given
+        form = params.get("requestedSchema", shape())
+        content = {name: given.get(name, field.get("default"))
+                   for name, field in form["properties"].items()
+                   if name in given or "default" in field}
+        validate(content, form, "content")
+        result["content"] = content
     return result
 
 
-# What the results of the protocol itself must look like; those of tools are their own.
-_RESULT = _shape()
-_MODERN_RESULT = _shape(
-    resultType={"enum": ["complete", "input_required"]}, requestState="string",
-    inputRequests=_map(_shape("method", method="string", params="object")))
-_COMPLETED = _shape("completion", completion=_shape("values", values="array"))
-_DISCOVERED = _shape("supportedVersions", supportedVersions="array",
-                     _meta=_shape(**{META_SERVER: "object"}))
-_INITIALIZED = _shape(
-    "protocolVersion capabilities serverInfo", serverInfo="object", protocolVersion={
-        "enum": [row.version for row in REVISIONS.values() if not row.modern]})
-
-
 class Client:
-    """A host's side of one server; results are the objects that came over the wire.
+    """An application's connection to one server. Results are the dicts of the wire.
 
-    server: a command (list of str) to run over stdio, or a carrier: an object with
-    open(on_line, on_close), send(line) and close(). env and cwd are the command's.
-    timeout: seconds for each answer, unless a call says otherwise; legacy: also while
-    the user is being asked. protocol_version: None finds out what the server speaks.
-    on_notification(method, params) hears all notifications, on the thread that reads:
-    it must not wait for the server.
-    on_elicit(params) and on_sample(params) answer questions of the server with the
-    results of elicitation/create and sampling/createMessage; roots is a list of file
-    URIs or of {"uri", "name"}. What is not given is not offered. bounds says how much
-    the connection may hold; each question of the server has a thread of its own.
+    server: a command (list of str) to run over stdio, a Server of this process, or a
+    transport, that is, an object with open(on_line, on_close), send(line) and close().
+    env and cwd are the command's.
+    timeout: seconds for each response, unless a call says otherwise. Writing counts
+    and, legacy, the time that a user takes.
+    protocol_version: None finds out what the server speaks.
+    on_notification(method, params) is called for each notification, in order, on one
+    thread that also calls on_progress; both may use the client.
+    on_elicit(params) and on_sample(params) return the results of elicitation/create and
+    sampling/createMessage; roots is a list of file URIs, or of {"uri", "name"}. What is
+    not given is not offered to the server.
+    bounds: how much the connection may hold. probe_timeout: seconds for the first
+    response, after which a server counts as legacy. close_timeout: seconds that a
+    server has to end after EOF, and again after SIGTERM.
     """
 
-    def __init__(self, server: Any, env: Optional[dict[str, str]] = None,
-                 cwd: Text = None, timeout: float = 30.0, protocol_version: Text = None,
-                 on_notification: Optional[Callable[[str, Json], Any]] = None,
-                 on_elicit: Optional[Handler] = None,
-                 on_sample: Optional[Handler] = None,
-                 roots: Optional[Sequence[Any]] = None,
-                 bounds: Bounds = Bounds(asked=100)) -> None:
-        self.bounds, command = bounds, isinstance(server, list)
-        self._carrier = Child(server, env, cwd, bounds.line) if command else server
-        self._timeout, self._on_notification = timeout, on_notification
+    def __init__(self, server: Any, env: dict[str, str] | None = None,
+                 cwd: str | None = None, timeout: float = 30.0,
+                 protocol_version: str | None = None,
+                 on_notification: Callable[[str, Json], Any] | None = None,
+                 on_elicit: Handler | None = None, on_sample: Handler | None = None,
+                 roots: Sequence[Any] | None = None,
+                 bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
+                 close_timeout: float = 2.0) -> None:
+        for name, value in (("timeout", timeout), ("probe_timeout", probe_timeout),
+                            ("close_timeout", close_timeout)):
+            if type(value) not in (int, float):
+                raise TypeError(f"Client: {name} is {value!r}; give seconds, a number")
         if protocol_version not in (None, *REVISIONS):
-            raise ValueError(f"{protocol_version} is not one of {', '.join(REVISIONS)}")
+            raise ValueError(f"Client: protocol_version {protocol_version!r} is none "
+                             f"of {', '.join(REVISIONS)}")
+        self._transport = _transport_of(server, env, cwd, bounds.line, close_timeout)
+        self.name = " ".join(server) if isinstance(server, list) else "the server"
+        self.bounds, self._timeout, self._probe_timeout = bounds, timeout, probe_timeout
         self._wanted = REVISIONS[protocol_version] if protocol_version else None
-        listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
-        validate({"roots": listed}, QUESTIONS["roots/list"].answer, "client")
-        self._answers: dict[str, Handler] = present(**{  # what we answer, and so offer
-            "roots/list": None if roots is None else lambda params: {"roots": listed},
-            "sampling/createMessage": on_sample,
-            "elicitation/create": on_elicit and partial(elicited, on_elicit)})
-        self._capabilities: Json = {QUESTIONS[name].needs: {} for name in self._answers}
+        self._on_notification, self.callbacks = on_notification, Callbacks()
+        self._handlers: dict[str, Handler] = self._make_handlers(
+            roots, on_sample, on_elicit)
+        self._capabilities: Json = {
+            CLIENT_METHODS[name].capability: {} for name in self._handlers}
         if on_elicit:
             self._capabilities["elicitation"] = {"form": {}, "url": {}}
-        self._turn = threading.RLock()  # one connects or closes at a time
-        self._peer: Optional[Host] = None
+        self._turn = threading.RLock()  # one thread connects or closes at a time
+        self._session: ClientSession | None = None
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
-        self._progress: dict[Any, Callable[..., Any]] = {}  # token: on_progress
-        self._outputs: Json = {}  # tool: the schema of its structured results
+        self._progress: dict[Any, tuple[Callable[..., Any], bool]] = {}  # by token
+        self._outputs: Json = {}  # tool -> the schema of its structured results
         self.subscriptions: list[Subscription] = []
-        self._introduced(LEGACY, {}, {})
+        self._forget()
 
-    # Connection.
+    @staticmethod
+    def _make_handlers(roots: Sequence[Any] | None, on_sample: Handler | None,
+                       on_elicit: Handler | None) -> dict[str, Handler]:
+        """Return what this client answers, and so offers."""
+        listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
+        Schema(CLIENT_METHODS["roots/list"].result).check({"roots": listed}, "Client")
+        return present(**{
+            "roots/list": None if roots is None else lambda params: {"roots": listed},
+            "sampling/createMessage": on_sample,
+            "elicitation/create": on_elicit and functools.partial(elicited, on_elicit)})
+
+    # The connection.
 
     def connect(self) -> Client:
-        """Start the server and agree on a revision. Again after close() or a crash: ids
-        go on counting, so that no stale answer matches; subscriptions are renewed, and
-        what the server refuses of them is logged."""
+        """Start the server and agree on a revision; return this client.
+
+        After close() or a crash it connects anew: ids go on counting, so that no old
+        response matches, and subscriptions are renewed.
+        """
         with self._turn:
             self.close()
             self._open()
             try:
                 self._agree()
                 for subscription in list(self.subscriptions):
-                    subscription.renew()
+                    try:
+                        subscription.begin()
+                    except RpcError as error:
+                        warn("%s: a subscription was not renewed: %s", self.name, error)
             except BaseException:
                 self.close()
                 raise
         return self
 
     def _open(self) -> None:
-        peer = Host(self, self._carrier.send, self._ids)
-        self._carrier.open(peer.receive, peer.close)
-        self._peer = peer  # now there is something to close
+        session = ClientSession(self, self._transport.send, self._ids)
+        self._session = session
+        try:
+            self._transport.open(session.receive, session.close)
+        except BaseException:
+            self._session = None
+            raise
 
     def _agree(self) -> None:
-        """Find a common revision; an error that names ours is taken at its word.
+        """Find a common revision; see the head of this section.
 
-        A server says so to `initialize` when its answer to the probe came too late.
+        An error that names our modern version is taken at its word whenever it comes: a
+        server whose response to the probe came too late says so to initialize.
+        [2026-07-28 basic/versioning]
         """
+        if self._wanted is not None and not self._wanted.modern:
+            return self._initialize(self._wanted)
         try:
-            self._probe()
-        except RpcError as error:
-            if not speaks_modern(error):
+            if self._discover(min(self._probe_timeout, self._timeout)):
+                return None
+        except (RpcError, RequestTimeout, ConnectionClosed, ValueError) as why:
+            if self._wanted or isinstance(why, RpcError) and why.code in MODERN_ERRORS:
+                if not isinstance(why, RpcError) or not names_modern(why):
+                    raise
+                self._discover(self._timeout)
+                return None
+            if isinstance(why, ConnectionClosed):  # some legacy servers end at once
+                warn("%s; connecting again, as to a legacy server", why)
+                self._transport.close()
+                self._open()
+        try:
+            self._initialize(LEGACY)
+        except RpcError as error:  # its response to the probe came too late
+            if not names_modern(error):
                 raise
             self._discover(self._timeout)
 
-    def _probe(self) -> None:
-        """Discover; silence, death and any answer but a modern one mean legacy."""
-        if self._wanted and not self._wanted.modern:
-            return self._initialize(self._wanted)
-        try:
-            self._discover(min(PROBE, self._timeout))
-        except (RpcError, RequestTimeout, ConnectionClosed, ValueError) as why:
-            if self._wanted or isinstance(why, RpcError) and why.code in MODERN_ERRORS:
-                raise
-            if isinstance(why, ConnectionClosed):
-                self._carrier.close()
-                self._open()
-            self._initialize(LEGACY)
+    def _discover(self, timeout: float) -> bool:
+        """Ask what a modern server is; False if it has nothing but legacy versions.
 
-    def _discover(self, timeout: float) -> None:
-        self.rules = MODERN
+        ConnectionError when it has no version that this client speaks, or not the one
+        that this client was told to speak.
+        """
+        self.row = MODERN
         result = self.start("server/discover").result(timeout)
-        validate(result, _DISCOVERED, "server/discover")
+        _DISCOVERED.check(result, "server/discover")
         if MODERN.version not in result["supportedVersions"]:
-            raise ConnectionError(f"no common revision: {result['supportedVersions']}")
+            named = result["supportedVersions"]
+            if self._wanted or not LEGACY_REVISIONS.keys() & {*named}:
+                raise ConnectionError(f"{self.name}: no common revision in {named}")
+            return False
         info = result.get("_meta", {}).get(META_SERVER, {})
-        self._introduced(MODERN, result, info)
+        self._introduce(MODERN, result, info)
+        return True
 
-    def _initialize(self, rules: Revision) -> None:
-        self.rules = rules
+    def _initialize(self, row: Revision) -> None:
+        self.row = row
         result = self.start("initialize", {
-            "protocolVersion": rules.version, "capabilities": self._capabilities,
+            "protocolVersion": row.version, "capabilities": self._capabilities,
             "clientInfo": CLIENT_INFO}).result(self._timeout)
-        try:
-            validate(result, _INITIALIZED, "initialize")
-        except ValueError as error:
-            raise ConnectionError(f"{error}, in {result}") from None
-        rules = REVISIONS[result["protocolVersion"]]
-        self._introduced(rules, result, result["serverInfo"])
+        fault = "".join(_INITIALIZED.faults(result))
+        agreed = None if fault else LEGACY_REVISIONS.get(result["protocolVersion"])
+        if agreed is None:
+            raise ConnectionError(f"{self.name}: no common revision: initialize{fault} "
+                                  f"gave {result!r:.300}")
+        self._introduce(agreed, result, result["serverInfo"])
         self.notify("notifications/initialized")
 
-    def _introduced(self, rules: Revision, result: Json, info: Json) -> None:
-        self.rules, self.protocol_version = rules, rules.version
-        self._fit = compile_schema(_MODERN_RESULT if rules.modern else _RESULT)
-        self.server_info, self.instructions = info, result.get("instructions")
+    def _introduce(self, row: Revision, result: Json, info: Json) -> None:
+        self.row, self.server_info = row, info
+        if self._session is not None:
+            self._session.modern = row.modern
+        self.protocol_version: str | None = row.version
+        self.instructions: str | None = result.get("instructions")
         self.server_capabilities: Json = result.get("capabilities", {})
 
+    def _forget(self) -> None:
+        """Know nothing of a server, as before connect()."""
+        self._introduce(LEGACY, {}, {})
+        self.protocol_version = None
+
     def close(self) -> None:
-        """End the server: EOF, then SIGTERM, then SIGKILL, each with a bounded wait."""
+        """End the connection and the server, with bounded waits: EOF, SIGTERM, SIGKILL.
+
+        What waits for a response gets ConnectionClosed. It may be called twice, from
+        any thread, and from a callback.
+        """
         with self._turn:
-            if self._peer is not None:
-                self._peer.close(ConnectionClosed("closed by this end"))
-                self._carrier.close()
-                self._peer = None
+            session, self._session = self._session, None
+            if session is not None:
+                session.close(ConnectionClosed("closed by this client"))
+                self._transport.close()
 
     def __enter__(self) -> Client:
-        return self if self._peer else self.connect()
+        return self if self._session else self.connect()
 
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # Requests.
-
     @property
     def connected(self) -> bool:
-        """True between connect() and close(), even if the server has died."""
-        return self._peer is not None
+        """True between connect() and close(), even if the server has died: the next
+        request says so, by ConnectionClosed, and connect() starts it anew."""
+        return self._session is not None
 
-    def _wire(self) -> Host:
-        if self._peer is None:
-            raise ConnectionClosed("not connected")
-        return self._peer
+    # Requests. start() sends, request() waits as well and answers input requests on the
+    # way; all methods below are request() with the method and its params filled in.
 
-    def start(self, method: str, params: Optional[Json] = None) -> Call:
-        """Send a request and return at once; call.result() gives what came back."""
-        if self.rules.modern:  # each request says who asks, and what can be asked of us
-            given = params or {}
-            params = {**given, "_meta": {
-                META_VERSION: self.rules.version, META_CLIENT: CLIENT_INFO,
-                META_CAPABILITIES: self._capabilities, **given.get("_meta", {})}}
-        return self._wire().ask((method, params))[0]
+    def _open_session(self) -> ClientSession:
+        if self._session is None:
+            raise ConnectionClosed("not connected: use `with Client(...)` or connect()")
+        return self._session
 
-    def request(self, method: str, params: Optional[Json] = None,
-                timeout: Optional[float] = None) -> Json:
-        """Send a request and wait for its result; questions on the way are answered.
+    def _params(self, params: Json | None) -> Json | None:
+        """Say in a modern request who asks and what this client can do."""
+        if not self.row.modern:
+            return params
+        given = params or {}
+        return {**given, "_meta": {
+            META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
+            META_CAPABILITIES: self._capabilities, **given.get("_meta", {})}}
 
-        RpcError as it came; RequestTimeout after timeout seconds without an answer;
-        ConnectionClosed; ValueError for no result that makes sense.
-        [2026-07-28 basic/patterns/mrtr]
+    def start(self, method: str, params: Json | None = None) -> PendingRequest:
+        """Send a request and return at once. What is returned has result(timeout),
+        which gives the result as it came, and cancel()."""
+        return self._open_session().request(method, self._params(params))
+
+    def request(self, method: str, params: Json | None = None,
+                timeout: float | None = None) -> Json:
+        """Send a request and return its result; input requests on the way are answered.
+
+        Raises RpcError as the server sent it; RequestTimeout after timeout seconds
+        without a response; ConnectionClosed; ValueError for a result that makes no
+        sense. [2026-07-28 basic/patterns/mrtr]
         """
-        return self._finish(self.start(method, params), method, params, timeout)
+        limit = self._timeout if timeout is None else timeout
+        return self._finish(self.start(method, params), method, params, limit)
 
-    def _finish(self, call: Call, method: str, params: Optional[Json],
-                timeout: Optional[float] = None) -> Json:
-        for _ in range(ROUNDS):
-            result: Json = call.result(self._timeout if timeout is None else timeout)
-            hold(result, self._fit, method)
-            if result.get("resultType") != "input_required" or not self.rules.modern:
+    def _finish(self, pending: PendingRequest, method: str, params: Json | None,
+                timeout: float) -> Json:
+        session: Any = pending.peer
+        for _ in range(ROUND_LIMIT):
+            result: Json = pending.result(timeout)
+            modern = session.modern
+            (_MODERN_RESULT if modern else _RESULT).check(result, method)
+            if not modern or result.get("resultType") != "input_required":
                 return result
             try:
-                answers = {key: self.answer(one["method"], one.get("params"))
-                           for key, one in result.get("inputRequests", {}).items()}
-            except RpcError as error:  # it never comes near the wire
-                raise ValueError(f"{method} asks in vain: {error}") from None
-            call = self.start(method, {
-                **(params or {}), "inputResponses": answers,
+                responses = {key: self.answer(one["method"], one.get("params"))
+                             for key, one in result.get("inputRequests", {}).items()}
+            except RpcError as error:  # it must not look as if the server had sent it
+                raise ValueError(f"{method}: an input request of the server: {error}"
+                                 ) from None
+            if self._session is not session:
+                raise ConnectionClosed("connected anew before the input was complete")
+            pending = self.start(method, {
+                **(params or {}), "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
-        raise ValueError(f"{method}: still asking after {ROUNDS} rounds")
+        raise ValueError(f"{method}: still input_required after {ROUND_LIMIT} rounds")
 
-    def batch(self, questions: Sequence[tuple[str, Optional[Json]]]) -> list[Any]:
-        """Send requests in one line; return results or RpcErrors, in the same order.
+    def batch(self, calls: Sequence[tuple[str, Json | None]],
+              timeout: float | None = None) -> list[Any]:
+        """Send requests, (method, params), in one line where the revision has batches;
+        return their results, or RpcError objects, in the same order. timeout: for all.
 
-        Where the revision has no batches they go out as so many lines.
+        The server may answer in any order, and serves them side by side. When the time
+        is over, RequestTimeout is raised, and what is not answered is cancelled.
         """
-        calls = self._wire().ask(*questions) if self.rules.batches and questions else [
-            self.start(*question) for question in questions]
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        together = self.row.batches and calls
+        pending = (self._open_session().request_batch(calls) if together else
+                   [self.start(*one) for one in calls])
         results: list[Any] = []
         try:
-            for call, question in zip(calls, questions):
+            for one, (method, params) in zip(pending, calls):
                 try:
-                    results.append(self._finish(call, *question))
+                    results.append(self._finish(
+                        one, method, params, deadline - time.monotonic()))
                 except RpcError as error:
                     results.append(error)
         finally:
-            for call in calls[len(results):]:  # where one was not answered in time
-                call.cancel()
+            for one in pending[len(results):]:
+                one.cancel()
         return results
 
-    def notify(self, method: str, params: Optional[Json] = None) -> None:
-        """Send a notification."""
-        self._wire().notify(method, params)
+    def notify(self, method: str, params: Json | None = None) -> None:
+        """Send a notification. Nothing answers it: an error stays with the server."""
+        self._open_session().notify(method, params)
 
-    # What the server asks and tells.
+    # What the server sends: requests for input, and notifications.
 
-    def answer(self, method: str, params: Optional[Json]) -> Json:
-        """Answer a question that came in a legacy request or in a modern result."""
-        if method not in self._answers:
+    def answer(self, method: str, params: Params) -> Json:
+        """Answer a legacy request or a modern input request; RpcError to refuse.
+
+        Refused is what this client does not offer (-32601), and what has the wrong
+        shape or a mode that the revision does not have (-32602). What a handler of the
+        user raises becomes an internal error; its text goes to the log.
+        """
+        if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
-        params = params or {}
-        try:
-            check_question(self.rules, method, params)
-            if "tools" in params or "toolChoice" in params:
-                raise ValueError("sampling.tools is not offered")
-        except ValueError as error:
-            raise RpcError(INVALID_PARAMS, str(error)) from None
-        return self._answers[method](params)
+        named = {} if params is None else params
+        faults = params_schema(method).faults(named)
+        if faults:
+            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
+        assert isinstance(named, dict)
+        if method == "elicitation/create" and (
+                named.get("mode", "form") not in self.row.elicitation):
+            raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
+        if "tools" in named or "toolChoice" in named:
+            raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
+        return self._handlers[method](named)
 
-    def noted(self, method: str, params: Json) -> None:
-        """Pass a notification on; progress goes to who asked for it as well."""
+    def hears_progress(self, params: Params) -> bool:
+        """Tell whether callbacks for the progress of a request may still wait.
+
+        If so, its response waits behind them. A call that has no progress to hear does
+        not pass through the thread of the callbacks.
+        """
+        if not self._progress or not isinstance(params, dict):
+            return False
+        token = params.get("_meta", {}).get("progressToken")
+        return type(token) is int and self._progress.get(token, (None, False))[1]
+
+    def handle_notification(self, method: str, params: Json) -> None:
+        """Hand a notification to the callbacks; progress to the call's own as well."""
+        is_progress = method == "notifications/progress"
         token = params.get("progressToken")
-        told = self._progress.get(token) if type(token) is int else None
-        if method == "notifications/progress" and told and "progress" in params:
-            told(params["progress"], params.get("total"), params.get("message"))
-        if self._on_notification:
-            self._on_notification(method, params)
+        if is_progress and type(token) is int and token in self._progress:
+            self.callbacks.put(lambda: self._report(token, params), True)
+        if self._on_notification is not None:
+            self.callbacks.put(functools.partial(
+                self._on_notification, method, params), is_progress)
 
-    # Tools, resources, prompts: what there is, and its use.
+    def _report(self, token: int, params: Json) -> None:
+        on_progress, _ = self._progress.get(token, (None, False))
+        if on_progress is not None and "progress" in params:  # else the call is over
+            on_progress(params["progress"], params.get("total"), params.get("message"))
 
-    def pages(self, method: str) -> list[Json]:
-        """Return the items of all pages of one of LISTS."""
-        items: list[Json] = []
-        seen: set[Any] = set()
-        cursor, kind = None, LISTS[method]
-        page = _shape(kind, nextCursor="string", **{
-            kind: _array(_shape("name", name="string"))})
-        while cursor not in seen and len(seen) < PAGES:
-            seen.add(cursor)
+    # Tools.
+
+    def _list(self, method: str) -> list[Json]:
+        """Return the items of all pages. An empty cursor is one, null is none.
+
+        ValueError for pages without end: a cursor that comes again, or PAGE_LIMIT.
+        """
+        kind, cursor = LISTS[method], None
+        page = Schema(shape(kind, nextCursor={"type": ["string", "null"]}, **{
+            kind: {"type": "array", "items": shape("name", name="string")}}))
+        items, seen = [], {cursor}
+        while len(seen) <= PAGE_LIMIT:
             result = self.request(method, present(cursor=cursor))
-            validate(result, page, method)
+            page.check(result, method)
             items += result[kind]
-            if "nextCursor" not in result:  # an empty one is a cursor as well
+            cursor = result.get("nextCursor")
+            if cursor is None:
                 return items
-            cursor = result["nextCursor"]
+            if cursor in seen:
+                break
+            seen.add(cursor)
         raise ValueError(f"{method}: its pages have no end")
 
     def list_tools(self) -> list[Json]:
-        """Return all tools, of all pages."""
-        tools = self.pages("tools/list")
+        """Return all tools: [{"name", "inputSchema", ...}, ...].
+
+        inputSchema is what a model needs to call the tool; "description" and "title"
+        are for the model and the user. "annotations" are hints of the server's own,
+        such as readOnlyHint: do not trust those of a server that you do not trust.
+        Whoever calls this has call_tool() check structured results from then on.
+        """
+        tools = self._list("tools/list")
         self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
-    def call_tool(self, name: str, arguments: Optional[Json] = None,
-                  timeout: Optional[float] = None,
-                  on_progress: Optional[Callable[..., Any]] = None,
-                  meta: Optional[Json] = None) -> Json:
-        """Call a tool; on_progress(progress, total, message) hears how far it has come,
-        on the thread that reads: it must not wait for the server.
+    def call_tool(self, name: str, arguments: Json | None = None,
+                  timeout: float | None = None,
+                  on_progress: Callable[..., Any] | None = None,
+                  meta: Json | None = None) -> Json:
+        """Call a tool; return {"content": [...], "structuredContent", "isError"}.
 
-        meta goes into _meta: {META_LEVEL: "info"}, say, has a modern server send its
-        log. ValueError when the structured result is not what list_tools() promised.
+        content is for the model: blocks of type text, image, audio, resource_link or
+        resource. structuredContent is for programs, where the tool has an outputSchema.
+        With isError the tool has failed, and content says why: give it to the model,
+        which may mend its arguments.
+
+        on_progress(progress, total, message) is called on the thread of the callbacks,
+        and has returned when this returns. meta goes into _meta. Raises as request()
+        does, and ValueError when the structured result is not what list_tools() said.
         """
         token, meta = next(self._tokens), dict(meta or {})
-        if on_progress:
-            self._progress[token], meta["progressToken"] = on_progress, token
+        if on_progress is not None:
+            self._progress[token] = on_progress, not self.callbacks.is_running_here()
+            meta["progressToken"] = token
         try:
             result = self.request("tools/call", present(
                 name=name, arguments=arguments, _meta=meta or None), timeout)
         finally:
             self._progress.pop(token, None)
-        if self._outputs.get(name) is not None and not result.get("isError"):
+        schema = self._outputs.get(name)
+        if schema is not None and not result.get("isError"):
             try:
-                validate(result.get("structuredContent"), self._outputs[name], "result")
-            except NotImplementedError as error:  # a dialect that we do not know
-                log("%s: outputSchema: %s", name, error)
+                validate(result.get("structuredContent"), schema, "result")
+            except NotImplementedError as error:  # a dialect that is not ours
+                warn("%s: outputSchema: %s", name, error)
         return result
 
+    # Resources.
+
     def list_resources(self) -> list[Json]:
-        """Return all resources, of all pages."""
-        return self.pages("resources/list")
+        """Return all resources: [{"uri", "name", ...}, ...].
+
+        A server may serve more than it lists: see list_resource_templates().
+        """
+        return self._list("resources/list")
 
     def list_resource_templates(self) -> list[Json]:
-        """Return all resource templates, of all pages."""
-        return self.pages("resources/templates/list")
+        """Return all templates: [{"uriTemplate", "name", ...}, ...].
+
+        Fill in the {names} of a template, percent-encoded, and read the URI.
+        """
+        return self._list("resources/templates/list")
 
     def read_resource(self, uri: str) -> Json:
-        """Read a resource: {"contents": [...]}."""
+        """Read a resource: {"contents": [{"uri", "text" or "blob", ...}, ...]}.
+
+        A blob is in base64. RpcError -32002 (legacy) or -32602 (modern): there is none
+        of this URI.
+        """
         return self.request("resources/read", {"uri": uri})
 
     def subscribe(self, uris: Sequence[str] = (), tools: bool = False,
                   prompts: bool = False, resources: bool = False) -> Subscription:
-        """Ask to be told of changes, through on_notification, until its cancel().
+        """Ask to be told of changes of resources and lists, through on_notification.
 
-        What a modern server grants comes there too: notifications/subscriptions/
-        acknowledged; that it refuses is not raised. A legacy one may raise RpcError.
+        What a modern server grants comes there, too. RpcError from a legacy server.
         """
-        uris = [uris] if isinstance(uris, str) else list(uris)
-        wishes = zip(NOTICES.values(), (tools, prompts, resources, uris))
-        self.subscriptions.append(Subscription(self, {
-            name: wish for name, wish in wishes if wish}))
-        return self.subscriptions[-1]
+        wishes = (tools, prompts, resources, [uris] if isinstance(uris, str) else
+                  list(uris))
+        subscription = Subscription(self, {
+            name: wish for name, wish in zip(NOTICES.values(), wishes) if wish})
+        self.subscriptions.append(subscription)
+        return subscription
+
+    # Prompts, completion, ping.
 
     def list_prompts(self) -> list[Json]:
-        """Return all prompts, of all pages."""
-        return self.pages("prompts/list")
+        """Return all prompts: [{"name", "arguments", ...}, ...].
 
-    def get_prompt(self, name: str, arguments: Optional[Json] = None) -> Json:
-        """Get a prompt: {"messages": [...]}; what is no string is given as JSON."""
+        arguments: [{"name", "description", "required"}, ...], in the order of a form.
+        """
+        return self._list("prompts/list")
+
+    def get_prompt(self, name: str, arguments: Json | None = None) -> Json:
+        """Get a prompt: {"messages": [...]}. What is no string is given as JSON."""
         return self.request("prompts/get", present(name=name, arguments=arguments and {
             key: text(value)["text"] for key, value in arguments.items()}))
 
-    def complete(self, ref: Json, argument: Json,
-                 context: Optional[Json] = None) -> Json:
-        """Complete an argument {"name", "value"} of a prompt or a resource template.
+    def complete(self, ref: Json, argument: Json, context: Json | None = None) -> Json:
+        """Complete an argument, {"name", "value"}, of a prompt or a template.
 
-        ref: {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}. Returns
-        {"values": [...], "total", "hasMore"}.
+        ref is {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}.
+        Returns {"values": [...], "total", "hasMore"}.
         """
         result = self.request("completion/complete", present(
             ref=ref, argument=argument, context=context))
-        validate(result, _COMPLETED, "completion/complete")
-        completion: Json = result["completion"]
-        return completion
+        _COMPLETED.check(result, "completion/complete")
+        return dict(result["completion"])
 
     def ping(self) -> None:
-        """Make sure that the server is there; modern has no ping and discovers."""
-        self.request("server/discover" if self.rules.modern else "ping")
+        """Make sure that the server answers; raises as request() does. The modern era
+        has no ping: server/discover takes its place."""
+        self.request("server/discover" if self.row.modern else "ping")
 
 
-# --- 10. Command line and demo server -------------------------------------------------
+# ======================================================================================
+# Part IV: the command line
+# ======================================================================================
 
-USAGE = """usage: mcp_ref.py [--trace]                    serve the demo server on stdio
-       mcp_ref.py demo                         a conversation, every message explained
-       mcp_ref.py [--trace] inspect -- COMMAND...               what a server offers
-       mcp_ref.py [--trace] call TOOL '{"a": 1}' -- COMMAND...  call one of its tools
-       mcp_ref.py --version"""
+# --- 11. Command line and demo server -------------------------------------------------
+# Plain text, for people who look into a server or at the wire. Results go to stdout,
+# everything else to stderr. Status 0: it went well. 1: it did not, or the tool failed.
+# 2: the command line is wrong. What a server says is never printed as it is: control
+# characters are escaped, so that it cannot steer the terminal.
+
+USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
+       python3 mcp_ref.py inspect -- COMMAND...    show what a server offers
+       python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
+       python3 mcp_ref.py --version | -h | --help
+--trace before any of these shows each line of the wire on stderr."""
 
 
 def demo_server() -> Server:
-    """Build the server that this file runs when it is started without a command."""
-    server = Server("mcp_ref demo", __version__, instructions="Add, count, or greet.")
+    """Build the server that this file runs when it is started without a command.
+
+    It has a tool for each thing that the title page shows: a plain result, a failure,
+    progress, and a question to the user.
+    """
+    server = Server("mcp_ref demo", __version__,
+                    instructions="Add, divide, count, greet.")
 
     @server.tool
     def add(a: int, b: int) -> int:
@@ -3366,186 +4078,175 @@ def demo_server() -> Server:
         return a + b
 
     @server.tool
+    def divide(a: float, b: float) -> float:
+        """Divide a by b."""
+        return a / b
+
+    @server.tool
     def count(to: int, context: Context, pause: float = 0.05) -> str:
         """Count up to a number, with a pause in seconds before each step."""
         for number in range(1, to + 1):
             time.sleep(pause)
-            context.progress(number, to)
             if context.cancelled:
                 break
+            context.progress(number, to)
         return f"counted to {to}"
 
     @server.tool
     def greet(context: Context) -> str:
         """Ask the user for a name, and greet."""
-        answer = context.elicit("What is your name?", _shape("name", name="string"))
+        answer = context.elicit("What is your name?", shape("name", name="string"))
         return f"Hello, {answer.get('content', {}).get('name', 'stranger')}!"
 
     return server
 
 
+def complain(words: str, end: str = "\n") -> None:
+    """Write to stderr, where there is one, and where it can be written to.
+
+    print() would write to stdout where sys.stderr is None, and stdout has the result.
+    """
+    try:
+        if sys.stderr is not None:
+            print(words, end=end, file=sys.stderr, flush=True)
+    except (OSError, ValueError):  # a full disk, a closed stderr: the wire goes on
+        pass
+
+
 class Trace:
-    """Shows the wire on stderr: seconds, direction, latency of an answer, the line."""
+    """Shows the wire on stderr: seconds, direction, latency of a response, the line.
+
+    `>` is what this process writes, `<` what it reads: in a client's trace `>` goes to
+    the server, in a server's own trace it goes to the client.
+    """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._asked: dict[tuple[str, Id], float] = {}  # (direction, id): when
+        self._sent: dict[Any, float] = {}  # (direction, id) of a request -> when
 
     def __call__(self, arrow: str, line: bytes) -> None:
-        now, took, message = time.monotonic() - self._began, "", decode(line)
-        if isinstance(message, Request):
-            self._asked[arrow, message.id] = now
-        elif isinstance(message, Response):
-            asked = self._asked.pop(("<" if arrow == ">" else ">", message.id), now)
-            took = f"{1000 * (now - asked):.1f} ms"
-        shown = visible(line.decode("utf-8", "backslashreplace"))
+        now, took = time.monotonic() - self._began, ""
         try:
-            if sys.stderr:
-                print(f"{now:8.3f} {arrow} {took:>10} {shown}", file=sys.stderr)
-        except OSError:  # a full disk: the wire matters more
-            pass
+            message = decode(line)
+        except RpcError:
+            message = None
+        kind, _ = classify(message)
+        if kind == "request":
+            self._sent[arrow, message["id"]] = now
+        elif kind == "response":
+            other = "<" if arrow == ">" else ">"
+            sent = self._sent.pop((other, message.get("id")), now)
+            took = f"{1000 * (now - sent):.1f} ms"
+        shown = printable(line.decode("utf-8", "backslashreplace"))
+        complain(f"{now:8.3f} {arrow} {took:>10} {shown}")
 
 
-EXPLAINED = {  # what a message says, by its method, and where that is specified
-    "server/discover": "What do you speak, what do you offer? [server/discover]",
-    "initialize": "Let us open a session. I speak protocolVersion. [basic/lifecycle]",
-    "notifications/initialized": "It is open. No id, so no answer. [basic/lifecycle]",
-    "tools/list": "Which tools are there? [server/tools]",
-    "tools/call": "Call a tool. The answer will carry the same id. [server/tools]",
-    "no/such": "A method that nobody knows. [basic]",
-    "notifications/progress": "The call has come so far. [basic/utilities/progress]",
-    "notifications/cancelled": "I wait no more. [basic/utilities/cancellation]",
-    "elicitation/create": "I have to ask your user first. [client/elicitation]",
-}
+def describe_item(item: Json) -> str:
+    """Return the name, parameters and first line of the description of an entry.
+
+    An optional parameter is shown with ` = ...` behind its type.
+    """
+    name = item.get("uri") or item.get("uriTemplate") or item["name"]
+    schema = item.get("inputSchema", {})
+    needed = schema.get("required", ())
+    parameters = [f"{key}: {one.get('type', 'any') if isinstance(one, dict) else 'any'}"
+                  f"{'' if key in needed else ' = ...'}"
+                  for key, one in schema.get("properties", {}).items()]
+    parameters += [one["name"] for one in item.get("arguments", ())]
+    shown = f"({', '.join(parameters)})" if "inputSchema" in item or parameters else ""
+    first = str(item.get("description") or "").split("\n")[0]
+    return f"{name}{shown}: {first}" if first else f"{name}{shown}"
 
 
-class Explainer:
-    """Prints a conversation: who speaks, what is said, and the line as it is."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # one message at a time
-        self._asked: dict[Id, str] = {}  # id: method
-        dim = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        self._style = "    \033[2m{}\033[0m" if dim else "    {}"
-
-    def __call__(self, arrow: str, line: bytes) -> None:
-        message, shown = decode(line), line.decode("utf-8", "backslashreplace")
-        speaker = "client" if arrow == ">" else "server"
-        with self._lock:
-            for one in message.members if isinstance(message, Batch) else (message,):
-                print(f"\n{speaker}: {self._meaning(one)}")
-            for start in range(0, len(shown), 76):
-                print(self._style.format(shown[start:start + 76]))
-
-    def _meaning(self, message: Single) -> str:
-        if isinstance(message, Request):
-            self._asked[message.id] = message.method
-        if "inputResponses" in (getattr(message, "params", None) or ()):
-            return "The same call once more, with the answers. [basic/patterns/mrtr]"
-        if isinstance(message, (Request, Notification)):
-            return EXPLAINED.get(message.method, message.method)
-        method = self._asked.get(message.id, "?")
-        if isinstance(message, Invalid) or message.error:
-            return f"The answer to {method}: an error, and so no result. [basic]"
-        if "inputRequests" in message.result:
-            return f"Before {method}: ask the user, call again. [basic/patterns/mrtr]"
-        failed = message.result.get("isError") and ": it failed, the model may read why"
-        return f"The answer to {method}{failed or ''}."
+def inspect_server(command: list[str]) -> None:
+    """Print what a server says of itself and what it offers: its name, version and
+    revision, its instructions, and a line for each tool, resource and prompt."""
+    with Client(command) as client:
+        info = client.server_info
+        print(printable(f"{info.get('name')} {info.get('version')} speaks "
+                        f"{client.protocol_version}"))
+        if client.instructions:
+            print(printable(f"  {client.instructions}"))
+        lists = {"tools": client.list_tools, "resources": client.list_resources,
+                 "resource templates": client.list_resource_templates,
+                 "prompts": client.list_prompts}
+        for kind, list_items in lists.items():
+            if kind.split()[0].rstrip("s") + "s" in client.server_capabilities:
+                for item in list_items():
+                    print(printable(f"  {kind[:-1]} {describe_item(item)}"))
 
 
-def demo() -> None:
-    """Let a client and the demo server talk in three revisions, and print it all."""
-    batched = next(row for row in REVISIONS.values() if row.batches)
-    two: Json = {"name": "add", "arguments": {"a": 1, "b": 2}}
-    tap, Peer.tap = Peer.tap, Explainer()
+def ask_on_terminal(params: Json) -> Json:
+    """Answer elicitation/create from stdin; an empty line or no terminal declines.
+
+    What is no string is read as JSON: 5, true, [1, 2].
+    """
+    complain(printable(str(params["message"])))
+    if not sys.stdin or not sys.stdin.isatty():
+        return {"action": "decline"}
+    content = {}
+    for name, field in params.get("requestedSchema", {}).get("properties", {}).items():
+        complain(printable(f"{name}: "), end="")
+        words = sys.stdin.readline().strip()
+        if not words:
+            return {"action": "decline"}
+        content[name] = words if field.get("type") == "string" else json.loads(words)
+    return {"action": "accept", "content": content}
+
+
+def call_tool(command: list[str], tool: str, arguments: str = "{}") -> None:
+    """Call one tool and print its result; input requests are asked on the terminal.
+
+    arguments: a JSON object, as text. SystemExit(1) when the tool has failed.
+    """
     try:
-        for title, row in (("Legacy: a handshake opens a session", LEGACY),
-                           ("Modern: each request stands alone", MODERN),
-                           ("A batch: only one revision has it", batched)):
-            print(f"\n=== {title} ({row.version}) ===")
-            with Client([sys.executable, os.path.abspath(__file__)],
-                        protocol_version=row.version, on_elicit=lambda params: {
-                            "action": "accept", "content": {"name": "Ada"}}) as client:
-                client.list_tools()
-                client.batch([("tools/call", two), ("no/such", None)])
-                if not row.batches:
-                    client.call_tool("add", {"a": 1, "b": "two"})
-                    client.call_tool("count", {"to": 2}, on_progress=lambda *how: None)
-                    client.start("tools/call", {
-                        "name": "count", "arguments": {"to": 9}}).cancel()
-                    client.call_tool("greet")
-    finally:
-        Peer.tap = tap
-    print("\nThe client closes the server's stdin, and the server ends with status 0.")
+        given = json.loads(arguments)
+    except ValueError as error:
+        raise ValueError(f"the arguments are not JSON ({error}): {arguments}") from None
+    with Client(command, on_elicit=ask_on_terminal) as client:
+        names = [one["name"] for one in client.list_tools()]
+        if tool not in names:
+            raise ValueError(f"there is no tool {tool!r}; there is {', '.join(names)}")
+        result = client.call_tool(tool, given)
+    print(json.dumps(result, indent=2))
+    if result.get("isError"):
+        raise SystemExit(1)
 
 
-def inspect_server(client: Client) -> None:
-    """Print what a server says of itself and what it offers."""
-    info = client.server_info
-    print(visible(f"{info.get('name')} {info.get('version')} speaks "
-                  f"{client.protocol_version}"))
-    for method, kind in LISTS.items():
-        if method.split("/")[0] in client.server_capabilities:
-            for item in client.pages(method):
-                name = item.get("uri") or item.get("uriTemplate") or item["name"]
-                words = str(item.get("description") or "").split("\n")[0]
-                print(visible(f"  {kind[:-1]} {name}: {words}"))
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line, see USAGE; return the exit status.
 
-
-def _serve() -> None:
-    if sys.stdin and sys.stdin.isatty():
-        log("This is an MCP server, and waits for JSON-RPC on stdin. Try: demo, --help")
-    serve(demo_server())
-
-
-def _inspect(command: list[str]) -> None:
-    with Client(command) as client:
-        inspect_server(client)
-
-
-def _call(command: list[str], tool: str, arguments: str = "") -> None:
-    with Client(command) as client:
-        result = client.call_tool(tool, json.loads(arguments or "{}"))
-        print(json.dumps(result, indent=2))
-        if result.get("isError"):
-            raise SystemExit(1)
-
-
-COMMANDS: dict[tuple[str, int, bool], Callable[..., None]] = {
-    # first word, number of words, whether a server's command comes after them
-    ("", 0, False): _serve,
-    ("demo", 1, False): demo,
-    ("inspect", 1, True): _inspect,
-    ("call", 2, True): _call,
-    ("call", 3, True): _call,
-    ("--help", 1, False): partial(print, USAGE),
-    ("--version", 1, False): partial(print, f"mcp_ref {__version__}"),
-}
-
-
-def main(argv: Optional[list[str]] = None) -> int:
-    """Run the command line, see USAGE; return the exit status."""
-    args, tap = sys.argv[1:] if argv is None else argv, Peer.tap
+    argv: the arguments without the name of the program; None: those of this process.
+    """
+    args, trace = list(sys.argv[1:] if argv is None else argv), Peer.trace
     if args[:1] == ["--trace"]:
-        Peer.tap, args = Trace(), args[1:]
-    stdout: Any = sys.stdout
-    if hasattr(stdout, "reconfigure"):
-        stdout.reconfigure(errors="backslashreplace")  # any code page
-    cut = args.index("--") if "--" in args[:-1] else len(args)
+        Peer.trace = Trace()
+        del args[0]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # whatever the code page
+    cut = args.index("--") if "--" in args else len(args)
     words, command = args[:cut], args[cut + 1:]
-    action = COMMANDS.get(("".join(words[:1]), len(words), bool(command)))
     try:
-        if action is None:
-            print(USAGE, file=sys.stderr)
+        if not args:
+            demo_server().run()
+        elif args in (["-h"], ["--help"]):
+            print(USAGE)
+        elif args == ["--version"]:
+            print(f"mcp_ref {__version__}")
+        elif words == ["inspect"] and command:
+            inspect_server(command)
+        elif words[:1] == ["call"] and 2 <= len(words) <= 3 and command:
+            call_tool(command, *words[1:])
+        else:
+            complain(USAGE)
             return 2
-        action(*([command] if command else []), *words[1:])
-    except (RpcError, OSError, ValueError) as error:
-        print(visible(f"{type(error).__name__}: {error}"), file=sys.stderr)
+    except (RpcError, OSError, ValueError, RuntimeError) as error:
+        complain(printable(f"{type(error).__name__}: {error}"))
         return 1
     except KeyboardInterrupt:
         return 130
     finally:
-        Peer.tap = tap
+        Peer.trace = trace
     return 0
 
 

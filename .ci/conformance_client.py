@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
+sys.path[:0] = [str(ROOT), str(ROOT / "examples/http")]
 
-from http_client import HttpCarrier  # noqa: E402
+from http_client import HttpTransport  # noqa: E402
 
 from mcp_ref import Client  # noqa: E402
 
@@ -99,7 +99,7 @@ def accept(params: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     scenario = SCENARIOS[os.environ["MCP_CONFORMANCE_SCENARIO"]]
-    with Client(HttpCarrier(sys.argv[1]), protocol_version=VERSION, timeout=20.0,
+    with Client(HttpTransport(sys.argv[1]), protocol_version=VERSION, timeout=20.0,
                 on_elicit=accept) as client:
         scenario(client)
 

@@ -1,4 +1,4 @@
-"""Run the suite in random order: classes, and the tests of each; SHUFFLE_SEED replays.
+"""Run all tests in random order: classes, and the tests of each; SHUFFLE_SEED replays.
 
 With an odd seed the interpreter may change threads after each microsecond instead of
 5,000, here and in the processes that the tests start: races come out that never would.
@@ -11,10 +11,9 @@ import os
 import random
 import sys
 import tempfile
-import unittest
 from typing import Any
 
-from side_by_side import PROCESSES, run
+from side_by_side import PROCESSES, found, run
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -22,11 +21,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def shuffled(seed: int) -> list[Any]:
     """Return all tests; those of a class stay together, for the sake of setUpClass."""
     rng = random.Random(seed)
-    suite: Any = unittest.TestLoader().loadTestsFromName("test_mcp_ref")
-    classes: list[list[Any]] = [list(case) for case in suite]
-    for tests in [classes, *classes]:
+    classes: dict[Any, list[Any]] = {}
+    for test in found():
+        classes.setdefault(type(test), []).append(test)
+    groups = list(classes.values())
+    for tests in [groups, *groups]:
         rng.shuffle(tests)
-    return [test for tests in classes for test in tests]
+    return [test for tests in groups for test in tests]
 
 
 def main(rounds: int, site: str) -> int:
@@ -47,6 +48,5 @@ def main(rounds: int, site: str) -> int:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    sys.path.insert(0, ROOT)
     with tempfile.TemporaryDirectory() as folder:
         sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1, folder))

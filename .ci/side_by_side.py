@@ -1,11 +1,13 @@
-"""Run the suite in several processes that take its tests, one by one, from one queue.
+"""Run all tests in several processes that take them, one by one, from one queue.
 
-    python .ci/side_by_side.py [PROCESSES]
+    python .ci/side_by_side.py [PROCESSES]      0: all in this process
 
-Many tests wait for what they have started; meanwhile others go on. The last line is `N passed, N failed, N skipped`.
+The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. Many wait for what
+they have started; meanwhile others go on. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
 
+import glob
 import json
 import os
 import sys
@@ -17,6 +19,22 @@ from typing import Any, Iterator
 
 PROCESSES = 4
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FILES = "test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py"
+
+
+def found() -> list[Any]:
+    """Import the test files, each beside its folder's own modules; return their tests, those with
+    many processes first."""
+    paths = [path for files in FILES
+             for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
+    sys.path[:0] = dict.fromkeys([ROOT, *map(os.path.dirname, paths)])
+    tests = []
+    for path in reversed(paths):
+        name = os.path.splitext(os.path.basename(path))[0]
+        for test in flat(unittest.TestLoader().loadTestsFromName(name)):
+            if type(test).__module__ in (name, "unittest.loader"):  # not what it only imports
+                tests.append(test)
+    return tests
 
 
 def flat(suite: Any) -> Iterator[Any]:
@@ -52,13 +70,15 @@ class Result(unittest.TestResult):
         self.passed += 1
 
 
-def work(share: Share) -> dict[str, Any]:
-    """Run a share; return how many passed, the ids of what was skipped, and [id, title, text] of what failed."""
+def work(share: unittest.TestSuite) -> dict[str, Any]:
+    """Run a share; return how many passed, the ids of what was skipped, and [id, title, text] of
+    what failed."""
     result = Result()
     share.run(result)
     wins = [(test, "It was expected to fail.\n") for test in result.unexpectedSuccesses]
+    bad = [*result.failures, *result.errors, *wins]
     return {"passed": result.passed, "skipped": [name(test) for test, _ in result.skipped],
-            "bad": [[name(test), str(test), text] for test, text in [*result.failures, *result.errors, *wins]]}
+            "bad": [[name(test), str(test), text] for test, text in bad]}
 
 
 def name(test: Any) -> str:
@@ -89,12 +109,16 @@ def heard(process: int, report: Any) -> dict[str, Any]:
         text = report.read()
     if text and not status:
         return json.loads(text)
-    return {"passed": 0, "skipped": [], "bad": [["", "a process", f"It made no report: wait status {status}.\n"]]}
+    words = f"It made no report: wait status {status}.\n"
+    return {"passed": 0, "skipped": [], "bad": [["", "a process", words]]}
 
 
 def run(tests: list[Any], processes: int) -> int:
-    """Run tests, taken in this order; print what failed and the counts; return the exit status."""
+    """Run tests, taken in this order; return the exit status."""
     began = time.monotonic()
+    if not processes:
+        report = work(unittest.TestSuite(tests))
+        return told(tests, [report], began)
     queue, end = os.pipe()
     os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(tests))))
     os.close(end)
@@ -102,11 +126,17 @@ def run(tests: list[Any], processes: int) -> int:
         reports = [heard(*one) for one in [start(Share(tests, queue)) for _ in range(processes)]]
     else:
         reports = [work(Share(tests, queue))]
+    return told(tests, reports, began)
+
+
+def told(tests: list[Any], reports: list[dict[str, Any]], began: float) -> int:
+    """Print what failed and the counts; return the exit status."""
     bad = [one for report in reports for one in report["bad"]]
     for _, title, text in bad:
         print(f"{'=' * 70}\n{title}\n{'-' * 70}\n{text}")
     passed = sum(report["passed"] for report in reports)
-    skipped = len({one for report in reports for one in report["skipped"]} - {one for one, _, _ in bad})
+    skipped = len({one for report in reports for one in report["skipped"]}
+                  - {one for one, _, _ in bad})
     print(f"{len(tests)} tests in {time.monotonic() - began:.1f} s")
     print(f"{passed} passed, {len(tests) - passed - skipped} failed, {skipped} skipped")
     return 1 if bad or passed + skipped < len(tests) else 0
@@ -114,6 +144,4 @@ def run(tests: list[Any], processes: int) -> int:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    sys.path[0] = ROOT
-    every = list(flat(unittest.defaultTestLoader.loadTestsFromName("test_mcp_ref")))
-    sys.exit(run(every, int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))
+    sys.exit(run(found(), int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))

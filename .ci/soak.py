@@ -1,16 +1,18 @@
 """Load on both ends, and a random kill every second: nothing is lost, nothing leaks.
 
-In each cycle some clients talk to servers in processes of their own: quick and slow calls, progress,
-cancellation, questions, subscriptions, batches, big messages, junk in both directions. Once a second a server
-is killed (SIGKILL; SIGTERM; SIGSTOP and, later, SIGKILL), one direction of its pipes is closed, or a process
-with a client in it is killed; connect() follows. Two clients and their servers live through all cycles.
+In each cycle some clients talk to servers in processes of their own: quick and slow calls,
+progress, cancellation, questions, subscriptions, batches, big messages, junk in both directions.
+Once a second a server is killed (SIGKILL; SIGTERM; SIGSTOP and, later, SIGKILL), one direction of
+its pipes is closed, or a process with a client in it is killed; connect() follows. Two clients and
+their servers live through all cycles.
 
-Judged. Lost: a call that does not end; one that nothing disturbed and that did not end well; an answer that
-comes twice. Leaked: after each cycle the threads, descriptors and children of this process, and the threads and
-descriptors of the servers that live on, are what they were before; no process is left. Memory: a line is laid
-through the resident sizes after the cycles of the first and the second half of the time; the second must not
-rise by more than SLACK in all, and by twice its own error, at more than half the slope of the first. Halves of
-less than five cycles have no verdict. Linux only.
+Judged. Lost: a call that does not end; one that nothing disturbed and that did not end well; an
+answer that comes twice. Leaked: after each cycle the threads, descriptors and children of this
+process, and the threads and descriptors of the servers that live on, are what they were before; no
+process is left. Memory: a line is laid through the resident sizes after the cycles of the first and
+the second half of the time; the second must not rise by more than SLACK in all, and by twice its
+own error, at more than half the slope of the first. Halves of less than five cycles have no
+verdict. Linux only.
 
 SOAK_SECONDS is 600 by default; SOAK_SEED brings the same kills back, though not the same timing.
 """
@@ -84,11 +86,11 @@ def serve() -> None:
     signal.signal(signal.SIGUSR2, let_go_of(0))
     server = Server("soak", "1", instructions=str(os.getpid()))  # so clients know whom to kill
 
-    @server.tool
+    @server.tool(description="Add.")
     def add(a: int, b: int) -> int:
         return a + b
 
-    @server.tool
+    @server.tool(description="Count, and report progress.")
     def count(to: int, context: Context) -> int:
         for number in range(to):
             time.sleep(0.02)
@@ -102,16 +104,16 @@ def serve() -> None:
         while not context.cancelled and time.monotonic() < until:
             time.sleep(0.02)
 
-    @server.tool
+    @server.tool(description="Return the text.")
     def echo(text: str) -> str:
         return text
 
-    @server.tool
+    @server.tool(description="Ask who is there.")
     def greet(context: Context) -> str:
         answer = context.elicit("Who?", FORM)
         return f"Hello, {answer['content']['name']}"
 
-    @server.tool
+    @server.tool(description="Say that the thing has changed.")
     def touch() -> None:
         server.resource_updated("soak://thing")
 
@@ -133,32 +135,28 @@ def serve() -> None:
 # A client, and what is said over its wire.
 
 
-class Noisy(mcp_ref.Child):
+class Noisy(mcp_ref.ChildProcess):
     """A child process whose wire brings junk, too; it counts the answers to each id."""
 
-    answers: Counter[Any]
-    chance = 0.01
+    def __init__(self, command: List[str]) -> None:
+        super().__init__(command)
+        self.answers: Counter[Any] = collections.Counter()
+        self.twice: List[bytes] = []
 
     def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
         def hear(line: bytes) -> None:
-            message = mcp_ref.decode(line)
-            for one in message.members if isinstance(message, mcp_ref.Batch) else (message,):
-                if isinstance(one, mcp_ref.Response) and one.id is not None:
-                    self.answers[one.id] += 1
-                    if self.answers[one.id] > 1:
+            message = json.loads(line)
+            for one in message if isinstance(message, list) else [message]:
+                if "method" not in one and one.get("id") is not None:
+                    self.answers[one["id"]] += 1
+                    if self.answers[one["id"]] > 1:
                         self.twice.append(line)
             if len(self.answers) > 5000:  # ids count up: no memory for old ones
                 self.answers = collections.Counter(dict(list(self.answers.items())[-1000:]))
             on_line(line)
-            if random.random() < self.chance:
+            if random.random() < 0.01:
                 on_line(random.choice(JUNK))
         super().open(hear, on_close)
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.answers, self.twice = collections.Counter(), []
-
-    twice: List[bytes]
 
 
 class Loaded:
@@ -166,8 +164,8 @@ class Loaded:
 
     def __init__(self, version: Optional[str], tally: "Tally") -> None:
         self.tally, self.random = tally, random.Random(f"{SEED}/{version}")
-        self.carrier = Noisy([sys.executable, os.path.abspath(__file__), "server"])
-        self.client = Client(self.carrier, timeout=TIMEOUT, protocol_version=version,
+        self.transport = Noisy([sys.executable, os.path.abspath(__file__), "server"])
+        self.client = Client(self.transport, timeout=TIMEOUT, protocol_version=version,
                              on_elicit=self.elicit, on_notification=lambda method, params: None)
         self.disturbed: List[List[float]] = []  # [from, until], of which the last may be open
         self.stopping, self.going = threading.Event(), threading.Event()
@@ -243,7 +241,7 @@ class Loaded:
         return False
 
     def ask(self, rng: random.Random) -> bool:
-        if not mcp_ref.REVISIONS[self.client.protocol_version].elicits:
+        if not mcp_ref.REVISIONS[self.client.protocol_version].elicitation:
             return True
         return bool(self.text("greet") == "Hello, Ada")
 
@@ -258,7 +256,7 @@ class Loaded:
         return bool(self.text("echo", text=said) == said)
 
     def junk(self, rng: random.Random) -> bool:
-        self.carrier.send(rng.choice(JUNK))
+        self.transport.send(rng.choice(JUNK))
         self.client.ping()
         return True
 
@@ -312,7 +310,7 @@ class Loaded:
             if thread.is_alive():
                 self.tally.fault(f"never ended: {self.now}")
         self.client.close()
-        for line in self.carrier.twice:
+        for line in self.transport.twice:
             self.tally.fault(f"answered twice: {line[:200]!r}")
 
 
@@ -470,7 +468,7 @@ def soak() -> int:
         raise OSError("orphans would go to somebody else")
     rng, tally, began = random.Random(SEED), Tally(), time.monotonic()
     print(f"seed {SEED}", flush=True)
-    kept = [Loaded(row.version, tally).begin() for row in (mcp_ref.LEGACY, mcp_ref.MODERN)]
+    kept = [Loaded(version, tally).begin() for version in ("2025-11-25", "2026-07-28")]
     pids = {"host": "self", **{f"server {one.client.protocol_version}": one.client.instructions
                                for one in kept}}
     sizes: Dict[str, List[int]] = {name: [] for name in pids}

@@ -1,15 +1,20 @@
 """Print each requirement of the specification with the tests that hold it.
 
-A test holds a requirement when its docstring cites the requirement's slug in brackets. The requirements
-are a table with a header line: id, role, level, revisions, area, requirement, wire_test, source, divided
-by tabs; MCP_REQUIREMENTS names the file. Arguments: the test files, test_mcp_ref.py by default. Status 1
-when a MUST or MUST NOT is neither held nor left out, or when a citation or an exemption is wrong.
+A test holds a requirement when it cites the requirement's slug in brackets: in the title of a
+transcript, in the docstring of a test or of its class, or in a comment or string beside what it
+tests. The texts of the files are searched, none is run. The tables are .ci/spec/requirements-*.tsv:
+slug, level, role, revisions, page, requirement, divided by tabs. Arguments: the files to search; by
+default the module's tests, and those of examples/ and .ci/.
+
+Status 1 when a MUST or MUST NOT is neither held nor left out, or when a citation or an exemption is
+wrong.
 """
 from __future__ import annotations
 
-import ast
+import collections
 import csv
 import fnmatch
+import glob
 import os
 import re
 import sys
@@ -17,41 +22,57 @@ import textwrap
 from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TABLE = os.environ.get("MCP_REQUIREMENTS") or os.path.join(
-    ROOT, "..", "shared", "spec", "requirements-stdio.tsv")
-CITED = re.compile(r"\[([a-z]+(?:\.[a-z0-9-]+)+)\]")
+SEARCHED = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py", ".ci/spec/judged.txt")
+CITED = re.compile(r"(?<![\w\])])\[([a-z]+(?:\.[a-z0-9-]+)+)\]")
+HOLDER = re.compile(r"\s*(class|def) (\w+)|== (.+)")
+TITLE = re.compile(r"(.+?)\s+(?:MUST|SHOULD|OURS)\b")
 
 UNSEEN = "not observable on the wire"
 AUTHOR = "binds who writes the tools or runs the host, not the protocol's implementation"
+ASKED = "what is asked of the user or the model is its author's: it goes out as it is given"
+HOST = "the model and the user's consent are the host's: on_sample and on_elicit"
+UNTOLD = "the client acts on no completion notice, and the server sends none (MAY)"
+TOOLS = "optional: tools in sampling are not offered"
+NO_CACHE = "the client keeps no cache"
 LEFT_OUT: Dict[str, str] = {  # slug, or a pattern of slugs -> why no test can or need hold it
     "tasks.*": "optional and experimental feature of one revision, not offered",
-    "cache.key": "the client keeps no cache",
-    "cache.mrtr-excluded": "the client keeps no cache",
-    "elic.url.complete-only-initiator": "the notification is optional (MAY) and never sent",
-    "elic.url.complete-unknown-ignored": "the client acts on no completion notice",
-    "elic.url.id-opaque": "the client acts on no completion notice",
+    "cache.key": NO_CACHE, "cache.mrtr-excluded": NO_CACHE, "cache.poll-jitter": NO_CACHE,
+    "cache.private-scope": NO_CACHE, "cache.scope-not-acl": AUTHOR,
+    "elic.url.complete-only-initiator": UNTOLD, "elic.url.complete-unknown-ignored": UNTOLD,
+    "elic.url.id-opaque": UNTOLD,
     "icons.scheme-reject": "the client shows no icons: it never fetches one",
+    "icons.mime-minimum": "the client shows no icons",
+    "icons.untrusted": "the client shows no icons",
     "mrtr.state.single-use": "conditional: no state is meant to be used once only",
     "roots.list-changed": "conditional: the client does not declare roots.listChanged",
-    "samp.hints-order": "the model is chosen by the host's on_sample, not by the client",
-    "samp.max-tokens": "the model is run by the host's on_sample, not by the client",
-    "samp.tools.capability": "optional: tools in sampling are not offered",
-    "samp.tools.choice": "optional: tools in sampling are not offered",
-    "http.xheader.intermediary": UNSEEN,
+    "samp.hints-order": HOST, "samp.max-tokens": HOST, "samp.sensitive-data": HOST,
+    "samp.tools.results-only": ASKED, "samp.tools.balanced": ASKED, "elic.form.enum-2025-06": ASKED,
+    "elic.url.server-no-personal-data": ASKED,
+    "samp.tools.capability": TOOLS, "samp.tools.choice": TOOLS,
+    "http.xheader.intermediary": "binds what stands between client and server",
     "http.compat.sse-fallback-*": "the transport of 2024-11-05 is not offered",
     "http.bearer.*": "a fixed token from the environment: there is no authorization server",
-    "elic.url.client-consent": AUTHOR,
-    "elic.url.client-show-full": AUTHOR,
+    "http.session.secure-handling": UNSEEN, "page.no-persist": UNSEEN,
+    "gen.deprecated-not-adopted": UNSEEN,
+    "jsonschema.ref-optin-guards": "no reference is ever fetched",
+    **dict.fromkeys((
+        "comp.rate-limit", "comp.no-disclosure", "tools.annotations.untrusted",
+        "tools.security.server-duties", "prompts.security", "roots.client-security",
+        "elic.no-sensitive-any", "elic.no-sensitive-form", "elic.sensitive-by-url",
+        "elic.client-ui-must", "elic.url.client-consent", "elic.url.client-show-full",
+        "elic.url.client-secure-open", "elic.url.server-no-preauth", "elic.identity-bound",
+        "elic.identity-misuse", "elic.state-not-session-only"), AUTHOR),
 }
 
 
 class Requirement(NamedTuple):
-    """One row of the table."""
+    """One row of the tables."""
     slug: str
-    role: str
     level: str
+    role: str
+    revisions: str
+    page: str
     text: str
-    wire_test: str
 
     @property
     def binding(self) -> bool:
@@ -59,57 +80,74 @@ class Requirement(NamedTuple):
 
     def reason(self) -> str:
         """Say why it is left out; "" when it is not."""
-        if self.wire_test == "not observable":
-            return UNSEEN
         return next((why for pattern, why in LEFT_OUT.items()
                      if fnmatch.fnmatchcase(self.slug, pattern)), "")
 
 
-def requirements(path: str) -> List[Requirement]:
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [Requirement(row["id"], row["role"], row["level"], row["requirement"],
-                            row["wire_test"]) for row in rows]
+def requirements() -> List[Requirement]:
+    """Read both tables; FileNotFoundError where one is missing."""
+    rows: List[Requirement] = []
+    for name in ("requirements-stdio.tsv", "requirements-http.tsv"):
+        with open(os.path.join(ROOT, ".ci", "spec", name), encoding="utf-8", newline="") as file:
+            _, *found = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            rows += [Requirement(*row) for row in found]
+    return rows
 
 
-def citations(path: str) -> Iterator[Tuple[str, str]]:
-    """Yield (slug, test) for each slug that a test method's docstring cites."""
+def citations(path: str, areas: List[str]) -> Iterator[Tuple[str, str]]:
+    """Yield (slug, who cites it) for each citation in a file. What begins with no area of the
+    tables, such as [self.x], is none, unless it stands in a title."""
+    where, case, title = os.path.basename(path), "", False
     with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read(), path)
-    for case in [node for node in tree.body if isinstance(node, ast.ClassDef)]:
-        for test in [node for node in case.body if isinstance(node, ast.FunctionDef)]:
-            if test.name.startswith("test"):
-                for slug in CITED.findall(ast.get_docstring(test) or ""):
-                    yield slug, f"{case.name}.{test.name}"
+        lines = file.read().split("\n")
+    for number, line in enumerate(lines):
+        found = HOLDER.match(line)
+        if found and found[3]:
+            more = [one.strip() for one in lines[number + 1:number + 5] if one.startswith(" ")]
+            words, title = TITLE.match(" ".join([found[3], *more])), True
+            where = words[1] if words else found[3]
+        elif found:
+            case = found[2] if found[1] == "class" else case if line.startswith(" ") else ""
+            where, title = found[2], False
+            if case and found[1] != "class":
+                where = f"{case}.{where}"
+        elif not line.startswith(" "):
+            title = False
+        for slug in CITED.findall(line):
+            if title or slug.split(".")[0] in areas:
+                yield slug, where
 
 
 def show(row: Requirement, held: str) -> None:
-    print(f"{row.slug}  ({row.role}, {row.level})")
+    print(f"{row.slug}  ({row.level}, {row.role}, {row.page})")
     print(textwrap.fill(row.text, 98, initial_indent="    ", subsequent_indent="    "))
     print("    " + held)
 
 
 def main(paths: List[str]) -> int:
-    if not os.path.exists(TABLE):
-        print(f"There is no {TABLE}: MCP_REQUIREMENTS names the table of requirements.")
-        return 0
-    rows = requirements(TABLE)
-    http = TABLE.replace("stdio", "http")  # what examples/http_*.py are held to
-    rows += requirements(http) if http != TABLE and os.path.exists(http) else []
-    tests: Dict[str, List[str]] = {}
-    for path in paths or [os.path.join(ROOT, "test_mcp_ref.py")]:
-        for slug, test in citations(path):
-            tests.setdefault(slug, []).append(test)
-    slugs = {row.slug for row in rows}
+    rows = requirements()
+    slugs = [row.slug for row in rows]
+    areas = sorted({slug.split(".")[0] for slug in slugs})
+    tests: Dict[str, List[str]] = collections.defaultdict(list)
+    searched = paths or [path for pattern in SEARCHED
+                         for path in sorted(glob.glob(os.path.join(ROOT, pattern), recursive=True))]
+    for path in searched:
+        for slug, test in citations(path, areas):
+            tests[slug].append(test)
     wrong = [f"no such requirement: [{slug}] in {', '.join(tests[slug])}"
-             for slug in sorted(set(tests) - slugs)]
-    wrong += [f"LEFT_OUT names no requirement: {pattern}" for pattern in LEFT_OUT
-              if not fnmatch.filter(slugs, pattern)]
+             for slug in sorted(set(tests) - {*slugs})]
+    wrong += [f"twice in the tables: {slug}" for slug, count in collections.Counter(slugs).items()
+              if count > 1]
+    for pattern in LEFT_OUT:
+        named = fnmatch.filter(slugs, pattern)
+        wrong += [] if named else [f"LEFT_OUT names no requirement: {pattern}"]
+        wrong += [f"left out, and held by {tests[slug][0]}: {slug}" for slug in named
+                  if slug in tests and slug == pattern]
     open_rows = []
     for row in rows:
         held = "\n    ".join(dict.fromkeys(tests.get(row.slug, ())))
         show(row, held or "left out: " * bool(row.reason()) + row.reason() or "OPEN")
-        if row.binding and not held and not row.reason():
+        if not held and not row.reason():
             open_rows.append(row)
     for level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"):
         some = [row for row in rows if row.level == level]
@@ -117,9 +155,11 @@ def main(paths: List[str]) -> int:
         out = sum(row.slug not in tests and bool(row.reason()) for row in some)
         print(f"{level:10} {len(some):4} rows: {by_test:4} held by tests, {out:3} left out, "
               f"{len(some) - by_test - out:3} open")
-    for line in wrong + [f"open: {row.slug} ({row.role}, {row.level})" for row in open_rows]:
+    for line in wrong + [f"open: {row.slug} ({row.role}, {row.level})" for row in open_rows
+                         if row.binding]:
         print(line)
-    return 1 if wrong or open_rows else 0
+    print(f"{len(tests)} requirements are cited in {len(searched)} files")
+    return 1 if wrong or any(row.binding for row in open_rows) or not searched else 0
 
 
 if __name__ == "__main__":

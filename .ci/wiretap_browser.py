@@ -1,8 +1,9 @@
-"""Open the wiretap's page in a real browser: no errors, not slow, nothing executed.
+"""Open the wiretap's page in a real browser: nothing is slow, executed, cut off or missing.
 
     wiretap_browser.py [--screenshot FOLDER]
 
-Needs chromium; says so and passes where there is none. Prints what it measured.
+Needs Chromium (Debian: apt-get install chromium). Where there is none, the last line is
+"skipped: no Chromium" and the status 0. Takes about ten seconds; prints what it measured.
 """
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ import json
 import os
 import queue
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,12 +21,14 @@ from collections.abc import Iterator
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "examples"))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "examples", "tools"))
 import wiretap  # noqa: E402
 
 DEADLINE = 60.0  # seconds for any single answer of the browser
-SMALL, LARGE = 1_000, 10_000  # messages
-RATIO = 20.0  # so much longer may ten times the messages take to load
+SMALL, LARGE = 1_000, 5_000  # messages
+OPEN = 1_000.0  # milliseconds in which the large page has to stand
+RATIO = 10.0  # so much longer may five times the messages take
+WIDTHS = {"wide": (1200, 900), "narrow": (400, 900)}
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-sync",
          "--disable-component-update", "--remote-debugging-pipe",
@@ -110,12 +112,13 @@ class Browser:
         except (OSError, queue.Empty, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait(DEADLINE)
+        self._in.close()
 
 
 def spoken(lines: list[tuple[float, str, str]]) -> list[Any]:
     """Let the wiretap hear (time, direction, line)."""
     watch = wiretap.Watch()
-    entries = [{**watch.entry(0.0, "", "start"), "about": "python3 server.py"}]
+    entries = [{**watch.entry(0.0, "", "start"), "about": "python3 server.py", "epoch": 1.79e9}]
     for at, way, line in lines:
         entries.extend(watch.read(at, way, line.encode("utf-8", "surrogatepass")))
     watch.ended[">"] = lines[-1][0]
@@ -158,6 +161,31 @@ def conversation(size: int) -> list[tuple[float, str, str]]:
     return lines
 
 
+def modern(**params: Any) -> dict[str, Any]:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+    return {**params, "_meta": meta}
+
+
+def asking() -> list[tuple[float, str, str]]:
+    """A modern session: one request for input is retried, one is not."""
+    wanted = {"resultType": "input_required", "inputRequests": {
+        "a": {"method": "elicitation/create", "params": {"message": "Really?"}}}}
+    said: list[tuple[float, str, dict[str, Any]]] = [
+        (0.1, ">", {"id": 1, "method": "server/discover", "params": modern()}),
+        (0.2, "<", {"id": 1, "result": {
+            "resultType": "complete", "capabilities": {"tools": {}}, "_meta": {
+                "io.modelcontextprotocol/serverInfo": {"name": "library", "version": "2.1"}}}}),
+        (0.3, ">", {"id": 2, "method": "tools/call", "params": modern(name="lend")}),
+        (0.4, "<", {"id": 2, "result": {**wanted, "requestState": "one"}}),
+        (4.0, ">", {"id": 3, "method": "tools/call", "params": modern(
+            name="lend", requestState="one", inputResponses={"a": {"action": "accept"}})}),
+        (4.1, "<", {"id": 3, "result": {"resultType": "complete", "content": []}}),
+        (4.2, ">", {"id": 4, "method": "tools/call", "params": modern(name="sell")}),
+        (4.3, "<", {"id": 4, "result": {**wanted, "requestState": "two"}})]
+    return [(at, way, rpc(**members)) for at, way, members in said]
+
+
 def broken() -> list[tuple[float, str, str]]:
     """One of everything, for a person to look at."""
     call = {"name": "search", "arguments": {"query": "\u00fcber", "limit": 3}}
@@ -166,27 +194,35 @@ def broken() -> list[tuple[float, str, str]]:
     said: list[tuple[float, str, dict[str, Any]]] = [
         (0.3, ">", {"id": 1, "method": "tools/list"}),
         (0.32, "<", {"id": 1, "result": {"tools": [{"name": "search"}]}}),
-        (0.5, ">", {"id": 2, "method": "tools/call", "params": call}),
+        (0.5, ">", {"id": 2, "method": "tools/call", "params": {
+            **call, "_meta": {"progressToken": 1}}}),
         (0.6, "<", {"id": 7, "method": "elicitation/create",
                     "params": {"message": "Really?"}}),
         (0.7, ">", {"id": 3, "method": "tools/call",
-                    "params": {**call, "name": "slow"}}),
+                    "params": {**call, "name": "slow_and_rather_long_name_of_a_tool"}}),
         (0.8, "<", {"method": "notifications/message",
                     "params": {"level": "info", "data": 1}}),
+        (0.9, "<", {"method": "notifications/progress",
+                    "params": {"progressToken": 1, "progress": 1, "total": 2}}),
         (1.4, ">", {"id": 7, "result": {"action": "accept", "content": {"a": True}}}),
         (1.5, "<", {"id": 2, "result": {"content": [text]}}),
         (1.52, ">", {"id": 4, "method": "resources/list"}),
         (1.53, "<", {"id": 4, "error": missing}),
-        (1.6, ">", {"id": 5, "method": "ping"}), (1.61, "<", {"id": "5", "result": {}}),
+        (1.6, ">", {"id": 5, "method": "tools/call", "params": {**call, "name": "divide"}}),
+        (1.61, "<", {"id": 5, "result": {"isError": True, "content": [
+            {"type": "text", "text": "division by zero"}]}}),
+        (1.62, ">", {"id": 6, "method": "ping"}), (1.63, "<", {"id": "6", "result": {}}),
         (1.7, "<", {"id": 8, "method": "sampling/createMessage",
                     "params": {"messages": []}}),
-        (1.9, ">", {"id": 8, "error": missing}), (2.4, "<", {"id": 99, "result": {}})]
+        (1.9, ">", {"id": 8, "error": missing}), (2.0, "<", {"id": 99, "result": {}}),
+        (2.2, ">", {"method": "notifications/cancelled", "params": {"requestId": 3}})]
     lines = [(at, way, rpc(**members)) for at, way, members in said]
     return [*handshake(), *lines[:3], (0.52, "<", "searching 3 files ..."), *lines[3:]]
 
 
 def hostile() -> list[tuple[float, str, str]]:
-    lines = list(handshake())
+    lines = [(at, way, line.replace('"demo"', json.dumps(HOSTILE[0])))
+             for at, way, line in handshake()]
     for number, text in enumerate(HOSTILE, 1):
         params = {"name": text, text: text}
         lines += [(number, ">", rpc(id=text, method=text, params=params)),
@@ -195,92 +231,159 @@ def hostile() -> list[tuple[float, str, str]]:
     return lines
 
 
-def loaded(browser: Browser, path: str) -> tuple[float, int]:
-    """Open a page; milliseconds until it stands (median of three), and nodes in it."""
+def resize(browser: Browser, width: int, height: int, scheme: str = "light") -> None:
+    browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                deviceScaleFactor=1, mobile=False)
+    browser.ask("Emulation.setEmulatedMedia", features=[
+        {"name": "prefers-color-scheme", "value": scheme}])
+
+
+def opened(browser: Browser, path: str) -> float:
+    """Open a page; return the milliseconds until its first rows stand, best of three."""
     times = []
     for _ in range(3):
         browser.open(path)
-        times.append(browser.run(
-            "performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    nodes = browser.run("document.querySelectorAll('*').length")
-    return statistics.median(times), nodes
+        times.append(browser.run("""new Promise(done => { const look = () =>
+            document.querySelector("summary .label") ? done(performance.now())
+            : requestAnimationFrame(look); look(); })"""))
+    return min(times)
 
 
 def check_size(browser: Browser, small: str, large: str) -> None:
-    (fast, few), (slow, many) = loaded(browser, small), loaded(browser, large)
-    work = browser.run("""(() => { const from = performance.now();
-        for (let y = 0; y < 20; y++) { list.scrollTop = y * 15000; draw(); }
+    fast, slow = opened(browser, small), opened(browser, large)
+    work = browser.run("""(async () => {
+        const frame = () => new Promise(requestAnimationFrame), from = performance.now();
+        for (let i = 0; i < 20; i++) { list.scrollTop = i * 8000; await frame(); await frame(); }
         const scrolled = performance.now();
-        $("search").value = "limit\\": 777"; choose(); const found = view.length;
-        return [(scrolled - from) / 20, performance.now() - scrolled, found]; })()""")
-    print(f"{SMALL} messages load in {fast:.0f} ms, {LARGE} in {slow:.0f} ms; "
+        $("search").value = 'limit\\": 777}'; $("search").oninput(); list.offsetHeight;
+        return [(scrolled - from) / 20, performance.now() - scrolled,
+                nodes.filter(one => !one.hidden).length,
+                document.querySelectorAll(".label").length]; })()""")
+    print(f"{SMALL} messages open in {fast:.0f} ms, {LARGE} in {slow:.0f} ms; "
           f"a scroll takes {work[0]:.1f} ms, a search {work[1]:.0f} ms")
-    assert slow < RATIO * fast, "loading is worse than linear"
-    assert many < 2 * few, f"{many} nodes for {LARGE} messages, {few} for {SMALL}"
-    assert work[0] < 100 and work[1] < 1000, "scrolling or searching is slow"
+    busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    print("the machine is busy: times are not judged" if busy else "", end="\n" * busy)
+    assert busy or slow < OPEN, f"{LARGE} messages take {slow:.0f} ms to open"
+    assert slow < RATIO * fast, "opening is worse than linear"
+    assert busy or (work[0] < 100 and work[1] < 500), "scrolling or searching is slow"
     assert work[2] == 1, f"the search found {work[2]} messages"
+    assert work[3] < LARGE / 2, "rows are built that nobody has looked at"
 
 
 def check_hostile(browser: Browser, page: str) -> None:
     browser.open(page)
-    browser.run("for (const i of E.keys()) if (!open.has(i)) fold(i)")
-    shown = []
-    for y in range(0, 12000, 300):
-        browser.run(f"list.scrollTop = {y}; draw()")
-        shown.append(browser.run("document.body.innerText"))
+    browser.run("nodes.forEach(node => { fill(node); node.firstChild.open = true; })")
+    browser.run("new Promise(done => setTimeout(done))")  # toggle events have been handled
+    shown = browser.run("document.body.textContent") + browser.run("document.title")
     for text in HOSTILE[:5]:
-        assert text in "".join(shown), f"not shown as text: {text}"
-    marks = "\\u202egnp.exe\\u0000\\u001b[2J"
-    assert marks in "".join(shown), "control characters obeyed"
-    assert browser.run("document.title") == "wiretap", "a hostile string was executed"
+        assert text in shown, f"not shown as text: {text}"
+    assert "\\u202egnp.exe\\u0000\\u001b[2J" in shown, "control characters obeyed"
+    title = browser.run("document.title")
+    assert title.endswith(" - wiretap"), "a hostile string was executed"
     assert browser.run("document.querySelectorAll('img, svg, script').length") == 2
+    assert browser.run("document.querySelectorAll('pre').length") == browser.run("nodes.length")
 
 
 def check_use(browser: Browser, page: str) -> None:
     browser.open(page)
-    browser.run("document.querySelectorAll('.row')[2].click()")
-    assert browser.run("document.querySelector('pre').textContent").startswith("{\n")
-    browser.run("$('kinds').lastChild.click()")
-    assert browser.run("view.length === document.querySelectorAll('.row.bad').length")
-    browser.run("document.onkeydown({key: 'Escape'})")
-    assert browser.run("document.querySelector('pre')") is None
+
+    def run(script: str) -> Any:
+        return browser.run(script)
+
+    def colour(kind: str) -> str:
+        return run(f"""(() => {{ const i = E.findIndex(e => e.kind === "{kind}"); go(i);
+            return getComputedStyle(nodes[i].querySelector(".arrow")).color; }})()""")
+
+    assert run("document.title").startswith("demo 1, 20"), run("document.title")
+    assert run("$('sessions').options.length") == 3 and not run("$('sessions').hidden")
+    assert run("E.length") == run("sessions[2].entries.length"), "not the latest session"
+    facts = run("$('facts').textContent")
+    assert run("getComputedStyle($('facts').lastChild.firstChild).color") == colour("error")
+    assert facts.endswith("3 errors2 unanswered7 faults"), facts
+    ticks = run("[...map.querySelectorAll('span')].map(one => one.textContent)")
+    assert ticks[:2] == ["0.0 s", "0.5 s"], ticks
+    assert run("$('faults').textContent").count("Remedy") == run("$('faults').children.length") > 4
+    run("$('faults').querySelector('button').click()")
+    assert run("document.querySelector('.here .label').textContent").startswith("searching 3 files")
+    assert run("document.querySelector('.here').getBoundingClientRect().top > "
+               "list.getBoundingClientRect().top"), "the fault is out of sight"
+    assert len({colour("result"), colour("isError"), colour("error")}) == 3
+    lost = run("E.findIndex(e => e.lost.startsWith('given up after 1.5 s'))")
+    run(f"go({lost})")
+    assert run(f"nodes[{lost}].querySelector('.lost').textContent") == "given up after 1.5 s"
+    assert run(f"nodes[{lost}].classList.contains('wrong')")
+    run(f"nodes[{lost}].querySelector('summary').click()")
+    run("new Promise(done => setTimeout(done))")
+    assert run(f"nodes[{lost}].querySelector('pre').textContent").startswith("{\n")
+    run("[...$('kinds').children].find(one => one.textContent === 'unanswered').click()")
+    assert run("nodes.filter(one => !one.hidden).length") == 2
+    run("map.click()")  # goes to a row of those
+    run("$('search').value = 'is in no message'; $('search').oninput()")
+    assert run("$('shown').textContent").startswith("0 of")
+    run("map.click()")  # where nothing is shown, to the first of all
+    assert run("$('shown').textContent").startswith("25 of")
+    run("$('sessions').value = 1; $('sessions').onchange({target: $('sessions')})")
+    assert run("document.title").startswith("library 2.1, 20"), run("document.title")
+    assert colour("input_required") != colour("result")
+    assert "never retried" in run("$('faults').textContent")
+    run("$('sessions').value = 0; $('sessions').onchange({target: $('sessions')})")
+    assert run("$('faults').textContent") == "" and run("E.length") == 5
+
+
+def check_narrow(browser: Browser, page: str) -> None:
+    for name, (width, height) in WIDTHS.items():
+        resize(browser, width, height)
+        browser.open(page)
+        browser.run("nodes.forEach(node => { fill(node); node.firstChild.open = true; })")
+        wide = browser.run("""Math.max(document.documentElement.scrollWidth,
+            ...[...document.body.children].map(one => one.getBoundingClientRect().right))""")
+        assert wide <= width, f"{name}: {wide} px of content, {width} px of window"
+        assert browser.run("list.scrollWidth <= list.clientWidth"), f"{name}: the list scrolls"
 
 
 def photograph(browser: Browser, page: str, folder: str) -> None:
-    for scheme in ("light", "dark"):
-        browser.ask("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": scheme}])
+    for (name, size), scheme in itertools.product(WIDTHS.items(), ("light", "dark")):
+        resize(browser, *size, scheme)
         browser.open(page)
-        browser.run("fold(5); list.scrollTop = 170; draw()")
-        shot = browser.ask("Page.captureScreenshot")["data"]
-        name = f"{os.path.basename(page)[:-5]}-{scheme}.png"
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(base64.b64decode(shot))
+        shots = {"top": "scrollTo(0, 0)", "list": """
+            go(E.findIndex(e => e.lost || ["input_required", "error"].includes(e.kind)))"""}
+        for part, script in shots.items():
+            browser.run(script)
+            browser.run("new Promise(done => setTimeout(done, 100))")
+            shot = browser.ask("Page.captureScreenshot")["data"]
+            file_name = f"{os.path.basename(page)[:-5]}-{name}-{scheme}-{part}.png"
+            with open(os.path.join(folder, file_name), "wb") as file:
+                file.write(base64.b64decode(shot))
 
 
 def main() -> None:
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:
-        print("no chromium on this machine: the wiretap's page was not opened")
+        print("skipped: no Chromium")
         return
     with tempfile.TemporaryDirectory() as folder:
-        said = {"small": conversation(SMALL), "large": conversation(LARGE),
-                "hostile": hostile(), "broken": broken()}
+        fine = spoken(list(handshake()))
+        said = {"small": [conversation(SMALL)], "large": [conversation(LARGE)],
+                "hostile": [hostile()], "broken": [asking(), broken()], "asking": [asking()]}
         pages = {name: os.path.join(folder, name + ".html") for name in said}
-        for name, lines in said.items():
-            wiretap.write_page(pages[name], spoken(lines))
+        for name, sessions in said.items():
+            told = [spoken(lines) for lines in sessions]
+            wiretap.write_page(pages[name], [fine] * (name == "broken") + told)
         browser = Browser(program, os.path.join(folder, "profile"))
         try:
+            resize(browser, *WIDTHS["wide"])
             check_size(browser, pages["small"], pages["large"])
             check_hostile(browser, pages["hostile"])
             check_use(browser, pages["broken"])
+            for name in ("broken", "hostile", "large"):
+                check_narrow(browser, pages[name])
             assert not browser.complaints(), browser.complaints()
             if sys.argv[1:2] == ["--screenshot"]:
-                for name in ("broken", "large", "hostile"):
+                for name in ("broken", "asking", "large", "hostile"):
                     photograph(browser, pages[name], sys.argv[2])
         finally:
             browser.close()
-    print("the page opens without complaint; hostile strings stay text")
+    print("the page opens without complaint; hostile strings stay text; nothing is cut off")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,15 @@
-"""The ten-line server: a function with hints and a docstring becomes a tool.
+"""A server in ten lines: a function with hints and a docstring becomes a tool.
 
 Look at: the function. From it come the tool's name, its description, its schema, and
-the check that a and b are integers before it is called.
-Try next: 03_client.py, which talks to this file; or call the tool from a shell:
-    python3 mcp_ref.py --trace call add '{"a": 1, "b": 2}' -- python3 01_hello.py
+the check that a and b are integers before the function is called.
+Try: call it with "b": "two"; take the docstring away; add a tool of your own.
+
+    python3 mcp_ref.py inspect -- python3 examples/01_hello.py
+    # -> hello 1.0 speaks 2026-07-28
+    # ->   tool add(a: integer, b: integer): Add two integers.
+    python3 mcp_ref.py call add '{"a": 1, "b": 2}' -- python3 examples/01_hello.py
+    echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | python3 examples/01_hello.py
+    # -> {"jsonrpc":"2.0","id":1,"result":{}}
 """
 
 import sys
@@ -26,8 +32,3 @@ def add(a: int, b: int) -> int:
 
 if __name__ == "__main__":
     server.run()
-
-# By hand, a line in and a line out:
-#     echo '{"jsonrpc": "2.0", "id": 1, "method": "ping"}' | python3 01_hello.py
-# Output:
-# {"jsonrpc":"2.0","id":1,"result":{}}

@@ -2,8 +2,13 @@
 
 Each cell is a session of its own: a handshake, the row's lines, a ping, the end of
 input. It shows what came on stdout after the handshake: whom a line answers, and how.
-Look at the rows that lose the ping: there a client hangs, and its user blames the ping.
-Try next: `break_it.py COMMAND...` puts your own loop in the place of the bare one.
+
+Look at: the rows that lose the ping. There a client hangs, and its user blames it.
+Try: your own server in the place of the loop, as in the second command; its tools have
+to be wait(seconds), noisy() and ask().
+
+    python3 examples/break_it.py
+    python3 examples/break_it.py python3 examples/00_bare_loop.py
 """
 
 from __future__ import annotations
@@ -20,10 +25,12 @@ CLIENT = {"name": "breaker", "version": "1.0"}
 
 
 def noisy() -> None:
+    """Print where nothing may be printed."""
     print("a print that somebody forgot")
 
 
 def ask() -> str:
+    """Ask the terminal."""
     return input()
 
 
@@ -90,7 +97,7 @@ def session(command: list[str], lines: str) -> str:
 
 def serve(kind: str) -> None:
     """Serve the bare loop's tools and two bad ones, with the loop or the module."""
-    bare = import_module("06_bare_loop")
+    bare = import_module("00_bare_loop")
     bare.TOOLS.update(noisy=noisy, ask=ask)
     if kind == "--loop":
         bare.serve()
@@ -103,10 +110,10 @@ def serve(kind: str) -> None:
 
 def main() -> None:
     ours = [sys.executable, __file__]
-    print(f"{'':26}{'the bare loop':32}mcp_ref")
+    print(f"{'':26}{'the bare loop':25}mcp_ref")
     for what, lines in ROWS.items():
         loop = session(sys.argv[1:] or [*ours, "--loop"], lines)
-        print(f"{what:26}{loop:32}{session([*ours, '--ref'], lines)}")
+        print(f"{what:26}{loop:25}{session([*ours, '--ref'], lines)}")
 
 
 if __name__ == "__main__":
@@ -114,3 +121,12 @@ if __name__ == "__main__":
         serve(sys.argv[1])
     else:
         main()
+    # ->                           the bare loop            mcp_ref
+    # -> a print in a tool         JUNK, call ok, ping ok   call ok, ping ok
+    # -> input() in a tool         call ok, ping LOST       call isError, ping ok
+    # -> an exception in a tool    DIED, ping LOST          call isError, ping ok
+    # -> a line that is not JSON   DIED, ping LOST          null -32700, ping ok
+    # -> a line that is no object  DIED, ping LOST          null -32600, ping ok
+    # -> null as an id             null ok, ping ok         null -32600, ping ok
+    # -> a slow call, then a ping  call ok, ping ok         ping ok, call ok
+    # -> a call that is cancelled  call ok, ping ok         ping ok

@@ -127,15 +127,15 @@ EVERY_FEATURE = fixture(
 
 
 def our_servers() -> Iterator[Server]:
-    everything = str(ROOT / "examples/everything.py")
-    carrier = [sys.executable, str(ROOT / "examples/http_server.py")]
+    everything = str(ROOT / ".ci/everything.py")
+    carrier = [sys.executable, str(ROOT / "examples/http/http_server.py")]
     hosted = [*carrier, "--port", "{port}", everything]
     for file, profile in (
         ("mcp_ref.py", DEMO),
-        ("examples/everything.py", EVERY_FEATURE),
+        (".ci/everything.py", EVERY_FEATURE),
     ):
         yield Server(file, [sys.executable, str(ROOT / file)], MODERN, profile)
-    yield Server("examples/everything.py", hosted, MODERN, EVERY_FEATURE, http=True)
+    yield Server(".ci/everything.py", hosted, MODERN, EVERY_FEATURE, http=True)
 
 
 def sdk_servers() -> Iterator[Server]:

@@ -51,7 +51,7 @@ def tee(folder: Path, name: str) -> list[str]:
 
 
 def wiretap(folder: Path) -> list[str]:
-    program = str(ROOT / "examples/wiretap.py")
+    program = str(ROOT / "examples/tools/wiretap.py")
     return [sys.executable, program, "--log", str(folder / "log"), "--"]
 
 

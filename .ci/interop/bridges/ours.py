@@ -14,9 +14,9 @@ from typing import Any
 
 from remote import Action, Remote, is_url
 
-sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/examples"]
+sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/examples/http"]
 
-from http_client import HttpCarrier  # noqa: E402
+from http_client import HttpTransport  # noqa: E402
 from mcp_ref import META_LEVEL, REVISIONS, Client  # noqa: E402
 
 PATIENCE = 20.0
@@ -102,7 +102,7 @@ async def main(mode: str, *command: str) -> None:
         return answer
 
     client = Client(
-        HttpCarrier(command[0]) if is_url(command[0]) else list(command),
+        HttpTransport(command[0]) if is_url(command[0]) else list(command),
         protocol_version=None if mode == "auto" else mode,
         on_notification=remote.event,
         on_elicit=user("elicitation/create"),

@@ -1,9 +1,10 @@
 """A tool that asks its user, twice: one source, both eras, the same outcome.
 
-Look at: in a legacy session the tool waits while the server sends a request to the
-client. In the modern era nobody waits: the tool is run again from its top with the
-answers so far, which travel with the client, signed. So ask first, and act afterwards.
-Try next: print() at the top of `book`, and count; decline the second question.
+Look at: legacy, the tool waits while a request goes to the client. Modern, nobody
+waits: the tool runs again from its top with the answers so far. So ask before you act.
+Try: print() at the top of `book`, and count; decline the second question; no on_elicit.
+
+    python3 examples/07_ask_back.py
 """
 
 from __future__ import annotations
@@ -44,17 +45,11 @@ def user(question: dict[str, Any]) -> dict[str, Any]:
     return {"action": "accept", "content": {field: known[field] for field in fields}}
 
 
-def main() -> None:
+if __name__ == "__main__":
     for version in ("2025-11-25", "2026-07-28"):
-        command = [sys.executable, __file__, "serve"]
-        with Client(command, protocol_version=version, on_elicit=user) as client:
+        with Client(server, protocol_version=version, on_elicit=user) as client:
             print(version, end=": ")
             print(client.call_tool("book")["content"][0]["text"])
 
-
-if __name__ == "__main__":
-    server.run() if sys.argv[1:] == ["serve"] else main()
-
-# Output:
-# 2025-11-25: Where to? How many nights in Rome? Booked in Rome for 2 nights.
-# 2026-07-28: Where to? How many nights in Rome? Booked in Rome for 2 nights.
+    # -> 2025-11-25: Where to? How many nights in Rome? Booked in Rome for 2 nights.
+    # -> 2026-07-28: Where to? How many nights in Rome? Booked in Rome for 2 nights.

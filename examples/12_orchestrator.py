@@ -1,10 +1,14 @@
 """One host, four servers, and itself a server: client and server in one process.
 
-Three children are spawned over stdio, a fourth is reached over HTTP.
-Look at: calls are started everywhere before the first answer is waited for. A call that
-is under way when its server dies has failed, for nobody knows how far it came; the next
-one finds nobody there, so that nothing was sent, and starts the server anew.
-Try next: pass on progress, and cancellation (ctx.cancelled, call.cancel()).
+A call under way when its server dies has failed: nobody knows how far it came. The next
+one finds nobody there, so that nothing was sent: it starts the server anew.
+
+Look at: `everywhere`: calls go out to all servers before the first response is awaited.
+The servers differ in revision; three are child processes, one is reached over HTTP.
+Try: pass on progress, and cancellation (ctx.cancelled, call.cancel()).
+
+    python3 examples/12_orchestrator.py
+    python3 mcp_ref.py inspect -- python3 examples/12_orchestrator.py serve
 """
 
 from __future__ import annotations
@@ -19,13 +23,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
+sys.path.insert(0, str(Path(__file__).resolve().with_name("http")))
 
 from mcp_ref import Client, ConnectionClosed, Context, RpcError, Server
 
-DEADLINE = 10.0  # seconds for any answer
-NAP = 0.3  # seconds
-
-# --- The children ---------------------------------------------------------------------
+DEADLINE = 30.0  # seconds for any answer
+NAP = 0.5  # seconds
 
 
 def child(name: str) -> Server:
@@ -50,8 +53,6 @@ def child(name: str) -> Server:
 
     return server
 
-
-# --- The host -------------------------------------------------------------------------
 
 
 class Fleet:
@@ -97,7 +98,7 @@ class Fleet:
 
 
 def serve() -> None:
-    from http_client import HttpCarrier  # here: the children start faster without them
+    from http_client import HttpTransport  # here: the children start faster without
     from http_server import HttpServer
 
     command = [sys.executable, __file__, "child"]
@@ -109,8 +110,7 @@ def serve() -> None:
             "red": Client([*command, "red"]),
             "green": Client([*command, "green"], protocol_version="2025-11-25"),
             "blue": Client([*command, "blue"], protocol_version="2025-03-26"),
-            "sky": Client(HttpCarrier(sky.url)),
-        })
+            "sky": Client(HttpTransport(sky.url))})
         for client in fleet.clients.values():
             stack.enter_context(client)
         server = Server("orchestrator", "1.0")
@@ -120,17 +120,27 @@ def serve() -> None:
 
 
 def main() -> None:
-    with Client([sys.executable, __file__, "serve"]) as client:
+    # Its own children start first: so the first response may take a while.
+    with Client([sys.executable, __file__, "serve"], timeout=60.0,
+                probe_timeout=60.0) as client:
         def show(tool: str, arguments: Any = None) -> None:
             text = client.call_tool(tool, arguments)["content"][0]["text"]
-            print(textwrap.fill(f"{tool}: {text}", 84, subsequent_indent="  "))
+            print(textwrap.fill(f"{tool}: {text}", 74, subsequent_indent="  "))
 
         show("catalogue")
+        # -> catalogue: ["red.who", "red.nap", "red.die", "green.who", "green.nap",
+        # ->   "green.die", "blue.who", "blue.nap", "blue.die", "sky.who", "sky.nap",
+        # ->   "sky.die"]
         show("everywhere", {"tool": "who"})
+        # -> everywhere: {"red": "red 2026-07-28", "green": "green 2025-11-25", "blue":
+        # ->   "blue 2025-03-26", "sky": "sky 2026-07-28"}
         began = time.monotonic()
         show("everywhere", {"tool": "nap", "victim": "green"})
+        # -> everywhere: {"red": "awake", "green": "ConnectionClosed", "blue": "awake",
+        # ->   "sky": "awake"}
         print("one after the other:", time.monotonic() - began > 4 * NAP)
-        show("call", {"tool": "green.who"})
+        # -> one after the other: False
+        show("call", {"tool": "green.who"})  # -> call: green 2025-11-25
 
 
 if __name__ == "__main__":
@@ -138,13 +148,3 @@ if __name__ == "__main__":
         child(sys.argv[2]).run()
     else:
         serve() if sys.argv[1:] == ["serve"] else main()
-
-# Output:
-# catalogue: ["red.who", "red.nap", "red.die", "green.who", "green.nap", "green.die",
-#   "blue.who", "blue.nap", "blue.die", "sky.who", "sky.nap", "sky.die"]
-# everywhere: {"red": "red 2026-07-28", "green": "green 2025-11-25", "blue": "blue
-#   2025-03-26", "sky": "sky 2026-07-28"}
-# everywhere: {"red": "awake", "green": "ConnectionClosed", "blue": "awake", "sky":
-#   "awake"}
-# one after the other: False
-# call: green 2025-11-25

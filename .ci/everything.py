@@ -3,8 +3,8 @@
 The names and contents that begin with test_ or test: are those that the official
 conformance suite asks for; the others show what the suite does not look at.
 
-Look at: no line here knows which revision is spoken, or over which carrier.
-Try next: python3 mcp_ref.py inspect -- python3 examples/everything.py
+Look at: no line here knows which revision is spoken, or over which transport.
+Try next: python3 mcp_ref.py inspect -- python3 .ci/everything.py
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def json_schema_2020_12_tool(
     }
 )
 def test_x_mcp_header(region: str = "") -> str:
-    """Take an argument that HTTP repeats in a header; other carriers do not care."""
+    """Take an argument that HTTP repeats in a header; other transports do not care."""
     return f"region: {region}"
 
 
@@ -257,10 +257,9 @@ async def wait_async(seconds: float) -> str:
 @server.tool
 def test_reconnection(ctx: Context) -> str:
     """Let the stream of this call end early: the result is fetched over another one."""
-    # A carrier with streams may give its session a close_stream(request_id).
-    close_stream = getattr(ctx.session, "close_stream", None)
-    if close_stream is not None:
-        close_stream(ctx.request_id)
+    let_go = getattr(ctx.reply, "let_go", None)  # only HTTP has it
+    if let_go is not None:
+        let_go()
     time.sleep(0.2)
     return "Reconnection test completed"
 

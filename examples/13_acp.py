@@ -2,9 +2,12 @@
 
 A client posts a message; the answer is a stream of events (SSE), progress first and the
 result last. Methods: runs/create, runs/get and runs/cancel; runs/progress comes back.
-Look at: there is no MCP below. Both ends are a Peer that is told how to send a line:
-ids, errors, batches, positional and named params are those of JSON-RPC 2.0.
-Try next: let the agent ask its client over the stream, and be answered by another POST.
+
+Look at: there is no MCP below. Both ends are a Peer that is told how to send a line.
+Ids, errors, batches, positional and named params are those of JSON-RPC 2.0.
+Try: let the agent ask its client over the stream, and be answered by another POST.
+
+    python3 examples/13_acp.py
 """
 
 from __future__ import annotations
@@ -116,8 +119,8 @@ class Caller:
         elif step == 1:  # that would take too long
             self.peer.notify("runs/cancel", [run])
 
-    def ask(self, *questions: tuple[str, Any]) -> None:
-        for call in self.peer.ask(*questions):
+    def request(self, *calls: tuple[str, Any]) -> None:
+        for call in self.peer.request_batch(calls):
             try:
                 run = call.result(DEADLINE)
                 print(run["run"], run["status"], run["output"][0])
@@ -129,22 +132,19 @@ def main() -> None:
     with ThreadingHTTPServer((HOST, 0), Endpoint) as web:
         threading.Thread(target=web.serve_forever, args=[0.05], daemon=True).start()
         caller = Caller(web.server_port)
-        caller.ask(("runs/create", {"words": ["two", "words"]}))
-        caller.ask(("runs/create", [["one"] * 1000]))
-        caller.ask(("runs/get", ["run-1"]), ("runs/get", {"run": "run-9"}))  # a batch
-        caller.ask(("runs/create", {"wrods": []}), ("runs/forget", None))
+        caller.request(("runs/create", {"words": ["two", "words"]}))
+        # -> run-1 step 1 of 2
+        # -> run-1 step 2 of 2
+        # -> run-1 completed TWO
+        caller.request(("runs/create", [["one"] * 1000]))  # -> run-2 cancelled ONE
+        caller.request(("runs/get", ["run-1"]), ("runs/get", {"run": "x"}))  # a batch
+        # -> run-1 completed TWO
+        # -> No such run (-32001)
+        caller.request(("runs/create", {"wrods": []}), ("runs/forget", None))
+        # -> Invalid params: missing a required argument: 'words' (-32602)
+        # -> No method 'runs/forget' (-32601)
         web.shutdown()
 
 
 if __name__ == "__main__":
     main()
-
-# Output:
-# run-1 step 1 of 2
-# run-1 step 2 of 2
-# run-1 completed TWO
-# run-2 cancelled ONE
-# run-1 completed TWO
-# No such run (-32001)
-# Invalid params: missing a required argument: 'words' (-32602)
-# No method 'runs/forget' (-32601)

@@ -1,6 +1,6 @@
 """Measure mcp_ref against the bare loop: the same calls over raw pipes, in one run.
 
-    python3 examples/bench.py [--rounds N] [--quick] [--growth] [--python PATH]
+    python3 .ci/bench.py [--rounds N] [--quick] [--growth] [--python PATH]
                               [--against NAME=COMMAND]...
 
 Each round measures every server, so that a machine that is busy for a while is busy
@@ -44,7 +44,7 @@ def child() -> None:
     os.system("echo noise")
 """
 LOOP = BOTH + """
-loop = __import__("06_bare_loop")
+loop = __import__("00_bare_loop")
 loop.TOOLS.update(dict.fromkeys(more, loop.add), noisy=noisy, child=child)
 loop.serve()
 """
@@ -106,7 +106,7 @@ Figures = dict[str, float]
 
 def own(python: str, script: str) -> Command:
     def command(workers: int = 64, tools: int = 0) -> list[str]:
-        folders = f"{HERE.parent}{os.pathsep}{HERE}"
+        folders = f"{HERE.parent}{os.pathsep}{HERE.parent / 'examples'}"
         return [python, "-c", script, folders, str(workers), str(tools)]
 
     return command

@@ -1,9 +1,11 @@
 """The server that articles show: a loop, a dict of functions, json.loads, json.dumps.
 
-With a client that makes no mistakes and tools that are quick and quiet this is an MCP
-server, and a fast one. What it lacks is decided in the loop: look at it and guess what
-comes of null as an id, a print in a tool, a ping behind a slow call, a cancelled call.
-Then run break_it.py. Next: mend one of its rows here without spoiling another.
+Look at: the loop. What will it do with null as an id, a print in a tool, a ping behind
+a slow call, a cancelled call? With a client that makes no mistakes it is an MCP server.
+Try: break_it.py, which shows what it does; then mend one row here and spoil no other.
+
+    echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | python3 examples/00_bare_loop.py
+    # -> {"jsonrpc": "2.0", "id": 1, "result": {}}
 """
 
 from __future__ import annotations
@@ -15,32 +17,30 @@ from collections.abc import Callable
 
 
 def add(a: int, b: int) -> int:
+    """Add two integers."""
     return a + b
 
 
 def echo(text: str) -> str:
+    """Return the text."""
     return text
 
 
 def wait(seconds: float) -> None:
+    """Take some time."""
     time.sleep(seconds)
 
 
 TOOLS: dict[str, Callable[..., object]] = {"add": add, "echo": echo, "wait": wait}
 METHODS: dict[str, Callable[..., object]] = {
     "initialize": lambda p: {
-        "protocolVersion": p["protocolVersion"],
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": "bare loop", "version": "1.0"},
-    },
+        "protocolVersion": p["protocolVersion"], "capabilities": {"tools": {}},
+        "serverInfo": {"name": "bare loop", "version": "1.0"}},
     "ping": lambda p: {},
     "tools/list": lambda p: {
-        "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
-    },
+        "tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]},
     "tools/call": lambda p: {
-        "content": [{"type": "text", "text": str(TOOLS[p["name"]](**p["arguments"]))}]
-    },
-}
+        "content": [{"type": "text", "text": str(TOOLS[p["name"]](**p["arguments"]))}]}}
 
 
 def serve() -> None:

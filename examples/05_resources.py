@@ -1,0 +1,57 @@
+"""Tools, resources and prompts: three kinds of function that differ in who uses them.
+
+Look at: the model calls a tool, the application reads a resource by its URI, the user
+picks a prompt. Completion helps with typing an argument of the last two.
+Try: a dict as result of `note`, a list of two strings of `remind`; read note://moon.
+
+    python3 examples/05_resources.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
+
+from mcp_ref import Client, Server
+
+NOTES = {"milk": "Buy milk.", "mill": "Visit the mill."}
+server = Server("notes", "1.0")
+
+
+@server.tool
+def write(name: str, text: str) -> str:
+    """Write a note."""
+    NOTES[name] = text
+    return f"{len(NOTES)} notes"
+
+
+@server.resource("note://{name}")
+def note(name: str) -> str:
+    return NOTES[name]
+
+
+@server.prompt
+def remind(name: str, tone: str = "kindly") -> str:
+    """Remind somebody of a note."""
+    return f"Say {tone}: {NOTES[name]}"
+
+
+@server.completion("remind", "name")
+@server.completion("note://{name}", "name")
+def names(value: str, context: dict[str, str]) -> list[str]:
+    return sorted(name for name in NOTES if name.startswith(value))
+
+
+if __name__ == "__main__":
+    with Client(server) as client:
+        mint = client.call_tool("write", {"name": "mint", "text": "Water it."})
+        print(mint["content"][0]["text"])  # -> 3 notes
+        print(client.read_resource("note://mint")["contents"])
+        # -> [{'uri': 'note://mint', 'mimeType': 'text/plain', 'text': 'Water it.'}]
+        message = client.get_prompt("remind", {"name": "milk"})["messages"][0]
+        print(message["content"]["text"])  # -> Say kindly: Buy milk.
+        ref = {"type": "ref/resource", "uri": "note://{name}"}
+        print(client.complete(ref, {"name": "name", "value": "mil"})["values"])
+        # -> ['milk', 'mill']
