@@ -288,7 +288,7 @@ class TestBlocks(Reader):
         self.assertEqual(6, len(files()["test_server.py"].splitlines()[1:]))
         self.assertEqual(0, self.run_in(self.hello, "python3 test_server.py").returncode)
         with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
-            file.write(files()["server.py"].replace("a + b", "a - b"))
+            file.write(files()["server.py"].replace("a + b", "a + b + 1"))
         done = self.run_in(self.hello, "python3 test_server.py")
         self.assertEqual(1, done.returncode)
         self.assertIn("AssertionError: {'resultType'", done.stderr)
