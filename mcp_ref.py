@@ -90,9 +90,10 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: from the end of any section on,
 the rest can be cut, and what is left works. To understand one tools/call whole, read
-lines 1 to 871 (sections 1 to 4, up to the plain loop); 2012 to 2401 (revisions,
-lifecycle, and what a tool gets); 2502 to 2581 (the session); 2644 to 2743 (what an
-author registers); 2775 to 2986 (the server, its registry and tools).
+lines 1 to 872 (sections 1 to 4, up to the plain loop); 1085 to 1144 (how lines become
+jobs, and stdio); 2013 to 2399 (revisions, lifecycle, and what a tool gets); 2500 to
+2579 (the session); 2642 to 2742 (what an author registers); 2774 to 2987 (the server,
+its registry and tools); 3212 to 3262 (who serves what, and results).
 The rest can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -574,11 +575,11 @@ class Peer:
         rid, error = message.get("id"), message.get("error")
         with self._lock:  # an error may have any id: true is not 1
             pending = self._pending.pop(rid, None) if type(rid) in (int, str) else None
+            near = type(rid) is str and any(rid == str(one) for one in self._pending)
         if pending is not None:
             self.handle_response(pending, message.get("result"), error and RpcError(
                 error["code"], error["message"], error.get("data")))
         elif self._closed is None:
-            near = type(rid) is str and any(rid == str(one) for one in self._pending)
             warn("%signored a response to no pending request: id %.80r%s, %.200s",
                  self.label, rid, ", where the id was an integer" if near else "",
                  error or "a result")
@@ -972,8 +973,8 @@ class Workers:
         while True:
             with self._lock:
                 reads, job, own = self._reader == me, own, None
-                if job is None and self._jobs and self._limit and (
-                        not reads or self._beside < self._limit):
+                most = self._limit - reads  # a thread that does not read counts itself
+                if job is None and self._jobs and self._limit and self._beside <= most:
                     job = self._jobs.popleft()
                 if reads:
                     self._count += job is not None
@@ -2039,9 +2040,9 @@ NOTICES = {  # what a modern client has to ask for, by the name that it asks wit
 BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
           "resource_link": "uri"}  # kinds of content, with the member that each has
 _KINDS = tuple(BLOCKS)  # in the order in which the revisions brought them
-# Members of definitions that revisions before them do not have; "message" is that of a
-# progress notification, "tools.annotations" that of a tool.
-_NEWER = ("icons", "title", "outputSchema", "_meta", "message", "tools.annotations")
+# Members of definitions that revisions before them do not have, of all kinds or of one.
+_NEWER = ("icons", "title", "outputSchema", "_meta", "progress.message",
+          "tools.annotations")
 
 
 class Revision(NamedTuple):
@@ -2363,11 +2364,8 @@ class Context(IncomingRequest):
         return self.client_meta.get(META_CAPABILITIES) or {}
 
     def notify(self, method: str, **params: Any) -> None:
-        """Send a notification about this request, unless it is answered already.
-
-        Members that the revision of the request does not have are left out.
-        """
-        self.session.notify(method, self.row.shown(method, params), self)
+        """Send a notification about this request, unless it is answered already."""
+        self.session.notify(method, params, self)
 
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
@@ -2384,8 +2382,8 @@ class Context(IncomingRequest):
         if type(token) in (str, int) and progress > self._progress and not crowded:
             self._progress, self._reported = progress, now
             self._reports += 1
-            self.notify("notifications/progress", progressToken=token,
-                        progress=progress, **present(total=total, message=message))
+            self.notify("notifications/progress", **self.row.shown("progress", present(
+                progressToken=token, progress=progress, total=total, message=message)))
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if it wants this one of LOG_LEVELS.
@@ -2693,7 +2691,8 @@ class Function:
         described = describe_object(hints, signature.defaults, where, signature.others)
         self.arguments = Schema(described.schema if input_schema is None else
                                 input_schema)
-        self._cast, self._exact = described.cast, described.exact
+        self._cast = described.cast
+        self._exact = described.exact and input_schema is None
         self.returns: Json | None = None  # the schema of a result with named members
         if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.returns)):
             self.returns = describe(signature.returns, where).schema
@@ -2787,6 +2786,8 @@ class Server:
                  instructions: str | None = None, workers: int = 64,
                  page_size: int | None = None, state_key: bytes | None = None,
                  bounds: Bounds = Bounds()) -> None:
+        if page_size is not None and page_size < 1:
+            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
         self.info = present(name=name, version=version, title=title)
         self.instructions, self.workers, self.bounds = instructions, workers, bounds
         self.page_size, self._state_key = page_size, state_key or os.urandom(32)
@@ -3332,8 +3333,11 @@ class Callbacks:
         self._dropped = False
 
     def put(self, job: Job, droppable: bool = False) -> None:
-        """Have a job run after those before it. Beyond CALLBACK_LIMIT the oldest
-        droppable one goes first: progress that nobody has heard yet."""
+        """Have a job run after those before it.
+
+        Beyond CALLBACK_LIMIT the oldest droppable one goes first: progress that nobody
+        has heard yet. That is logged once.
+        """
         with self._news:
             if len(self._waiting) >= CALLBACK_LIMIT:
                 old = next((one for one in self._waiting if one[0]), None)
@@ -3361,7 +3365,7 @@ class Callbacks:
                 _, job = self._waiting.popleft()
             try:
                 job()
-            except Exception as error:
+            except BaseException as error:  # SystemExit, too
                 warn("a callback failed", error=error)
 
 
@@ -3875,9 +3879,8 @@ class Client:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         named = {} if params is None else params
         faults = params_schema(method).faults(named)
-        if faults:
-            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
-        assert isinstance(named, dict)
+        if faults or not isinstance(named, dict):
+            raise RpcError(INVALID_PARAMS, f"params{''.join(faults) or ': no object'}")
         if method == "elicitation/create" and (
                 named.get("mode", "form") not in self.row.elicitation):
             raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
@@ -4130,10 +4133,10 @@ class Trace:
             message = decode(line)
         except RpcError:
             message = None
-        kind, _ = classify(message)
-        if kind == "request":
+        kind, fault = classify(message)
+        if kind == "request" and not fault:
             self._sent[arrow, message["id"]] = now
-        elif kind == "response":
+        elif kind == "response" and type(message.get("id")) in (int, str):
             other = "<" if arrow == ">" else ">"
             sent = self._sent.pop((other, message.get("id")), now)
             took = f"{1000 * (now - sent):.1f} ms"
@@ -4179,13 +4182,19 @@ def inspect_server(command: list[str]) -> None:
 def ask_on_terminal(params: Json) -> Json:
     """Answer elicitation/create from stdin; an empty line or no terminal declines.
 
-    What is no string is read as JSON: 5, true, [1, 2].
+    What is no string is read as JSON: 5, true, [1, 2]. A form without fields, or a url
+    to visit, is shown, and accepted by y alone; nothing is ever opened.
     """
-    complain(printable(str(params["message"])))
+    complain(printable(f"{params['message']} {params.get('url', '')}"))
     if not sys.stdin or not sys.stdin.isatty():
         return {"action": "decline"}
-    content = {}
-    for name, field in params.get("requestedSchema", {}).get("properties", {}).items():
+    content: Json = {}
+    fields = params.get("requestedSchema", {}).get("properties", {})
+    if not fields:  # a url to visit, or nothing but a yes
+        complain("Accept? [y/N] ", end="")
+        accepts = sys.stdin.readline().strip().lower() == "y"
+        return {"action": "accept" if accepts else "decline"}
+    for name, field in fields.items():
         complain(printable(f"{name}: "), end="")
         words = sys.stdin.readline().strip()
         if not words:

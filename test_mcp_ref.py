@@ -2,11 +2,12 @@
 
 Most of this file is transcripts. A transcript is a conversation over stdio, one message a line:
 
-    == Nothing but ping is served before initialize  MUST legacy raw [life.init-first]
-    > {"jsonrpc":"2.0","id":7,"method":"ping"}
-    < {"jsonrpc":"2.0","id":7,"result":{}}
+    == Nothing else is served before initialize  OURS legacy raw [life.init-first]
     > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+The messages are JSON-RPC 2.0; the revisions are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25
+(legacy: a session is opened) and 2026-07-28 (modern: each request stands alone).
 
 The title is the rule. After it stand its level (MUST, SHOULD, or OURS: a promise of this module),
 the revisions it is played in, words for the runner, and the requirements that it holds, by their
@@ -28,15 +29,17 @@ must not come: each transcript ends with silence.
 
 Words: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later), `2025-03-26-` (this and
 earlier) and `2025-03-26!` (any but this) choose revisions; all of them must hold, and without any a
-transcript is played in all five. Without `raw` the runner opens a legacy session first. `offers`
-lets the client offer roots, sampling and elicitation; otherwise it offers nothing. `on NAME` plays
-against another server of SERVERS. `client` turns the transcript round: it plays our Client, the
-runner is the server (class Wire); code is done before a "<" line that follows it at once.
+transcript is played in all five. A single date may only mean that one play is enough; + and - are
+borders of the rule. Without `raw` the runner opens a legacy session first. `offers` lets the client
+offer roots, sampling and elicitation; otherwise it offers nothing. `on NAME` plays against another
+server of SERVERS. `client` turns the transcript round: it plays our Client, the runner is the
+server (class Wire); code is done before a "<" line that follows it at once.
 
 What differs between the eras in every message is left to the runner: in the modern revision it adds
-`_meta` to a request that has none, and takes resultType "complete", the server's name and the
-caching members off a result, where the transcript does not spell out resultType. To what it gives
-to our Client it adds resultType "complete", unless the transcript is raw.
+to each request those members of `_meta` that it lacks, and takes resultType "complete", the
+server's name and the caching members off a result, where the transcript does not spell out
+resultType. To what it gives to our Client it adds resultType "complete", unless the transcript is
+raw.
 
     python3 -m unittest test_mcp_ref                       the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
@@ -1694,7 +1697,7 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-# Why -32602: without a session this can only be a modern request, and those have a `_meta`. Once
+# Why -32602: there is no session for it, and as a modern request it lacks its `_meta`. Once
 # initialize is answered the code is -32600. ("$opening" stands for the params of initialize.)
 
 == What comes out of turn is refused, and the session can still be opened  OURS legacy raw
@@ -1719,8 +1722,8 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
-== Before notifications/initialized the server sends no request  SHOULD legacy raw offers
-   [life.server-no-early-requests]
+== Before notifications/initialized the server asks nothing of the client but ping  SHOULD
+   legacy raw offers [life.server-no-early-requests]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
@@ -1756,7 +1759,8 @@ LIFE_HANDSHAKE = r'''
 '''
 
 LIFE_MODERN = r'''
-# Nothing opens a modern connection. The first two requests can be pasted into any server.
+# Nothing opens a modern connection. Joined into one line, the first can be sent to any modern
+# server; the second to any that has a tool `add`.
 
 == A client may ask what a server speaks and offers: server/discover  MUST modern raw
    [ver.discover.implemented] [ver.discover.result]
@@ -1765,8 +1769,9 @@ LIFE_MODERN = r'''
    "io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
-   "supportedVersions":["2026-07-28","..."],"capabilities":{"...":0},
+   "supportedVersions":"$versions","capabilities":{"...":0},
    "ttlMs":"$ours:0","cacheScope":"$ours:\"private\"","...":0}}
+= "2026-07-28" in versions
 
 == It need not: any request may come first, and each result says its type  MUST modern raw
    [base.result.resulttype-present]
@@ -1776,7 +1781,7 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
    "content":[{"type":"text","text":"3"}],"...":0}}
 
-== Without protocolVersion and clientCapabilities in `_meta` a request is refused: -32602  MUST
+== A request that lacks protocolVersion or clientCapabilities in `_meta` is refused: -32602  MUST
    modern raw [meta.request.missing-rejected]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
@@ -1788,9 +1793,11 @@ LIFE_MODERN = r'''
    "io.modelcontextprotocol/protocolVersion":"1900-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...",
-   "data":{"supported":["2026-07-28","..."],"requested":"1900-01-01","...":0}}}
+   "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
+= "2026-07-28" in versions
 
-# From here on the runner adds `_meta` to a request, and checks and hides what every result has.
+# From here on the runner adds `_meta` to a request, and checks and hides resultType and the
+# server's name, which every result has, and the caching members of lists, reads and discover.
 
 == A result names the server that made it  SHOULD modern [meta.result.server-info]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
@@ -1814,8 +1821,8 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
    "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
 
-== What the modern revision removed is unknown in it  MUST modern [ping.removed]
-   [log.setlevel-removed] [res.subscribe.removed]
+== Ping, logging/setLevel and resources/subscribe are gone in the modern revision  MUST modern
+   [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}
@@ -1863,9 +1870,10 @@ class TestModern(unittest.TestCase):
 
 
 @plays(r'''
-# When several things are wrong, the first of these is told: no JSON -32700, no message -32600,
-# a revision that is not spoken -32022, a method that it lacks -32601, out of turn -32600,
-# bad params -32602, and then what the method itself refuses.
+# When several things are wrong, the first of them is told. The protocol leaves the order open; ours
+# is: no JSON -32700, no message -32600, neither a session nor a whole _meta -32602, a revision that
+# is not spoken -32022, a method that it lacks -32601, out of turn -32600, params -32602, and then
+# what the method itself refuses.
 
 == What is not JSON outranks whatever it was meant to be  OURS [base.error.parse]
 > {"jsonrpc":"1.0","id":1,"method":"no/such"
@@ -1881,7 +1889,7 @@ class TestModern(unittest.TestCase):
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
 
-== An unknown method outranks a session that is not open yet  OURS legacy raw
+== An unknown method outranks a session that is not confirmed yet  OURS legacy raw
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"no/such"}
@@ -1891,11 +1899,13 @@ class TestModern(unittest.TestCase):
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
-== An unknown method outranks bad params  OURS on empty [base.error.capability-not-advertised]
+== A method of a feature that the server lacks is unknown, and that outranks bad params  OURS
+   on empty [base.error.capability-not-advertised]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
 
 == Bad params outrank an unknown resource  OURS legacy
+# An unknown resource alone would be -32002 (since 2026-07-28: -32602).
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 
@@ -2174,6 +2184,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 @plays(r'''
 == A server declares in initialize what it has  MUST legacy 2025-03-26+ raw on values
    [tools.capability] [res.capability] [prompts.capability] [log.capability] [comp.capability]
+# 2024-11-05 declares the same, except completions.
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
@@ -2207,7 +2218,8 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = "no" in said
 
-== The words of an exception are told, and no path  OURS on values [tools.call.execution-error]
+== The words of an exception are told, but not the path of the file that was missing  OURS on values
+   [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
 
@@ -2242,16 +2254,18 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
 
-== Before 2026-07-28 nothing else is  MUST legacy on values [tools.structured.object]
+== Before 2026-07-28 only an object is structured content  MUST legacy on values
+   [tools.structured.object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
 
-== In 2026-07-28 any value is, also null  OURS modern on values [tools.structured.any]
+== In 2026-07-28 any value is structured content, also null  OURS modern on values
+   [tools.structured.any]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# What has a type alone is no block, and letters stay as they are.
+# An object is a content block only if it has more than `type`; ä comes back as ä.
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
    "structuredContent":{"type":["\u00e4"]}}}
@@ -3739,8 +3753,8 @@ class TestTranscriptsOverPipes(ProcessCase):
 # --- The file itself ------------------------------------------------------------------------------
 # What mcp_ref.py promises about its own text: it can be read from the top, and cut.
 
-CODE_LINES = 2674  # at most: neither blank, nor comment, nor docstring
-READING_LINES = 1660  # at most, on the way to one whole tools/call, blank ones included
+CODE_LINES = 2682  # at most: neither blank, nor comment, nor docstring
+READING_LINES = 1770  # at most, on the way to one whole tools/call, blank ones included
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
 
 
@@ -3905,15 +3919,17 @@ for name, test in %r:
             node.name: node.lineno for node in self.source.tree.body
             if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         for (start, end), name in zip(ranges, (
-                "serve_lines", "Context", "ServerSession", "Registration", "Server")):
+                "serve_lines", "serve_stdio", "Context", "ServerSession", "Registration",
+                "Server")):
             with self.subTest(name):
                 self.assertTrue(start <= where[name] <= end)
                 self.assertTrue(start == 1 or not rows[start - 2].strip(), rows[start - 2])
                 self.assertTrue("" in (rows[end - 1], rows[end]), rows[end])
-        self.assertEqual(5, len(ranges))
-        self.assertEqual(self.source.sections[7], ranges[1][0])
-        after = next(row for row in rows[ranges[-1][1]:] if row)
+        self.assertEqual(7, len(ranges))
+        self.assertEqual(self.source.sections[7], ranges[2][0])
+        after = next(row for row in rows[ranges[5][1]:] if row)
         self.assertRegex(after, "^    # Resources")
+        self.assertRegex(rows[ranges[6][0] - 1], "^    _HANDLERS")
         self.assertLessEqual(sum(end - start for start, end in ranges), READING_LINES)
 
     def test_all_names_what_is_there(self) -> None:
