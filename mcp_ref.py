@@ -369,10 +369,10 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
 #         written after its response.
 # Rule 3: whoever waits here is woken: by the response, by a timeout, or by the end.
 #
-# One lock makes this true. Under it a request enters or leaves its table and its line
-# is appended to the outbox: so the outbox has the order in which things happened. The
-# lock is held for work on dictionaries alone. Nothing is written under it, and no code
-# of users or transports runs.
+# One lock makes this true. Under it a request leaves its table and its line is appended
+# to the outbox, so the outbox has the order in which things happened. (An incoming one
+# enters its table by dict.setdefault(), which is atomic.) The lock is held for work on
+# dictionaries alone: nothing is written under it, and no code of users runs.
 
 Job = Callable[[], None]
 Send = Callable[[Any], None]  # writes one line (bytes); may block

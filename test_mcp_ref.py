@@ -1796,8 +1796,8 @@ LIFE_MODERN = r'''
    "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
 = "2026-07-28" in versions
 
-# From here on the runner adds `_meta` to a request, and checks and hides resultType and the
-# server's name, which every result has, and the caching members of lists, reads and discover.
+# From here on the runner adds `_meta` to a request, checks and hides resultType, and hides the
+# server's name and the caching members, where the transcript does not spell out resultType.
 
 == A result names the server that made it  SHOULD modern [meta.result.server-info]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
@@ -2184,7 +2184,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 @plays(r'''
 == A server declares in initialize what it has  MUST legacy 2025-03-26+ raw on values
    [tools.capability] [res.capability] [prompts.capability] [log.capability] [comp.capability]
-# 2024-11-05 declares the same, except completions.
+# 2024-11-05 knows the same, except completions.
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
