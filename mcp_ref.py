@@ -393,9 +393,8 @@ class PendingRequest:
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.id, self.method, self.params, self.peer = rid, method, params, peer
-        self._outcome: dict[str, tuple[Any, Exception | None]] = {}  # "": the first one
-        self._done = threading.Lock()  # held until there is an outcome
-        self._done.acquire()
+        self._done = threading.Event()
+        self._outcomes: list[tuple[Any, Exception | None]] = []  # the first one counts
 
     def __str__(self) -> str:
         name = self.params.get("name") if isinstance(self.params, dict) else None
@@ -403,17 +402,12 @@ class PendingRequest:
 
     def settle(self, result: Any, error: Exception | None) -> None:
         """Wake who waits; no effect if that was done already."""
-        mine = result, error
-        if self._outcome.setdefault("", mine) is mine:
-            self._done.release()
+        self._outcomes.append((result, error))
+        self._done.set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds (None: for ever); return whether it is over."""
-        seconds = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
-        over = self._done.acquire(timeout=seconds)
-        if over:
-            self._done.release()
-        return over
+        return self._done.wait(timeout)
 
     def result(self, timeout: float | None = None) -> Any:
         """Return the result; wait up to timeout seconds (None: for ever), then cancel.
@@ -424,7 +418,7 @@ class PendingRequest:
         if not self.wait(timeout):
             self.peer.give_up(self, RequestTimeout(
                 f"{self}: no response in {timeout} s"))
-        result, error = self._outcome[""]  # whichever came first
+        result, error = self._outcomes[0]
         if error is not None:
             raise error.with_traceback(None)  # the same object at each call
         return result
@@ -496,15 +490,16 @@ class Peer:
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
         self._send, self._start, self._methods = send, start, methods or {}
         self.bounds, self._ids = bounds, ids or itertools.count(1)
-        self._lock = threading.Lock()  # guards all that follows
+        self._lock = threading.Lock()  # guards what follows, up to _appended
         self._incoming: dict[Id, IncomingRequest] = {}  # not answered yet
         self._abandoned = 0  # cancelled requests whose job still runs
         self._pending: dict[Any, PendingRequest] = {}  # of this end, by id
         self._closed: Exception | None = None  # why no request can be sent any more
-        self._outbox: collections.deque[tuple[Any, bytes | None]]
-        self._outbox = collections.deque()  # (function, line), in order
-        self._writing = False  # some thread is emptying the outbox
-        self.unwritten = 0  # bytes in the outbox
+        # What is to be written, in order: (the function that writes it, the line).
+        self.outbox: collections.deque[tuple[Reply, bytes | None]] = collections.deque()
+        self._appended = 0  # bytes that ever came into the outbox
+        self._writing = threading.Lock()  # held by the thread that empties the outbox
+        self._written = 0  # bytes that it took out
 
     # Lines that come in.
 
@@ -598,8 +593,7 @@ class Peer:
         with self._lock:
             self._abandoned -= request.cancelled
             self._respond(request, line)
-            entry = self._next_entry()
-        self._write_from(entry)
+        self.flush()
 
     # What a subclass replaces. These know plain JSON-RPC and nothing else.
 
@@ -756,11 +750,9 @@ class Peer:
 
     def _append(self, reply: Reply | None, line: bytes | None) -> None:
         """Put a line into the outbox, under the lock; None goes to a reply alone."""
-        if line is not None:
-            self._outbox.append((reply or self._send, line))
-            self.unwritten += len(line)
-        elif reply is not None:
-            self._outbox.append((reply, None))
+        if line is not None or reply is not None:
+            self.outbox.append((reply or self._send, line))
+            self._appended += len(line or b"")
 
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
         """Put a line that is no response into the outbox, under the lock."""
@@ -777,27 +769,18 @@ class Peer:
     def flush(self) -> None:
         """Write what is in the outbox, unless another thread is doing so: that one goes
         on until the outbox is empty."""
-        with self._lock:
-            entry = self._next_entry()
-        self._write_from(entry)
+        while self.outbox and self._writing.acquire(blocking=False):
+            try:
+                write, line = self.outbox.popleft()
+                self._written += len(line or b"")
+                self._write(write, line)
+            finally:
+                self._writing.release()
 
-    def _next_entry(self) -> tuple[Reply, bytes | None] | None:
-        """Take the first entry out of the outbox, under the lock, to write it; None if
-        there is none, or another thread writes."""
-        if self._writing or not self._outbox:
-            return None
-        self._writing = True
-        entry = self._outbox.popleft()
-        self.unwritten -= len(entry[1] or b"")
-        return entry
-
-    def _write_from(self, entry: tuple[Reply, bytes | None] | None) -> None:
-        """Write an entry and then, until the outbox is empty, the next one."""
-        while entry is not None:
-            self._write(*entry)
-            with self._lock:
-                self._writing = False
-                entry = self._next_entry()
+    @property
+    def unwritten(self) -> int:
+        """The bytes that wait in the outbox."""
+        return self._appended - self._written
 
     def _write(self, write: Reply, line: bytes | None) -> None:
         try:
@@ -825,8 +808,7 @@ def wait_until_ready(fd: int, event: int, milliseconds: int | None = None) -> bo
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor without their newlines, then what is left at its
     end. Blank lines are skipped. A line of over `longest` bytes is cut behind them, so
-    that decode() refuses it; one that there is no memory for becomes a byte that is no
-    UTF-8."""
+    that decode() refuses it."""
     line, chunk = bytearray(), b"?"
     while chunk:
         try:
@@ -838,17 +820,11 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             chunk = b""
         *ends, rest = (chunk or b"\n").split(b"\n")
         for end in ends:
-            try:
-                whole = bytes(line + end) if line else end
-            except MemoryError:
-                whole = b"\xff"
+            whole = bytes(line + end) if line else end
             line.clear()
             if whole and not whole.isspace():
                 yield whole
-        try:
-            line += rest if len(line) <= longest else b""
-        except MemoryError:
-            line = bytearray(b"\xff")
+        line += rest if len(line) <= longest else b""
 
 
 def write_line(fd: int, line: bytes) -> None:
@@ -879,129 +855,132 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for what is written when a server is interru
 class Workers:
     """Threads that read one input and run jobs: one thread while jobs are quick.
 
-    Each step of `input` takes one line in, which may start() jobs, and yields what the
-    reading thread has to do before the next step (or None): writing, which may block.
-    The thread that read a line runs its job itself, so that a quick job costs no change
-    of threads. Meanwhile the thread in run() watches. When it sees the same job at two
-    checks, it starts another thread, which takes over the reading: so a slow job or a
-    full pipe holds up one thread and nothing else. The thread that lost the reading
-    runs jobs that wait, and ends. At most `limit` jobs run at once; with 0 they run one
-    by one on the thread that called run().
+    Each step of the input takes one line in, which may start() jobs, and yields what
+    the reading thread has to do before the next step (or None): writing, which may
+    block. The thread that read a line runs its job itself, so that a quick job costs no
+    change of threads. While it runs, the number of the job lies in a slot, and whoever
+    takes it out has the turn to read. The thread in run() watches. When it sees the
+    same number at two checks, it starts another thread, which takes it: so a slow job
+    or a full pipe holds up one thread and nothing else. The thread that finds its slot
+    empty runs jobs that wait, and ends. At most `limit` jobs run at once; with 0 they
+    run one by one on the thread that called run().
 
     A slow call and then a ping: thread A reads the call and runs it. At the second
     check A is still in it, so the watching thread starts B, which takes over. B reads
-    the ping, answers it and reads on. A ends the call, sees that B reads, and ends.
-    Without an input, `Workers(iter(()), limit)`, and without run(), it is a pool: each
-    job gets a thread, or waits for one.
+    the ping, answers it and reads on. A ends the call, finds the slot empty, and ends.
     """
 
-    def __init__(self, input: Iterator[Job | None], limit: int) -> None:
-        self._input, self._limit = input, limit
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._jobs: collections.deque[Job] = collections.deque()  # nobody runs them yet
+        self._slot: list[int] = []  # the number of the job that the reading thread runs
+        self._count = 0  # of the jobs that any reading thread has begun
+        self._lock = threading.Lock()  # guards _beside, and _jobs while it is not 0
+        self._beside = 0  # threads that run jobs and do not read
         self._ended = self._aborted = self._asleep = False
         self._wake = threading.Event()  # set: the watching thread has something to see
-        self._lock = threading.Lock()  # guards all that follows
-        self._jobs: collections.deque[Job] = collections.deque()  # nobody runs them yet
-        self._reader: int | None = None  # the thread that reads, by its ident
-        self._running = 0  # number of the job that it is in; 0: it is reading
-        self._count = 0  # of the jobs that any reading thread has begun
-        self._beside = 0  # threads that run jobs and do not read
 
     def start(self, job: Job) -> None:
-        """Have a job run soon; RuntimeError when there is no thread to be had."""
-        if self._limit and self._reader == threading.get_ident():
-            self._jobs.append(job)  # this very thread runs it next
-            return
-        with self._lock:
-            if self._beside < self._limit:
-                spawn(self._work)
-                self._beside += 1
-            self._jobs.append(job)
-        if not self._limit:
-            self._wake.set()
+        """Have a job run soon; for the thread that reads, in a step of the input."""
+        self._jobs.append(job)
 
     def abort(self) -> None:
         """Make run() return at once: there is nobody left to write to."""
         self._aborted = True
         self._wake.set()
 
-    def run(self, drain: float = float("inf")) -> bool:
+    def run(self, input: Iterator[Job | None], drain: float = float("inf")) -> bool:
         """Work until the input has ended and, for up to drain seconds more, until all
         jobs are done; return whether they are."""
-        with self._lock:
-            self._reader = spawn(self._work).ident
-        deadline, seen, quiet, hurry = float("inf"), 0, 0, 0
+        self._input = input
+        spawn(self._read)
+        deadline, seen, quiet, pause = float("inf"), 0, 0, WATCH_INTERVAL
         while not self._aborted:
-            with self._lock:
-                running, new = self._running, self._running != seen
-                busy = bool(running or self._beside or self._jobs)
-                job = self._jobs.popleft() if self._jobs and not self._limit else None
             if self._ended:
                 deadline = min(deadline, time.monotonic() + drain)
+                busy = bool(self._slot or self._beside or self._jobs)
                 if not busy or time.monotonic() > deadline:
                     return not busy
-            if job is not None:
-                job()
+            if self._jobs and not self._limit:
+                self._jobs.popleft()()
                 continue
-            hurry = max(0, hurry - 1)
-            if running and not new and self._take_over(running):
-                hurry = 8  # checks that come sooner: what follows may wait as well
-            pause = WATCH_INTERVAL / 10 if hurry else WATCH_INTERVAL
-            seen, quiet = running, 0 if new else quiet + 1
-            with self._lock:
-                self._asleep = quiet > QUIET_CHECKS and not self._running
-            if self._wake.wait(IDLE_INTERVAL if self._asleep else pause):
+            running = sum(self._slot)
+            quiet = quiet + 1 if running == seen else 0
+            pause = min(2 * pause, WATCH_INTERVAL)
+            if running and running == seen and self._start_another():
+                pause = WATCH_INTERVAL / 20  # what follows may wait as well
+            seen = running
+            self._asleep = quiet > QUIET_CHECKS  # first this, then a look at the slot
+            sleeps = self._asleep and not self._slot
+            if self._wake.wait(IDLE_INTERVAL if sleeps else pause):
                 self._wake.clear()
                 quiet = 0
         return False
 
-    def _take_over(self, running: int) -> bool:
-        """Start a thread that reads, if the reading one is still in this job."""
-        with self._lock:
-            if self._running != running:
-                return False
-            try:
-                self._reader = spawn(self._work).ident
-            except RuntimeError:  # no thread to be had: the next check tries again
-                return False
-            self._running = 0
-            self._beside += 1
-            return True
+    def _start_another(self) -> bool:
+        try:
+            spawn(self._take_over)
+        except RuntimeError:  # no thread to be had: the next check tries again
+            return False
+        return True
 
-    def _work(self) -> None:
-        """Run jobs and, while nobody else does, read: the life of each thread."""
-        me, own = threading.get_ident(), None
-        while True:
-            with self._lock:
-                reads, job, own = self._reader == me, own, None
-                most = self._limit - reads  # a thread that does not read counts itself
-                if job is None and self._jobs and self._limit and self._beside <= most:
-                    job = self._jobs.popleft()
-                if reads:
-                    self._count += job is not None
-                    self._running = self._count if job is not None else 0
-                elif job is None:
-                    self._beside -= 1
-            if job is not None:
+    def _take_over(self) -> None:
+        """Read from now on, unless the reading thread has ended its job by now."""
+        try:
+            self._slot.pop()
+        except IndexError:
+            return
+        with self._lock:
+            self._beside += 1  # the thread that has lost the turn
+        self._read()
+
+    def _read(self) -> None:
+        """Read, and run the jobs that come, until another thread has taken over."""
+        own: Job | None = None
+        try:
+            while True:
+                job, own = own or self._next_job(), None
+                if job is None:
+                    own = next(self._input)
+                    if not self._limit and self._jobs:
+                        self._wake.set()
+                    continue
+                self._count += 1
+                self._slot.append(self._count)  # first this, then a look at _asleep
                 if self._asleep:
                     self._asleep = False
                     self._wake.set()
                 job()
-            elif not reads or self._ended:
-                break
-            else:
-                own = self._step()
-        self._wake.set()
-
-    def _step(self) -> Job | None:
-        """Take one step of the input; a defect ends it: nobody waits for ever."""
-        try:
-            return next(self._input)
+                try:
+                    self._slot.pop()
+                except IndexError:
+                    return self._run_rest()
         except StopIteration:
             pass
-        except Exception as error:
+        except Exception as error:  # a defect ends the input: nobody waits for ever
             warn("the input is lost", error=error)
         self._ended = True
-        return None
+        self._wake.set()
+
+    def _next_job(self) -> Job | None:
+        """Return what the reading thread may run. While no thread runs jobs beside it,
+        none but this one takes jobs out."""
+        if not self._beside:
+            return self._jobs.popleft() if self._jobs and self._limit else None
+        with self._lock:
+            free = self._jobs and self._beside < self._limit
+            return self._jobs.popleft() if free else None
+
+    def _run_rest(self) -> None:
+        """Run the jobs that wait for a thread, on one that does not read."""
+        while True:
+            with self._lock:
+                if not self._jobs or self._beside > self._limit:
+                    self._beside -= 1
+                    break
+                job = self._jobs.popleft()
+            job()
+        self._wake.set()
 
 
 class StandardStreams:
@@ -1094,8 +1073,8 @@ def take_lines(peer: Peer, lines: Iterable[bytes]) -> Iterator[Job | None]:
             peer.take(line)
         except Exception as error:  # a defect of this end costs one line
             warn("a line was lost", error=error)
-        yield peer.flush if peer.unwritten else None
-        while peer.unwritten > peer.bounds.line:  # the other end does not read
+        yield peer.flush if peer.outbox else None
+        while peer.outbox and peer.unwritten > peer.bounds.line:  # nobody reads them
             time.sleep(WATCH_INTERVAL)
     peer.end(ConnectionClosed("the other end has closed its output"))
     yield peer.flush
@@ -1116,13 +1095,12 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
             pool.abort()
             raise
 
-    streams, done = StandardStreams(), False
-    peer = connect(send, lambda job: pool.start(job))
+    streams, pool, done = StandardStreams(), Workers(workers), False
+    peer = connect(send, pool.start)
     lines = read_lines(streams.source, peer.bounds.line)
-    pool = Workers(take_lines(peer, lines), workers)
     signals = Signals(pool.abort)
     try:
-        done = pool.run(drain)
+        done = pool.run(take_lines(peer, lines), drain)
     except BaseException:  # Interrupted, or what a lock has made of it
         if not signals.number:
             raise
@@ -1153,51 +1131,43 @@ class PipeWriter:
 
     def __init__(self, file: Any, longest: int) -> None:
         self._file, self._longest = file, longest
-        self._news = threading.Condition()  # guards the file and the two below
-        self._lines: collections.deque[bytes | None] = collections.deque()
-        self._waiting = 0  # bytes in _lines, and in the hands of the thread
+        self._lock = threading.Lock()  # no thread closes the file while another writes
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._queued = 0  # bytes that were left to the thread
+        self._written: float = 0  # of these; less than none: nobody reads any more
         spawn(self._run)
 
     def send(self, line: bytes) -> None:
-        """Write one line; OSError when the other end does not read, or is gone."""
-        with self._news:
-            if self._waiting > self._longest:
-                raise BrokenPipeError("the other end does not read")
-            if self._waiting or not self._write_now(line):
-                self._lines.append(line)
-                self._waiting += len(line) + 1
-                self._news.notify()
+        """Write one line; OSError when the other end does not read, or is gone. One
+        thread at a time calls it."""
+        waiting = self._queued - self._written
+        if waiting > self._longest:
+            raise BrokenPipeError("the other end does not read")
+        with self._lock:
+            if not waiting and self._has_room(len(line)):
+                return write_line(self._file.fileno(), line)
+        self._queued += len(line)
+        self._lines.put(line)
 
-    def _write_now(self, line: bytes) -> bool:
-        """Write a line that the pipe takes at once: no change of threads."""
+    def _has_room(self, size: int) -> bool:
+        """Tell whether the pipe takes so much at once: no change of threads."""
         atomic = getattr(select, "PIPE_BUF", 0)  # Windows has neither this nor poll()
-        if self._file.closed or len(line) >= atomic or not (
-                wait_until_ready(self._file.fileno(), select.POLLOUT, 0)):
-            return False
-        write_line(self._file.fileno(), line)
-        return True
+        return size < atomic and not self._file.closed and (
+            wait_until_ready(self._file.fileno(), select.POLLOUT, 0))
 
     def close(self) -> None:
         """Close the pipe, after what waits."""
-        with self._news:
-            self._lines.append(None)
-            self._news.notify()
+        self._lines.put(None)
 
     def _run(self) -> None:
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._lines)
-                line = self._lines.popleft()
-            try:
-                if line is None:
-                    break
+        try:
+            for line in iter(self._lines.get, None):
                 write_line(self._file.fileno(), line)
-            except OSError:  # nobody reads any more
-                break
-            with self._news:
-                self._waiting -= len(line) + 1
-        with self._news:
-            self._waiting = sys.maxsize
+                self._written += len(line)
+        except OSError:  # nobody reads any more
+            pass
+        self._written = float("-inf")
+        with self._lock:
             self._file.close()
 
 
@@ -1328,6 +1298,11 @@ def _assert(holds: Callable[[Any, Any], Any], words: str) -> Faults:
         () if holds(value, argument) else (": expected " + words.format(argument),))
 
 
+def _size(holds: Callable[[Any, Any], Any], words: str) -> Faults:
+    """Make an assertion of the length of a value."""
+    return _assert(lambda value, argument: holds(len(value), argument), words)
+
+
 def _each(select: Callable[[Any, Any, Json], Iterable[tuple[str, Any, Any]]]) -> Faults:
     """Make an applicator: each (step, value, subschema) that it selects must hold."""
     def faults(value: Any, argument: Any, schema: Json, walk: Any) -> Iterator[str]:
@@ -1424,105 +1399,84 @@ def unescape(ref: str) -> str:
 
 class Keyword(NamedTuple):
     """What a keyword's argument looks like, and what it asks of which values."""
-    form: str  # of its argument: a key of FORMS
+    form: Any  # the schema of its argument; what is malformed is refused by it
     types: Iterable[str] = ()  # of the values that it speaks of
     faults: Faults | None = None
 
 
+_SCHEMA: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
+_SCHEMAS: Json = {"type": "array", "items": _SCHEMA, "minItems": 1}
+_SCHEMA_MAP: Json = {"type": "object", "additionalProperties": _SCHEMA}
+_STRING: Json = {"type": "string"}
+_STRINGS: Json = {"type": "array", "items": _STRING}
+_NUMBER: Json = {"type": "number"}
+_POSITIVE: Json = {"type": "number", "exclusiveMinimum": 0}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_UNSUPPORTED: Json = {}
 _ANY, _NUM = tuple(TYPES.values()), ("integer", "number")
 _STR, _ARR, _OBJ = ("string",), ("array",), ("object",)
+_TYPE: Json = {"enum": list(_ANY)}
+_TYPES: Json = {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1}]}
+_NAMES: Json = {"type": "object", "additionalProperties": _STRINGS}
 KEYWORDS = {
-    "$ref": Keyword("reference", _ANY, lambda v, ref, schema, walk: walk.faults(
+    "$ref": Keyword(_STRING, _ANY, lambda v, ref, schema, walk: walk.faults(
         v, walk.places[unescape(ref)])),
-    "$anchor": Keyword("text"),
-    "$defs": Keyword("schema map"),
-    "definitions": Keyword("schema map"),
-    "type": Keyword("types", _ANY, _type),
-    "enum": Keyword("array", _ANY, _assert(
+    "$anchor": Keyword(_STRING),
+    "$defs": Keyword(_SCHEMA_MAP),
+    "definitions": Keyword(_SCHEMA_MAP),
+    "type": Keyword(_TYPES, _ANY, _type),
+    "enum": Keyword({"type": "array"}, _ANY, _assert(
         lambda v, a: comparable(v) in map(comparable, a), "one of {}")),
-    "const": Keyword("any", _ANY, _assert(
+    "const": Keyword({}, _ANY, _assert(
         lambda v, a: comparable(v) == comparable(a), "{!r}")),
-    "multipleOf": Keyword("positive", _NUM, _assert(_is_multiple, "a multiple of {}")),
-    "maximum": Keyword("number", _NUM, _assert(operator.le, "at most {}")),
-    "exclusiveMaximum": Keyword("number", _NUM, _assert(operator.lt, "less than {}")),
-    "minimum": Keyword("number", _NUM, _assert(operator.ge, "at least {}")),
-    "exclusiveMinimum": Keyword("number", _NUM, _assert(operator.gt, "more than {}")),
-    "maxLength": Keyword("count", _STR, _assert(
-        lambda v, a: len(v) <= a, "at most {} characters")),
-    "minLength": Keyword("count", _STR, _assert(
-        lambda v, a: len(v) >= a, "at least {} characters")),
-    "pattern": Keyword("pattern", _STR, _assert(
+    "multipleOf": Keyword(_POSITIVE, _NUM, _assert(_is_multiple, "a multiple of {}")),
+    "maximum": Keyword(_NUMBER, _NUM, _assert(operator.le, "at most {}")),
+    "exclusiveMaximum": Keyword(_NUMBER, _NUM, _assert(operator.lt, "less than {}")),
+    "minimum": Keyword(_NUMBER, _NUM, _assert(operator.ge, "at least {}")),
+    "exclusiveMinimum": Keyword(_NUMBER, _NUM, _assert(operator.gt, "more than {}")),
+    "maxLength": Keyword(_COUNT, _STR, _size(operator.le, "at most {} characters")),
+    "minLength": Keyword(_COUNT, _STR, _size(operator.ge, "at least {} characters")),
+    "pattern": Keyword(_STRING, _STR, _assert(
         lambda v, a: ecma_pattern(a).search(v), "a match of {}")),
-    "prefixItems": Keyword("schemas", _ARR, _each(lambda v, a, schema: (
+    "prefixItems": Keyword(_SCHEMAS, _ARR, _each(lambda v, a, schema: (
         (f"[{i}]", v[i], a[i]) for i in range(min(len(v), len(a)))))),
-    "items": Keyword("schema", _ARR, _each(lambda v, a, schema: (
+    "items": Keyword(_SCHEMA, _ARR, _each(lambda v, a, schema: (
         (f"[{i}]", v[i], a)
         for i in range(len(schema.get("prefixItems", ())), len(v))))),
-    "contains": Keyword("schema", _ARR, _contains),
-    "minContains": Keyword("count"),
-    "maxContains": Keyword("count"),
-    "maxItems": Keyword("count", _ARR, _assert(
-        lambda v, a: len(v) <= a, "at most {} items")),
-    "minItems": Keyword("count", _ARR, _assert(
-        lambda v, a: len(v) >= a, "at least {} items")),
-    "uniqueItems": Keyword("boolean", _ARR, _assert(
+    "contains": Keyword(_SCHEMA, _ARR, _contains),
+    "minContains": Keyword(_COUNT),
+    "maxContains": Keyword(_COUNT),
+    "maxItems": Keyword(_COUNT, _ARR, _size(operator.le, "at most {} items")),
+    "minItems": Keyword(_COUNT, _ARR, _size(operator.ge, "at least {} items")),
+    "uniqueItems": Keyword({"type": "boolean"}, _ARR, _assert(
         lambda v, a: not a or len(set(map(comparable, v))) == len(v), "unique items")),
-    "properties": Keyword("schema map", _OBJ, _each(lambda v, a, schema: (
+    "properties": Keyword(_SCHEMA_MAP, _OBJ, _each(lambda v, a, schema: (
         (f".{name}", v[name], a[name]) for name in v if name in a))),
-    "patternProperties": Keyword("pattern map", _OBJ, _each(lambda v, a, schema: (
+    "patternProperties": Keyword(_SCHEMA_MAP, _OBJ, _each(lambda v, a, schema: (
         (f".{name}", v[name], a[pattern]) for pattern in a for name in v
         if ecma_pattern(pattern).search(name)))),
-    "additionalProperties": Keyword("schema", _OBJ, _additional),
-    "propertyNames": Keyword("schema", _OBJ, _each(lambda v, a, schema: (
+    "additionalProperties": Keyword(_SCHEMA, _OBJ, _additional),
+    "propertyNames": Keyword(_SCHEMA, _OBJ, _each(lambda v, a, schema: (
         (f".{name}", name, a) for name in v))),
-    "maxProperties": Keyword("count", _OBJ, _assert(
-        lambda v, a: len(v) <= a, "at most {} members")),
-    "minProperties": Keyword("count", _OBJ, _assert(
-        lambda v, a: len(v) >= a, "at least {} members")),
-    "required": Keyword("names", _OBJ, _required),
-    "dependentRequired": Keyword("names map", _OBJ, _each(lambda v, a, schema: (
+    "maxProperties": Keyword(_COUNT, _OBJ, _size(operator.le, "at most {} members")),
+    "minProperties": Keyword(_COUNT, _OBJ, _size(operator.ge, "at least {} members")),
+    "required": Keyword(_STRINGS, _OBJ, _required),
+    "dependentRequired": Keyword(_NAMES, _OBJ, _each(lambda v, a, schema: (
         ("", v, {"required": a[name]}) for name in a if name in v))),
-    "dependentSchemas": Keyword("schema map", _OBJ, _each(lambda v, a, schema: (
+    "dependentSchemas": Keyword(_SCHEMA_MAP, _OBJ, _each(lambda v, a, schema: (
         ("", v, a[name]) for name in a if name in v))),
-    "allOf": Keyword("schemas", _ANY, _each(lambda v, a, schema: (
+    "allOf": Keyword(_SCHEMAS, _ANY, _each(lambda v, a, schema: (
         ("", v, one) for one in a))),
-    "anyOf": Keyword("schemas", _ANY, _any_of),
-    "oneOf": Keyword("schemas", _ANY, _one_of),
-    "not": Keyword("schema", _ANY, lambda v, a, schema, walk: (
+    "anyOf": Keyword(_SCHEMAS, _ANY, _any_of),
+    "oneOf": Keyword(_SCHEMAS, _ANY, _one_of),
+    "not": Keyword(_SCHEMA, _ANY, lambda v, a, schema, walk: (
         [": not allowed"] if walk.holds(v, a) else ())),
-    "if": Keyword("schema", _ANY, _if),
-    "then": Keyword("schema"),
-    "else": Keyword("schema"),
+    "if": Keyword(_SCHEMA, _ANY, _if),
+    "then": Keyword(_SCHEMA),
+    "else": Keyword(_SCHEMA),
     **dict.fromkeys(("$schema", "$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef",
                      "$recursiveAnchor", "unevaluatedProperties", "unevaluatedItems"),
-                    Keyword("unsupported"))}
-
-
-def _are_names(value: Any) -> bool:
-    return type(value) is list and all(type(name) is str for name in value)
-
-
-_IS_TEXT = (lambda a: type(a) is str), "a string"
-_IS_OBJECT = (lambda a: type(a) is dict), "an object"
-# What the argument of a keyword must look like. A schema that is wrong is refused when
-# it is registered, with its place: "#/properties/a/minLength: expected an integer".
-FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {  # (does it fit?, its words)
-    "any": (lambda a: True, ""), "unsupported": (lambda a: True, ""),
-    "schema": (lambda a: type(a) in (dict, bool), "an object or a boolean"),
-    "schemas": (lambda a: type(a) is list and a != [], "an array that is not empty"),
-    "schema map": _IS_OBJECT, "pattern map": _IS_OBJECT,
-    "names map": (lambda a: type(a) is dict and all(map(_are_names, a.values())),
-                  "an object of arrays of strings"),
-    "names": (_are_names, "an array of strings"),
-    "types": (lambda a: a in _ANY if type(a) is str else (
-        _are_names(a) and a != [] and set(a) <= set(_ANY)), "a JSON type, or several"),
-    "text": _IS_TEXT, "reference": _IS_TEXT, "pattern": _IS_TEXT,
-    "array": (lambda a: type(a) is list, "an array"),
-    "boolean": (lambda a: type(a) is bool, "a boolean"),
-    "number": (lambda a: type(a) in (int, float), "a number"),
-    "positive": (lambda a: type(a) in (int, float) and a > 0, "a number above 0"),
-    "count": (lambda a: type(a) in (int, float) and a >= 0 and a == a // 1,
-              "an integer of at least 0")}
+                    Keyword(_UNSUPPORTED))}
 
 
 class Walk:
@@ -1581,43 +1535,40 @@ class Schema:
     def _examine(self, schema: Any, place: str) -> None:
         if place.count("/") > 2 * DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
-        if not FORMS["schema"][0](schema):
+        if type(schema) not in (dict, bool):
             raise ValueError(f"{place}: expected an object or a boolean")
         self._places[place] = schema
-        for word, argument in schema.items() if schema not in (True, False) else ():
+        for word, argument in schema.items() if type(schema) is dict else ():
             if word in KEYWORDS:
-                form, inside = KEYWORDS[word].form, f"{place}/{word}"
-                fits, words = FORMS[form]
-                if not fits(argument):
-                    raise ValueError(f"{inside}: expected {words}")
-                self._examine_argument(form, argument, inside)
+                inside = f"{place}/{word}"
+                for fault in Walk({}).faults(argument, KEYWORDS[word].form):
+                    raise ValueError(inside + fault)
+                self._examine_argument(word, argument, inside)
         if type(schema) is dict and "$anchor" in schema:
             self._places[f"#{schema['$anchor']}"] = schema
 
-    def _examine_argument(self, form: str, argument: Any, place: str) -> None:
+    def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Look at what is inside of an argument of the right form."""
-        if form == "unsupported":
+        form = KEYWORDS[word].form
+        if form is _UNSUPPORTED or word == "$ref" and not argument.startswith("#"):
             self._refuse_unsupported(argument, place)
-        elif form == "schema":
+        elif form is _SCHEMA:
             self._examine(argument, place)
-        elif form == "schemas":
+        elif form is _SCHEMAS:
             for index, schema in enumerate(argument):
                 self._examine(schema, f"{place}/{index}")
-        elif form in ("schema map", "pattern map"):
+        elif form is _SCHEMA_MAP:
             for name, schema in argument.items():
-                if form == "pattern map":
-                    self._examine_argument("pattern", name, place)
                 step = name.replace("~", "~0").replace("/", "~1")
                 self._examine(schema, f"{place}/{step}")
-        elif form == "pattern":
-            try:
-                ecma_pattern(argument)
-            except (ValueError, NotImplementedError) as error:
-                raise type(error)(f"{place}: {error}: {argument!r:.80}") from None
-        elif form == "reference":
-            if not argument.startswith("#"):
-                self._refuse_unsupported(argument, place)
+        elif word == "$ref":
             self._references.append((place, unescape(argument)))
+        patterns = {"pattern": [argument], "patternProperties": argument}
+        for pattern in patterns.get(word, ()):
+            try:
+                ecma_pattern(pattern)
+            except (ValueError, NotImplementedError) as error:
+                raise type(error)(f"{place}: {error}: {pattern!r:.80}") from None
 
     def _refuse_unsupported(self, argument: Any, place: str) -> None:
         """Let only our own dialect pass, and the name that a schema gives itself."""
@@ -2106,6 +2057,7 @@ class Method(NamedTuple):
 
     What runs no code of the author is served before the next message is looked at.
     """
+    handler: str  # the method of Server that serves it
     capability: str = ""  # of the server, that it belongs to
     params: Json = {}  # their schema; other members are let pass
     legacy: bool = True
@@ -2115,39 +2067,40 @@ class Method(NamedTuple):
     cached: bool = False  # its modern result says how long it may be kept
 
 
-_STRING_MAP: Json = {"type": "object", "additionalProperties": {"type": "string"}}
-_STRINGS: Json = {"type": "array", "items": {"type": "string"}}
+_STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
 _PAGE, _BY_URI = shape(cursor="string"), shape("uri", uri="string")
 _RETRY = {  # after a result of type input_required [2026-07-28 patterns/mrtr]
     "requestState": "string",
     "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
 METHODS = {
-    "initialize": Method("", shape(
+    "initialize": Method("_initialize", "", shape(
         "protocolVersion capabilities clientInfo", protocolVersion="string",
         capabilities="object", clientInfo=shape(
             "name version", name="string", version="string")), modern=False),
-    "ping": Method(modern=False),
-    "logging/setLevel": Method("logging", shape(
+    "ping": Method("_ping", modern=False),
+    "logging/setLevel": Method("_set_level", "logging", shape(
         "level", level={"enum": LOG_LEVELS}), modern=False),
-    "server/discover": Method(legacy=False, cached=True),
-    "subscriptions/listen": Method("", shape("notifications", notifications=shape(
-        toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)), legacy=False),
-    "tools/list": Method("tools", _PAGE, cached=True),
-    "tools/call": Method("tools", shape(
+    "server/discover": Method("_discover", legacy=False, cached=True),
+    "subscriptions/listen": Method("_listen", "", shape(
+        "notifications", notifications=shape(
+            toolsListChanged="boolean", promptsListChanged="boolean",
+            resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)),
+        legacy=False),
+    "tools/list": Method("_list", "tools", _PAGE, cached=True),
+    "tools/call": Method("_call_tool", "tools", shape(
         "name", name="string", arguments="object", **_RETRY), runs_code=True,
         may_ask=True),
-    "resources/list": Method("resources", _PAGE, cached=True),
-    "resources/templates/list": Method("resources", _PAGE, cached=True),
-    "resources/read": Method("resources", shape("uri", uri="string", **_RETRY),
-                             runs_code=True, may_ask=True, cached=True),
-    "resources/subscribe": Method("resources", _BY_URI, modern=False),
-    "resources/unsubscribe": Method("resources", _BY_URI, modern=False),
-    "prompts/list": Method("prompts", _PAGE, cached=True),
-    "prompts/get": Method("prompts", shape(
+    "resources/list": Method("_list", "resources", _PAGE, cached=True),
+    "resources/templates/list": Method("_list", "resources", _PAGE, cached=True),
+    "resources/read": Method("_read_resource", "resources", shape(
+        "uri", uri="string", **_RETRY), runs_code=True, may_ask=True, cached=True),
+    "resources/subscribe": Method("_subscribe", "resources", _BY_URI, modern=False),
+    "resources/unsubscribe": Method("_unsubscribe", "resources", _BY_URI, modern=False),
+    "prompts/list": Method("_list", "prompts", _PAGE, cached=True),
+    "prompts/get": Method("_get_prompt", "prompts", shape(
         "name", name="string", arguments=_STRING_MAP, **_RETRY), runs_code=True,
         may_ask=True),
-    "completion/complete": Method("completions", shape(
+    "completion/complete": Method("_complete", "completions", shape(
         "ref argument", argument=shape("name value", name="string", value="string"),
         context=shape(arguments=_STRING_MAP), ref={"anyOf": [
             shape("type name", type={"const": "ref/prompt"}, name="string"),
@@ -2178,13 +2131,6 @@ CLIENT_METHODS = {
                               properties="object")),
         shape("action", action={"enum": ["accept", "decline", "cancel"]},
               content="object"))}
-
-
-@functools.lru_cache(maxsize=None)
-def params_schema(method: str) -> Schema:
-    """Return the schema of the params of a method of either end."""
-    row: Any = METHODS.get(method) or CLIENT_METHODS[method]
-    return Schema(row.params)
 
 
 # --- 8. Lifecycle: who may say what, when ---------------------------------------------
@@ -2235,6 +2181,19 @@ def request_revision(meta: Json) -> Revision:
     if type(meta.get(META_CLIENT, {})) is not dict:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
     return MODERN_REVISIONS[version]
+
+
+class Session(Peer):
+    """What the ends of MCP have in common: either can cancel its requests."""
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        if method == "notifications/cancelled" and isinstance(params, dict):
+            self.cancel_incoming(params.get("requestId"))
+
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        if pending.method != "initialize":  # it must not be cancelled [lifecycle]
+            self.notify("notifications/cancelled", {"requestId": pending.id,
+                                                    "reason": reason})
 
 
 # --- 9. Server ------------------------------------------------------------------------
@@ -2475,7 +2434,7 @@ class Context(IncomingRequest):
     def _require(self, method: str, params: Json) -> None:
         """Refuse what the revision does not have, and what the client did not offer."""
         row, wanted = CLIENT_METHODS[method], self.row
-        params_schema(method).check(params, "params")
+        Schema(row.params).check(params, "params")
         need: Json = {part: {} for member, part in row.parts.items()
                       if params.get(member, "none") != "none"
                       and part in wanted.sampling_parts}
@@ -2504,7 +2463,7 @@ class Served(NamedTuple):
     params: Schema
 
 
-class ServerSession(Peer):
+class ServerSession(Session):
     """One connection of a server, over any transport. Server.connect() makes one.
 
     What a request may do is decided in admit_request(), on the thread that reads, in
@@ -2570,12 +2529,7 @@ class ServerSession(Peer):
         """Act on what changes something here; an unknown notification is no error."""
         if method == "notifications/initialized":
             self.state = next_state(self.state, method)
-        elif method == "notifications/cancelled" and isinstance(params, dict):
-            self.cancel_incoming(params.get("requestId"))
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        self.notify("notifications/cancelled", {"requestId": pending.id,
-                                                "reason": reason})
+        super().handle_notification(method, params)
 
     # Subscriptions. Legacy: what a session has subscribed to is a set of URIs, and list
     # changes go to every session that the handshake told of the capability. Modern:
@@ -2669,6 +2623,10 @@ def state_binding(context: Context) -> str:
     }], sort_keys=True)
 
 
+class InvalidArguments(RpcError):
+    """A client sent arguments that do not fit the schema of a function."""
+
+
 class Function:
     """A function of the author, fitted to JSON: its arguments come by name.
 
@@ -2697,15 +2655,19 @@ class Function:
         if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.returns)):
             self.returns = describe(signature.returns, where).schema
 
-    def faults(self, arguments: Json) -> list[str]:
-        """Return what is wrong with arguments, the first ten faults."""
-        return self.arguments.faults(arguments, most=10)
+    def bind(self, arguments: Json, name: str = "arguments") -> Json:
+        """Check arguments and cast them; InvalidArguments has the first ten faults, each
+        of which begins with name."""
+        if self._exact and self.arguments.fits_at_a_glance(arguments):
+            return arguments  # no cast would change them
+        faults = self.arguments.faults(arguments, most=10)
+        if faults:
+            raise InvalidArguments(INVALID_PARAMS, "; ".join(
+                name + fault for fault in faults))
+        return arguments if self._cast is None else self._cast(arguments)
 
-    def call(self, context: Context, arguments: Json, exact: bool = False) -> Any:
-        """Cast the arguments, run the function, and undo the casts in its result.
-        exact: arguments fit at a glance, so that nothing is to be cast to int."""
-        if self._cast is not None and not (exact and self._exact):
-            arguments = self._cast(arguments)
+    def call(self, context: Context, arguments: Json) -> Any:
+        """Run the function, and undo the casts in its result."""
         if self._contexts:
             context.binding = context.binding or state_binding(context)
             arguments = {**arguments, **dict.fromkeys(self._contexts, context)}
@@ -2750,13 +2712,6 @@ def template_pattern(uri: str) -> Any:
     parts = "".join(f"{re.escape(part)}(?P<{name}>[^/?#]+)"
                     for part, name in zip(fixed, names))
     return re.compile(parts + re.escape(fixed[-1])) if names else None
-
-
-def check_arguments(function: Function, arguments: Json, name: str) -> None:
-    """Check what a client sent: RpcError -32602 with all faults."""
-    faults = function.faults(arguments)
-    if faults:
-        raise RpcError(INVALID_PARAMS, "; ".join(name + fault for fault in faults))
 
 
 def check_strings(function: Function) -> None:
@@ -2810,14 +2765,14 @@ class Server:
             self.capabilities[capability] = value
         for name, method in METHODS.items():
             if method.capability == capability:
-                self._serve_method(name, method, params_schema(name), functools.partial(
-                    self._HANDLERS[name], self))
+                self._serve_method(name, method, getattr(self, method.handler))
 
-    def _serve_method(self, name: str, method: Method, params: Schema,
+    def _serve_method(self, name: str, method: Method,
                       handle: Callable[[Context, Json], Any]) -> None:
         for modern, known in ((False, method.legacy), (True, method.modern)):
             if known:
-                self.methods[modern][name] = Served(method, handle, params)
+                self.methods[modern][name] = Served(
+                    method, handle, Schema(method.params))
 
     def connect(self, send: Send, start: Start = spawn) -> ServerSession:
         """Open a session over any transport.
@@ -2958,16 +2913,9 @@ class Server:
         """What goes wrong inside a tool is a result, for the model to read and mend. An
         RpcError is for the client, and becomes an error. [2025-11-25 server/tools]"""
         tool, row = self._find("tools", params["name"]), context.row
-        arguments = params.get("arguments", {})
-        exact = tool.function.arguments.fits_at_a_glance(arguments)
-        faults = not exact and tool.function.faults(arguments)
-        if faults:
-            words = "; ".join(f"arguments{fault}" for fault in faults)
-            if not row.tool_errors:
-                raise RpcError(INVALID_PARAMS, words)
-            return {"content": [text(words)], "isError": True}
         try:
-            value = tool.function.call(context, arguments, exact)
+            arguments = tool.function.bind(params.get("arguments", {}))
+            value = tool.function.call(context, arguments)
             if type(value) is str and tool.result is None:  # most tools
                 return {"content": [{"type": "text", "text": value}]}
             if tool.result is not None:
@@ -2977,13 +2925,15 @@ class Server:
                     tool.result is not None or not is_content(value)):
                 result["structuredContent"] = value
             return result
-        except (RpcError, InputRequired, Interrupted):
-            raise
+        except (RpcError, InputRequired, Interrupted) as error:
+            if not (isinstance(error, InvalidArguments) and row.tool_errors):
+                raise
+            words = error.message
         except BaseException as error:  # SystemExit, too
             warn("the tool %s failed", params["name"], error=error)
             words = "" if isinstance(error, ImportError) else str(error)  # it has paths
             words = getattr(error, "strerror", "") or words or type(error).__name__
-            return {"content": [text(words)], "isError": True}
+        return {"content": [text(words)], "isError": True}
 
     # Resources: what an application may read and show, or put before a model, without
     # the model's asking. They are named by URIs of the author's own scheme. A template
@@ -3040,8 +2990,7 @@ class Server:
         """What goes wrong inside is no result, as with a tool: nobody can mend it."""
         uri = params["uri"]
         resource, names = self._find_resource(uri, context.row)
-        check_arguments(resource.function, names, "uri")
-        value = resource.function.call(context, names)
+        value = resource.function.call(context, resource.function.bind(names, "uri"))
         body = ({"blob": base64(value)} if isinstance(value, bytes) else
                 {"text": text(value)["text"]})
         mime_type = resource.entry["mimeType"]
@@ -3090,8 +3039,7 @@ class Server:
     def _get_prompt(self, context: Context, params: Json) -> Json:
         """A message holds one block: of several, each goes out in one of its own."""
         prompt, messages = self._find("prompts", params["name"]), []
-        arguments = params.get("arguments", {})
-        check_arguments(prompt.function, arguments, "arguments")
+        arguments = prompt.function.bind(params.get("arguments", {}))
         value = prompt.function.call(context, arguments)
         for item in value if isinstance(value, list) else [value]:
             is_message = isinstance(item, dict) and "role" in item
@@ -3149,8 +3097,15 @@ class Server:
             if name in METHODS or name in self.methods[True] or name.startswith("rpc."):
                 raise ValueError(f"method: {name} is taken")
             adapted = Function(function)
-            self._serve_method(name, Method(runs_code=True), adapted.arguments,
-                               adapted.call)
+
+            def handle(context: Context, params: Json) -> Json:
+                result = adapted.call(context, adapted.bind(params, "params"))
+                if not isinstance(result, dict):
+                    raise TypeError(f"{name}: the result is {type(result).__name__}, "
+                                    "not dict")
+                return result
+
+            self._serve_method(name, Method("", runs_code=True), handle)
             return function
 
         return register
@@ -3209,31 +3164,20 @@ class Server:
         context.session.make_room(1 + len(granted.get("resourceSubscriptions", ())))
         context.session.listen(context, granted)
 
-    _HANDLERS: dict[str, Callable[..., Any]] = {
-        **dict.fromkeys(LISTS, _list),
-        "initialize": _initialize,
-        "server/discover": _discover,
-        "ping": _ping,
-        "logging/setLevel": _set_level,
-        "tools/call": _call_tool,
-        "resources/read": _read_resource,
-        "prompts/get": _get_prompt,
-        "completion/complete": _complete,
-        "resources/subscribe": _subscribe,
-        "resources/unsubscribe": _unsubscribe,
-        "subscriptions/listen": _listen}
-
     # Results: what the modern era adds to them. Handlers return what both eras have;
     # here, in one place, a modern result gets its type, its server and its caching.
 
     def serve(self, context: Context) -> Json:
         """Run the code behind a method, on a worker thread; return the result."""
-        served, modern, params = context.served, context.row.modern, context.params
-        if modern and served.method.may_ask:
+        served, params = context.served, context.params
+        if not context.row.modern:
+            result: Json = served.handle(context, params)
+            return result
+        if served.method.may_ask:
             context.responses = self._input_responses(context, params)
         try:
-            result = served.handle(context, params)
-        except InputRequired as asking:  # only modern requests raise it
+            return self.complete(context, served.handle(context, params))
+        except InputRequired as asking:
             if not served.method.may_ask:
                 raise RuntimeError(f"{context.method} cannot ask for input: only "
                                    "tools, resources and prompts can") from None
@@ -3241,10 +3185,6 @@ class Server:
             return self.with_info({
                 "resultType": "input_required", "inputRequests": asking.requests,
                 "requestState": self._sign(context, state)})
-        if not isinstance(result, dict):
-            raise TypeError(f"{context.method}: the result is {type(result).__name__}, "
-                            "not dict")
-        return self.complete(context, result) if modern else result
 
     def complete(self, context: Context, result: Json) -> Json:
         """Return a result as its era wants it. What may be cached is good for no time,
@@ -3319,57 +3259,50 @@ Handler = Callable[[Json], Json]  # params of a request of the server -> its res
 
 
 class Callbacks:
-    """One thread that runs callbacks in order, so that they may use the client.
+    """Callbacks of the user, run one by one, in order, on a thread of their own.
 
     If the thread that reads ran them, a callback that calls the server would wait for a
-    response that nobody reads. The thread starts with the first job, and ends when it
-    has had nothing to do for a second.
+    response that nobody reads. The thread lives while there is something to run.
     """
 
     def __init__(self) -> None:
-        self._news = threading.Condition()  # guards all that follows
-        self._waiting: collections.deque[tuple[bool, Job]] = collections.deque()
-        self._thread: threading.Thread | None = None
-        self._dropped = False
+        self._jobs: collections.deque[tuple[bool, Job]] = collections.deque()
+        self._busy = threading.Lock()  # held by the thread that runs them
+        self._thread = self._lost = 0  # its ident; how many jobs were dropped
 
     def put(self, job: Job, droppable: bool = False) -> None:
-        """Have a job run after those before it.
+        """Have a job run after those before it; one thread at a time calls this.
 
         Beyond CALLBACK_LIMIT the oldest droppable one goes first: progress that nobody
         has heard yet. That is logged once.
         """
-        with self._news:
-            if len(self._waiting) >= CALLBACK_LIMIT:
-                old = next((one for one in self._waiting if one[0]), None)
-                if old is not None:
-                    self._waiting.remove(old)
-                    if not self._dropped:
-                        warn("callbacks are too slow: progress was dropped")
-                    self._dropped = True
-            self._waiting.append((droppable, job))
-            if self._thread is None:
-                self._thread = spawn(self._run)
-            self._news.notify()
+        self._jobs.append((droppable, job))
+        if len(self._jobs) > CALLBACK_LIMIT:
+            old = next((one for one in tuple(self._jobs) if one[0]), None)
+            if old is not None:
+                self._jobs.remove(old)
+                if not self._lost:
+                    warn("callbacks are too slow: progress was dropped")
+                self._lost += 1
+        if not self._busy.locked():
+            spawn(self._run)
 
     def is_running_here(self) -> bool:
         """Tell whether this is the thread of the callbacks."""
-        return threading.current_thread() is self._thread
+        return self._busy.locked() and self._thread == threading.get_ident()
 
     def _run(self) -> None:
-        while True:
-            with self._news:
-                if not self._waiting and not self._news.wait_for(
-                        lambda: self._waiting, 1.0):
-                    self._thread = None  # the next job gets a new thread
-                    return
-                _, job = self._waiting.popleft()
+        while self._jobs and self._busy.acquire(blocking=False):
+            self._thread = threading.get_ident()
             try:
-                job()
+                self._jobs.popleft()[1]()
             except BaseException as error:  # SystemExit, too
                 warn("a callback failed", error=error)
+            finally:
+                self._busy.release()
 
 
-class ClientSession(Peer):
+class ClientSession(Session):
     """The client's end of one connection: it answers what a server may ask.
 
     A client is more patient than a server: a server must be told what was wrong with a
@@ -3410,10 +3343,9 @@ class ClientSession(Peer):
             self._client.answer(request.method, request.params))
 
     def handle_notification(self, method: str, params: Params) -> None:
-        named = params if isinstance(params, dict) else {}
-        if method == "notifications/cancelled":
-            self.cancel_incoming(named.get("requestId"))
-        self._client.handle_notification(method, named)
+        super().handle_notification(method, params)
+        self._client.handle_notification(
+            method, params if isinstance(params, dict) else {})
 
     def handle_response(self, pending: PendingRequest, result: Any,
                         error: Exception | None) -> None:
@@ -3431,11 +3363,6 @@ class ClientSession(Peer):
         """Write nothing after close(): the transport may have another server by now."""
         if self._closed is None:
             super().flush()
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        if pending.method != "initialize":  # it must not be cancelled [lifecycle]
-            self.notify("notifications/cancelled", {"requestId": pending.id,
-                                                    "reason": reason})
 
 
 class InProcess:
@@ -3457,7 +3384,7 @@ class InProcess:
         to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
         def serve() -> None:
-            pool.run(drain=0.0)
+            pool.run(take_lines(session, iter(to_server.get, None)), drain=0.0)
             to_client.put(None)
 
         def deliver() -> None:
@@ -3465,9 +3392,8 @@ class InProcess:
                 on_line(line)
             on_close(ConnectionClosed("the server is closed"))
 
-        session = self._server.connect(to_client.put, lambda job: pool.start(job))
-        pool = Workers(take_lines(session, iter(to_server.get, None)),
-                       self._server.workers)
+        pool = Workers(self._server.workers)
+        session = self._server.connect(to_client.put, pool.start)
         self._to_server = to_server
         spawn(serve)
         spawn(deliver)
@@ -3878,7 +3804,7 @@ class Client:
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         named = {} if params is None else params
-        faults = params_schema(method).faults(named)
+        faults = Schema(CLIENT_METHODS[method].params).faults(named)
         if faults or not isinstance(named, dict):
             raise RpcError(INVALID_PARAMS, f"params{''.join(faults) or ': no object'}")
         if method == "elicitation/create" and (
