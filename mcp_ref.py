@@ -90,11 +90,11 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: from the end of any section on,
 the rest can be cut, and what is left works. To understand one tools/call whole, read
-lines 1 to 872 (sections 1 to 4, up to the plain loop); 1085 to 1144 (how lines become
-jobs, and stdio); 2013 to 2399 (revisions, lifecycle, and what a tool gets); 2500 to
-2579 (the session); 2642 to 2742 (what an author registers); 2774 to 2987 (the server,
-its registry and tools); 3212 to 3262 (who serves what, and results).
-The rest can be read in any order afterwards.
+lines 1 to 857 (sections 1 to 4, up to the plain loop); 1074 to 1131 (how lines become
+jobs, and stdio); 1974 to 2368 (revisions, lifecycle, and what a tool gets); 2476 to
+2543 (the session); 2599 to 2705 (what an author registers); 2731 to 2939 (the server,
+its registry and tools); 3169 to 3204 (results). The rest can be read in any order
+afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
 *message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
@@ -339,6 +339,14 @@ def classify(message: Any) -> tuple[str, str]:
     if type(message["id"]) not in (int, str):
         return "request", "id is neither string nor integer"
     return "request", ""
+
+
+def build_message(method: str, params: Params, **members: Any) -> Json:
+    """Build a notification or, with a member id, a request."""
+    message = {"jsonrpc": "2.0", **members, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
 
 
 def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
@@ -685,11 +693,9 @@ class Peer:
     def notify(self, method: str, params: Params = None,
                about: IncomingRequest | None = None) -> None:
         """Send a notification."""
-        line = encode({"jsonrpc": "2.0", "method": method,
-                       **({} if params is None else {"params": params})})
+        line = encode(build_message(method, params))
         with self._lock:
-            if about is None or self._incoming.get(about.id) is about:
-                self._append_about(about, line)
+            self._append_about(about, line)
         self.flush()
 
     def request(self, method: str, params: Params = None,
@@ -706,9 +712,7 @@ class Peer:
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, (method, params), in one line. [jsonrpc 6]"""
         pending = [PendingRequest(self, next(self._ids), *one) for one in calls]
-        messages = [{"jsonrpc": "2.0", "id": one.id, "method": one.method,
-                     **({} if one.params is None else {"params": one.params})}
-                    for one in pending]
+        messages = [build_message(one.method, one.params, id=one.id) for one in pending]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
             if self._closed is not None:
@@ -755,9 +759,12 @@ class Peer:
             self._appended += len(line or b"")
 
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
-        """Put a line that is no response into the outbox, under the lock."""
+        """Put a line that is no response into the outbox, under the lock, unless the
+        request that it is about is over."""
         reply = about.reply if about is not None else None
-        self._append(reply.reply if isinstance(reply, BatchResponse) else reply, line)
+        if about is None or self._incoming.get(about.id) is about:
+            self._append(reply.reply if isinstance(reply, BatchResponse) else reply,
+                         line)
 
     def _answer(self, reply: Reply | None, line: bytes | None) -> None:
         """Put the last line about a message, or None, into the outbox."""
@@ -824,7 +831,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             line.clear()
             if whole and not whole.isspace():
                 yield whole
-        line += rest if len(line) <= longest else b""
+        try:
+            line += rest if len(line) <= longest else b""
+        except MemoryError:  # no line ends a session: this one becomes no UTF-8
+            line = bytearray(b"\xff")
 
 
 def write_line(fd: int, line: bytes) -> None:
@@ -2549,10 +2559,8 @@ class ServerSession(Session):
 
     def listen(self, context: Context, wanted: Json) -> None:
         """Acknowledge a subscription: from here on, and not before, it is served."""
-        line = encode({
-            "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
-            "params": {"notifications": wanted,
-                       "_meta": {META_SUBSCRIPTION: context.id}}})
+        line = encode(build_message("notifications/subscriptions/acknowledged", {
+            "notifications": wanted, "_meta": {META_SUBSCRIPTION: context.id}}))
         with self._lock:
             self.listeners[context.id] = context, wanted
             self._append_about(context, line)
@@ -2564,15 +2572,12 @@ class ServerSession(Session):
         with self._lock:
             if self.state is READY and method.split("/")[1] in self.declared and (
                     uri is None or uri in self.subscribed_uris):
-                self._append(None, encode({"jsonrpc": "2.0", "method": method,
-                                           **({"params": params} if params else {})}))
+                self._append(None, encode(build_message(method, params or None)))
             for rid, (context, wanted) in self.listeners.items():
                 wants = wanted.get(wish)
-                if self._incoming.get(rid) is context and (
-                        wants is True or wants and uri in wants):
-                    self._append_about(context, encode({
-                        "jsonrpc": "2.0", "method": method,
-                        "params": {"_meta": {META_SUBSCRIPTION: rid}, **params}}))
+                if wants is True or wants and uri in wants:
+                    self._append_about(context, encode(build_message(
+                        method, {"_meta": {META_SUBSCRIPTION: rid}, **params})))
         if self.unwritten:
             spawn(self.flush)
 
@@ -2584,10 +2589,8 @@ class ServerSession(Session):
         with self._lock:
             listeners, self.listeners = self.listeners, {}
             for rid, (context, _) in listeners.items():
-                if self._incoming.get(rid) is context:
-                    self._append_about(context, encode({
-                        "jsonrpc": "2.0", "method": "notifications/cancelled",
-                        "params": {"requestId": rid}}))
+                self._append_about(context, encode(build_message(
+                    "notifications/cancelled", {"requestId": rid})))
         for rid, (context, _) in listeners.items():
             self.respond(context, self.server.with_info({
                 "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
@@ -2656,8 +2659,7 @@ class Function:
             self.returns = describe(signature.returns, where).schema
 
     def bind(self, arguments: Json, name: str = "arguments") -> Json:
-        """Check arguments and cast them; InvalidArguments has the first ten faults, each
-        of which begins with name."""
+        """Check arguments and cast them; InvalidArguments has the first ten faults."""
         if self._exact and self.arguments.fits_at_a_glance(arguments):
             return arguments  # no cast would change them
         faults = self.arguments.faults(arguments, most=10)
@@ -3259,47 +3261,50 @@ Handler = Callable[[Json], Json]  # params of a request of the server -> its res
 
 
 class Callbacks:
-    """Callbacks of the user, run one by one, in order, on a thread of their own.
+    """One thread that runs callbacks in order, so that they may use the client.
 
     If the thread that reads ran them, a callback that calls the server would wait for a
-    response that nobody reads. The thread lives while there is something to run.
+    response that nobody reads. The thread starts with the first job, and ends when it
+    has had nothing to do for a second.
     """
 
     def __init__(self) -> None:
+        self._news = threading.Condition()  # guards all that follows
         self._jobs: collections.deque[tuple[bool, Job]] = collections.deque()
-        self._busy = threading.Lock()  # held by the thread that runs them
-        self._thread = self._lost = 0  # its ident; how many jobs were dropped
+        self._thread: threading.Thread | None = None
+        self._dropped = 0
 
     def put(self, job: Job, droppable: bool = False) -> None:
-        """Have a job run after those before it; one thread at a time calls this.
+        """Have a job run after those before it.
 
         Beyond CALLBACK_LIMIT the oldest droppable one goes first: progress that nobody
         has heard yet. That is logged once.
         """
-        self._jobs.append((droppable, job))
-        if len(self._jobs) > CALLBACK_LIMIT:
-            old = next((one for one in tuple(self._jobs) if one[0]), None)
-            if old is not None:
-                self._jobs.remove(old)
-                if not self._lost:
+        with self._news:
+            self._jobs.append((droppable, job))
+            if len(self._jobs) > CALLBACK_LIMIT and any(one[0] for one in self._jobs):
+                self._jobs.remove(next(one for one in self._jobs if one[0]))
+                self._dropped += 1
+                if self._dropped == 1:
                     warn("callbacks are too slow: progress was dropped")
-                self._lost += 1
-        if not self._busy.locked():
-            spawn(self._run)
+            self._thread = self._thread or spawn(self._run)
+            self._news.notify()
 
     def is_running_here(self) -> bool:
         """Tell whether this is the thread of the callbacks."""
-        return self._busy.locked() and self._thread == threading.get_ident()
+        return threading.current_thread() is self._thread
 
     def _run(self) -> None:
-        while self._jobs and self._busy.acquire(blocking=False):
-            self._thread = threading.get_ident()
+        while True:
+            with self._news:
+                if not self._news.wait_for(lambda: self._jobs, 1.0):
+                    self._thread = None  # the next job gets a new thread
+                    return
+                _, job = self._jobs.popleft()
             try:
-                self._jobs.popleft()[1]()
+                job()
             except BaseException as error:  # SystemExit, too
                 warn("a callback failed", error=error)
-            finally:
-                self._busy.release()
 
 
 class ClientSession(Session):

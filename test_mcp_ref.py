@@ -3929,7 +3929,7 @@ for name, test in %r:
         self.assertEqual(self.source.sections[7], ranges[2][0])
         after = next(row for row in rows[ranges[5][1]:] if row)
         self.assertRegex(after, "^    # Resources")
-        self.assertRegex(rows[ranges[6][0] - 1], "^    _HANDLERS")
+        self.assertRegex(rows[ranges[6][0] - 1], "^    # Results: ")
         self.assertLessEqual(sum(end - start for start, end in ranges), READING_LINES)
 
     def test_all_names_what_is_there(self) -> None:
