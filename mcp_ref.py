@@ -90,10 +90,10 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: from the end of any section on,
 the rest can be cut, and what is left works. To understand one tools/call whole, read
-lines 1 to 857 (sections 1 to 4, up to the plain loop); 1074 to 1131 (how lines become
-jobs, and stdio); 1974 to 2368 (revisions, lifecycle, and what a tool gets); 2476 to
-2543 (the session); 2599 to 2705 (what an author registers); 2731 to 2939 (the server,
-its registry and tools); 3169 to 3204 (results). The rest can be read in any order
+lines 1 to 848 (sections 1 to 4, up to the plain loop); 1064 to 1121 (how lines become
+jobs, and stdio); 1968 to 2362 (revisions, lifecycle, and what a tool gets); 2470 to
+2537 (the session); 2593 to 2699 (what an author registers); 2725 to 2933 (the server,
+its registry and tools); 3163 to 3198 (results). The rest can be read in any order
 afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -332,7 +332,7 @@ def classify(message: Any) -> tuple[str, str]:
         return "request", 'jsonrpc is not "2.0"'
     if type(message.get("method")) is not str:
         return "request", "method is not a string"
-    if "params" in message and type(message["params"]) not in (dict, list):
+    if type(message.get("params", message)) not in (dict, list):
         return "request", "params is neither object nor array"
     if "id" not in message:
         return "notification", ""
@@ -442,8 +442,9 @@ class BatchResponse:
     It is the `reply` of each message in the batch.
     """
 
-    def __init__(self, size: int, send: Reply, reply: Reply | None) -> None:
-        self._left, self._send, self.reply = size, send, reply
+    def __init__(self, size: int, answer: Callable[[Reply | None, bytes | None], None],
+                 reply: Reply | None) -> None:
+        self._left, self._answer, self.reply = size, answer, reply
         self._lines: list[bytes] = []
 
     def __call__(self, line: bytes | None) -> None:
@@ -451,11 +452,9 @@ class BatchResponse:
             self._lines.append(line)
             return
         self._left -= 1
-        if not self._left:
-            if self._lines:  # of notifications alone nothing is sent, not even []
-                self._send(b"[" + b",".join(self._lines) + b"]")
-            if self.reply is not None:
-                self.reply(None)
+        if not self._left:  # of notifications alone nothing is sent, not even []
+            line = b"[" + b",".join(self._lines) + b"]"
+            self._answer(self.reply, line if self._lines else None)
 
 
 class IncomingRequest:
@@ -534,8 +533,7 @@ class Peer:
             return self.refuse(line, None, error, reply)
         if type(message) is not list:
             return self._take_message(message, reply)
-        send = functools.partial(self._write, reply or self._send)
-        batch = BatchResponse(len(message), send, reply)
+        batch = BatchResponse(len(message), self._answer, reply)
         for one in message:
             self._take_message(one, batch)
 
@@ -597,10 +595,7 @@ class Peer:
             raise
         except BaseException as error:  # SystemExit, too: it does not end this process
             outcome = error
-        line = response_line(request.id, outcome, True, request)
-        with self._lock:
-            self._abandoned -= request.cancelled
-            self._respond(request, line)
+        self.respond(request, outcome)
         self.flush()
 
     # What a subclass replaces. These know plain JSON-RPC and nothing else.
@@ -659,15 +654,13 @@ class Peer:
         answered or cancelled."""
         line = response_line(request.id, outcome, True, request)
         with self._lock:
-            self._respond(request, line)
-
-    def _respond(self, request: IncomingRequest, line: bytes) -> None:
-        """Put a response into the outbox, under the lock."""
-        if self._incoming.get(request.id) is request:
-            del self._incoming[request.id]
-            self._append(request.reply, line)
-            if request.reply is not None:
-                self._append(request.reply, None)
+            if self._incoming.get(request.id) is request:
+                del self._incoming[request.id]
+                self._append(request.reply, line)
+                if request.reply is not None:
+                    self._append(request.reply, None)
+            elif request.started:  # it was cancelled, and its job is done now
+                self._abandoned -= 1
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel a request of the other end, if there is one of this id. It will not be
@@ -754,9 +747,11 @@ class Peer:
 
     def _append(self, reply: Reply | None, line: bytes | None) -> None:
         """Put a line into the outbox, under the lock; None goes to a reply alone."""
-        if line is not None or reply is not None:
+        if line is not None:
             self.outbox.append((reply or self._send, line))
-            self._appended += len(line or b"")
+            self._appended += len(line)
+        elif reply is not None:
+            self.outbox.append((reply, None))
 
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
         """Put a line that is no response into the outbox, under the lock, unless the
@@ -776,11 +771,16 @@ class Peer:
     def flush(self) -> None:
         """Write what is in the outbox, unless another thread is doing so: that one goes
         on until the outbox is empty."""
-        while self.outbox and self._writing.acquire(blocking=False):
+        while self.outbox and self._writing.acquire(False):
             try:
                 write, line = self.outbox.popleft()
-                self._written += len(line or b"")
-                self._write(write, line)
+                if line is not None:
+                    self._written += len(line)
+                    if Peer.trace is not None and type(write) is not BatchResponse:
+                        Peer.trace(">", line)
+                write(line)
+            except Exception as error:  # a broken pipe: no response will ever come
+                self.end(ConnectionClosed(f"cannot send: {error}"))
             finally:
                 self._writing.release()
 
@@ -788,15 +788,6 @@ class Peer:
     def unwritten(self) -> int:
         """The bytes that wait in the outbox."""
         return self._appended - self._written
-
-    def _write(self, write: Reply, line: bytes | None) -> None:
-        try:
-            if Peer.trace and line is not None and type(write) is not BatchResponse:
-                Peer.trace(">", line)
-            write(line)
-        except Exception as error:  # a broken pipe: no response will ever come
-            self.end(ConnectionClosed(f"cannot send: {error}"))
-
 
 # --- 4. Stdio: lines over descriptors, worker threads, processes ----------------------
 # First the lines and the plain loop: with these, and sections 1 to 3, there is a
@@ -868,12 +859,12 @@ class Workers:
     Each step of the input takes one line in, which may start() jobs, and yields what
     the reading thread has to do before the next step (or None): writing, which may
     block. The thread that read a line runs its job itself, so that a quick job costs no
-    change of threads. While it runs, the number of the job lies in a slot, and whoever
-    takes it out has the turn to read. The thread in run() watches. When it sees the
-    same number at two checks, it starts another thread, which takes it: so a slow job
-    or a full pipe holds up one thread and nothing else. The thread that finds its slot
-    empty runs jobs that wait, and ends. At most `limit` jobs run at once; with 0 they
-    run one by one on the thread that called run().
+    change of threads. While the job runs it lies in a slot, and whoever takes it out
+    has the turn to read. The thread in run() watches. When it sees the same job at two
+    checks, it starts another thread, which takes it out: so a slow job or a full pipe
+    holds up one thread and nothing else. The thread that finds its slot empty runs jobs
+    that wait, and ends. At most `limit` jobs run at once; with 0 they run one by one on
+    the thread that called run().
 
     A slow call and then a ping: thread A reads the call and runs it. At the second
     check A is still in it, so the watching thread starts B, which takes over. B reads
@@ -883,8 +874,7 @@ class Workers:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._jobs: collections.deque[Job] = collections.deque()  # nobody runs them yet
-        self._slot: list[int] = []  # the number of the job that the reading thread runs
-        self._count = 0  # of the jobs that any reading thread has begun
+        self._slot: list[Job] = []  # what the reading thread is running
         self._lock = threading.Lock()  # guards _beside, and _jobs while it is not 0
         self._beside = 0  # threads that run jobs and do not read
         self._ended = self._aborted = self._asleep = False
@@ -904,7 +894,8 @@ class Workers:
         jobs are done; return whether they are."""
         self._input = input
         spawn(self._read)
-        deadline, seen, quiet, pause = float("inf"), 0, 0, WATCH_INTERVAL
+        deadline, quiet, pause = float("inf"), 0, WATCH_INTERVAL
+        seen: list[Job] = []  # the slot at the last check
         while not self._aborted:
             if self._ended:
                 deadline = min(deadline, time.monotonic() + drain)
@@ -914,7 +905,7 @@ class Workers:
             if self._jobs and not self._limit:
                 self._jobs.popleft()()
                 continue
-            running = sum(self._slot)
+            running = self._slot[:]
             quiet = quiet + 1 if running == seen else 0
             pause = min(2 * pause, WATCH_INTERVAL)
             if running and running == seen and self._start_another():
@@ -949,14 +940,13 @@ class Workers:
         own: Job | None = None
         try:
             while True:
-                job, own = own or self._next_job(), None
+                job, own = own or self._jobs and self._next_job() or None, None
                 if job is None:
                     own = next(self._input)
                     if not self._limit and self._jobs:
                         self._wake.set()
                     continue
-                self._count += 1
-                self._slot.append(self._count)  # first this, then a look at _asleep
+                self._slot.append(job)  # first this, then a look at _asleep
                 if self._asleep:
                     self._asleep = False
                     self._wake.set()
@@ -976,7 +966,7 @@ class Workers:
         """Return what the reading thread may run. While no thread runs jobs beside it,
         none but this one takes jobs out."""
         if not self._beside:
-            return self._jobs.popleft() if self._jobs and self._limit else None
+            return self._jobs.popleft() if self._limit else None
         with self._lock:
             free = self._jobs and self._beside < self._limit
             return self._jobs.popleft() if free else None
@@ -1593,8 +1583,7 @@ class Schema:
             return
         self._members = {name: self._exact_types(one)
                          for name, one in schema.get("properties", {}).items()}
-        self._others = self._exact_types(schema.get("additionalProperties", True))
-        self._needed = set(schema.get("required", ()))
+        self._needed = tuple(schema.get("required", ()))
 
     def _exact_types(self, schema: Any) -> Iterable[type]:
         """Return the types whose values fit for sure; of any other the walk decides."""
@@ -1608,12 +1597,17 @@ class Schema:
         """Tell whether a value is an object whose members are of exactly the types that
         the schema names. False: ask faults()."""
         members = self._members
-        if members is None or type(value) is not dict or not (
-                self._needed <= value.keys()):
+        if members is None or type(value) is not dict:
             return False
-        for name, item in value.items():
-            if type(item) not in members.get(name, self._others):
+        for name in self._needed:
+            if name not in value:
                 return False
+        try:
+            for name, item in value.items():
+                if type(item) not in members[name]:
+                    return False
+        except KeyError:  # a member that the schema does not name
+            return False
         return True
 
     def faults(self, value: Any, most: int = 1) -> list[str]:
@@ -2193,7 +2187,7 @@ def request_revision(meta: Json) -> Revision:
     return MODERN_REVISIONS[version]
 
 
-class Session(Peer):
+class McpPeer(Peer):
     """What the ends of MCP have in common: either can cancel its requests."""
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -2473,7 +2467,7 @@ class Served(NamedTuple):
     params: Schema
 
 
-class ServerSession(Session):
+class ServerSession(McpPeer):
     """One connection of a server, over any transport. Server.connect() makes one.
 
     What a request may do is decided in admit_request(), on the thread that reads, in
@@ -2510,7 +2504,7 @@ class ServerSession(Session):
             params = context.params = {}
         elif type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params is not an object")
-        meta = params.pop("_meta", {})
+        meta = params.pop("_meta") if "_meta" in params else {}
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         modern = META_VERSION in meta or (
@@ -3307,7 +3301,7 @@ class Callbacks:
                 warn("a callback failed", error=error)
 
 
-class ClientSession(Session):
+class ClientSession(McpPeer):
     """The client's end of one connection: it answers what a server may ask.
 
     A client is more patient than a server: a server must be told what was wrong with a
