@@ -49,7 +49,7 @@ continues the line above. The server is the one that this file runs by itself.
     < {"jsonrpc":"2.0","id":3,"result":{
       "content":[{"type":"text","text":"division by zero"}],"isError":true}}
     # A tool asks the user: Context.elicit() sends a request in the other direction,
-    # with an id of the server's own, and waits. Client.answer() responds.
+    # with an id of the server's own, and waits. Client.serve_request() responds.
     > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"greet"}}
     < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
       "message":"What is your name?","requestedSchema":{"type":"object",
@@ -88,13 +88,14 @@ continues the line above. The server is the one that this file runs by itself.
       "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":"..."}}
     # The client closes the server's stdin; the server ends: serve_stdio().
 
-How to read this file. Its parts build on each other: from the end of any section on,
-the rest can be cut, and what is left works. To understand one tools/call whole, read
-lines 1 to 848 (sections 1 to 4, up to the plain loop); 1064 to 1121 (how lines become
-jobs, and stdio); 1968 to 2362 (revisions, lifecycle, and what a tool gets); 2470 to
-2537 (the session); 2593 to 2699 (what an author registers); 2725 to 2933 (the server,
-its registry and tools); 3163 to 3198 (results). The rest can be read in any order
-afterwards.
+How to read this file. Its parts build on each other: what follows any section can be
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 400
+(errors, messages), 463 to 685 (a peer, and what it receives), 749 to 851 (its outbox,
+and the plain loop), 1067 to 1124 (how lines become jobs, and stdio), 1971 to 2116
+(revisions and methods), 2143 to 2364 (lifecycle, content, and what a tool gets), 2472
+to 2539 (the session), 2595 to 2701 (what an author registers), 2727 to 2797 (the
+server), 2863 to 2935 (its tools), 3165 to 3200 (results). The rest can be read in any
+order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
 *message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
@@ -102,8 +103,10 @@ The words of this file: a *line* is the bytes of one message, without newline; a
 arrival to its response, and *pending* for the end that sent it. A *transport* moves
 lines. A *session* is one connection as one end sees it. A *handler* serves a method; a
 *job* is the run of one, on a *worker thread*. A *registration* is a tool, a resource, a
-template or a prompt of the author's. *Legacy* and *modern* are the words of the
-official SDKs for the two eras of the protocol; a *revision* is one of its versions.
+template or a prompt of the author's, and its *entry* is what lists show of it. *Legacy*
+and *modern* are the words of the official SDKs for the two eras of the protocol; a
+*revision* is one of its versions, and a *row* its entry in the table REVISIONS. The
+*other end*, or the peer in the usual sense, is whoever a Peer is connected to.
 
 Left out, and why: HTTP (another transport, in examples/), OAuth (of no use to stdio),
 the experimental tasks of 2025-11-25 (withdrawn), extensions, caching in the client, and
@@ -442,9 +445,9 @@ class BatchResponse:
     It is the `reply` of each message in the batch.
     """
 
-    def __init__(self, size: int, answer: Callable[[Reply | None, bytes | None], None],
+    def __init__(self, size: int, append_last: Callable[..., None],
                  reply: Reply | None) -> None:
-        self._left, self._answer, self.reply = size, answer, reply
+        self._left, self._append_last, self.reply = size, append_last, reply
         self._lines: list[bytes] = []
 
     def __call__(self, line: bytes | None) -> None:
@@ -454,7 +457,7 @@ class BatchResponse:
         self._left -= 1
         if not self._left:  # of notifications alone nothing is sent, not even []
             line = b"[" + b",".join(self._lines) + b"]"
-            self._answer(self.reply, line if self._lines else None)
+            self._append_last(self.reply, line if self._lines else None)
 
 
 class IncomingRequest:
@@ -465,13 +468,13 @@ class IncomingRequest:
     outgoing: tuple[PendingRequest, ...] = ()  # sent by this end to be able to answer
 
     def __init__(self, message: Json, reply: Reply | None) -> None:
-        self.id: Id = message["id"]
+        self.request_id: Id = message["id"]
         self.method: str = message["method"]
         self.params: Any = message.get("params")
         self.reply = reply
 
     def __str__(self) -> str:
-        return f"{self.method} {self.id!r}"
+        return f"{self.method} {self.request_id!r}"
 
 
 class Peer:
@@ -533,7 +536,7 @@ class Peer:
             return self.refuse(line, None, error, reply)
         if type(message) is not list:
             return self._take_message(message, reply)
-        batch = BatchResponse(len(message), self._answer, reply)
+        batch = BatchResponse(len(message), self._append_last, reply)
         for one in message:
             self._take_message(one, batch)
 
@@ -555,12 +558,12 @@ class Peer:
                 raise
             except BaseException as error:  # SystemExit, too
                 warn("the notification %.80r failed", message["method"], error=error)
-        self._answer(reply, None)
+        self._append_last(reply, None)
 
     def _take_request(self, message: Json, reply: Reply | None) -> None:
         request = self.incoming_type(message, reply)
-        if self._incoming.setdefault(request.id, request) is not request:
-            return self.refuse(message, request.id, RpcError(
+        if self._incoming.setdefault(request.request_id, request) is not request:
+            return self.refuse(message, request.request_id, RpcError(
                 INVALID_REQUEST, "The id is in use"), reply)
         try:
             if len(self._incoming) + self._abandoned > self.bounds.requests:
@@ -630,7 +633,7 @@ class Peer:
     def refuse(self, message: Any, rid: Id | None, error: RpcError,
                reply: Reply | None) -> None:
         """Answer what is no valid message with an error response."""
-        self._answer(reply, response_line(rid, error, self.null_id))
+        self._append_last(reply, response_line(rid, error, self.null_id))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the peer that nobody waits any more: plain JSON-RPC has no way to."""
@@ -652,10 +655,10 @@ class Peer:
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Answer a request with a result or an exception; no effect on one that was
         answered or cancelled."""
-        line = response_line(request.id, outcome, True, request)
+        line = response_line(request.request_id, outcome, True, request)
         with self._lock:
-            if self._incoming.get(request.id) is request:
-                del self._incoming[request.id]
+            if self._incoming.get(request.request_id) is request:
+                del self._incoming[request.request_id]
                 self._append(request.reply, line)
                 if request.reply is not None:
                     self._append(request.reply, None)
@@ -713,7 +716,7 @@ class Peer:
             if len(self._pending) + len(pending) > self.bounds.pending:
                 raise RuntimeError("too many requests are pending")
             if about is not None:
-                if self._incoming.get(about.id) is not about:
+                if self._incoming.get(about.request_id) is not about:
                     raise RequestCancelled("the request that needs it is over")
                 about.outgoing += tuple(pending)
             self._pending.update((one.id, one) for one in pending)
@@ -757,11 +760,11 @@ class Peer:
         """Put a line that is no response into the outbox, under the lock, unless the
         request that it is about is over."""
         reply = about.reply if about is not None else None
-        if about is None or self._incoming.get(about.id) is about:
+        if about is None or self._incoming.get(about.request_id) is about:
             self._append(reply.reply if isinstance(reply, BatchResponse) else reply,
                          line)
 
-    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+    def _append_last(self, reply: Reply | None, line: bytes | None) -> None:
         """Put the last line about a message, or None, into the outbox."""
         with self._lock:
             if line is not None:
@@ -2286,7 +2289,11 @@ def input_fault(method: str, params: Json, result: Any) -> str:
 
 
 class Context(IncomingRequest):
-    """The request that a function serves: the value of its parameter hinted Context."""
+    """The request that a function serves: the value of its parameter hinted Context.
+
+    request_id, method, params and meta (its _meta) are as the client sent them;
+    cancelled becomes True when the client waits for no response any more.
+    """
 
     session: ServerSession
     row: Revision  # of this request
@@ -2300,11 +2307,6 @@ class Context(IncomingRequest):
     def __str__(self) -> str:
         name = (self.params or {}).get("name") or (self.params or {}).get("uri") or ""
         return f"{self.method} {name!r}" if name else self.method
-
-    @property
-    def request_id(self) -> Id:
-        """The id of the request, as the client sent it."""
-        return self.id
 
     @property
     def revision(self) -> str:
@@ -2554,9 +2556,9 @@ class ServerSession(McpPeer):
     def listen(self, context: Context, wanted: Json) -> None:
         """Acknowledge a subscription: from here on, and not before, it is served."""
         line = encode(build_message("notifications/subscriptions/acknowledged", {
-            "notifications": wanted, "_meta": {META_SUBSCRIPTION: context.id}}))
+            "notifications": wanted, "_meta": {META_SUBSCRIPTION: context.request_id}}))
         with self._lock:
-            self.listeners[context.id] = context, wanted
+            self.listeners[context.request_id] = context, wanted
             self._append_about(context, line)
 
     def publish(self, method: str, params: Json) -> None:
@@ -3325,7 +3327,7 @@ class ClientSession(McpPeer):
                      message, dict) and "id" in message else "")
         warn("%sskipped a line that is no message (%s): %.200s; %s", self.label, error,
              ascii(shown), words)
-        self._answer(reply, None)
+        self._append_last(reply, None)
 
     def check_batch(self, messages: list[Any]) -> None:
         if not self._client.row.batches:
@@ -3336,10 +3338,10 @@ class ClientSession(McpPeer):
         """Serve ping and what the client offers; a modern server sends no requests."""
         if self._client.row.modern:
             warn("%sskipped a request: %s", self.label, request)
-            self.cancel_incoming(request.id)
+            self.cancel_incoming(request.request_id)
             return None
         return lambda request: {} if request.method == "ping" else (
-            self._client.answer(request.method, request.params))
+            self._client.serve_request(request.method, request.params))
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
@@ -3750,7 +3752,7 @@ class Client:
             if not modern or result.get("resultType") != "input_required":
                 return result
             try:
-                responses = {key: self.answer(one["method"], one.get("params"))
+                responses = {key: self.serve_request(one["method"], one.get("params"))
                              for key, one in result.get("inputRequests", {}).items()}
             except RpcError as error:  # it must not look as if the server had sent it
                 raise ValueError(f"{method}: an input request of the server: {error}"
@@ -3793,7 +3795,7 @@ class Client:
 
     # What the server sends: requests for input, and notifications.
 
-    def answer(self, method: str, params: Params) -> Json:
+    def serve_request(self, method: str, params: Params) -> Json:
         """Answer a legacy request or a modern input request; RpcError to refuse.
 
         Refused is what this client does not offer (-32601), and what has the wrong

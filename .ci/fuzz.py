@@ -740,7 +740,7 @@ class PairPlay(Play):
         """Have an end that is asked give up one of the requests."""
         open_ones = self.ends[end].unanswered()
         if open_ones:
-            rid = open_ones[which % len(open_ones)].id
+            rid = open_ones[which % len(open_ones)].request_id
             self.ledgers[end].cancel(rid)
             self.ends[end].cancel_incoming(rid)
 

@@ -414,7 +414,7 @@ class HttpServer(ThreadingHTTPServer):
     def end(self, session: HttpSession) -> None:
         self.sessions.pop(session.id, None)
         for request in session.peer.unanswered():
-            session.peer.cancel_incoming(request.id)  # which ends its stream
+            session.peer.cancel_incoming(request.request_id)  # which ends its stream
         session.peer.close()
         session.unasked(None)
 
