@@ -135,7 +135,7 @@ import traceback
 import types
 import typing
 from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
-                    Sequence, Tuple, Type, TypeVar, Union)
+                    Sequence, TypeVar, Union)
 
 __version__ = "2.0.0"
 __all__ = [
@@ -943,7 +943,7 @@ class Workers:
         own: Job | None = None
         try:
             while True:
-                job, own = own or self._jobs and self._next_job() or None, None
+                job, own = own or (self._next_job() if self._jobs else None), None
                 if job is None:
                     own = next(self._input)
                     if not self._limit and self._jobs:
@@ -4056,10 +4056,11 @@ class Trace:
 
     def __call__(self, arrow: str, line: bytes) -> None:
         now, took = time.monotonic() - self._began, ""
+        message: Any = None
         try:
             message = decode(line)
         except RpcError:
-            message = None
+            pass
         kind, fault = classify(message)
         if kind == "request" and not fault:
             self._sent[arrow, message["id"]] = now
