@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 400
 (errors, messages), 463 to 685 (a peer, and what it receives), 749 to 851 (its outbox,
-and the plain loop), 1067 to 1124 (how lines become jobs, and stdio), 1971 to 2116
-(revisions and methods), 2143 to 2364 (lifecycle, content, and what a tool gets), 2472
-to 2539 (the session), 2595 to 2701 (what an author registers), 2727 to 2797 (the
-server), 2863 to 2935 (its tools), 3165 to 3200 (results). The rest can be read in any
+and the plain loop), 1064 to 1121 (how lines become jobs, and stdio), 1968 to 2113
+(revisions and methods), 2140 to 2361 (lifecycle, content, and what a tool gets), 2469
+to 2536 (the session), 2592 to 2698 (what an author registers), 2724 to 2794 (the
+server), 2860 to 2932 (its tools), 3162 to 3197 (results). The rest can be read in any
 order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1039,13 +1039,10 @@ class Signals:
         self.number = 0  # of the signal that came
         self._end = end  # for a handler of the user that swallows Interrupted
         self._set, self._ignored = signal.signal, signal.SIG_IGN
-        self._old: dict[int, Any] = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                if signal.getsignal(number) is not None:
-                    self._old[number] = signal.signal(number, self._interrupt)
-            except ValueError:  # not the main thread
-                pass
+        is_main = threading.current_thread() is threading.main_thread()
+        self._old = {number: signal.signal(number, self._interrupt)
+                     for number in (signal.SIGINT, signal.SIGTERM)
+                     if is_main and signal.getsignal(number) is not None}
 
     def _interrupt(self, number: int, frame: Any) -> None:
         if not self.number:
