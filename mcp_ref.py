@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 400
 (errors, messages), 463 to 685 (a peer, and what it receives), 749 to 851 (its outbox,
-and the plain loop), 1064 to 1121 (how lines become jobs, and stdio), 1968 to 2113
-(revisions and methods), 2140 to 2361 (lifecycle, content, and what a tool gets), 2469
-to 2536 (the session), 2592 to 2698 (what an author registers), 2724 to 2794 (the
-server), 2860 to 2932 (its tools), 3162 to 3197 (results). The rest can be read in any
+and the plain loop), 1071 to 1128 (how lines become jobs, and stdio), 1975 to 2120
+(revisions and methods), 2147 to 2368 (lifecycle, content, and what a tool gets), 2476
+to 2543 (the session), 2599 to 2705 (what an author registers), 2731 to 2801 (the
+server), 2867 to 2939 (its tools), 3169 to 3204 (results). The rest can be read in any
 order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -880,12 +880,19 @@ class Workers:
         self._slot: list[Job] = []  # what the reading thread is running
         self._lock = threading.Lock()  # guards _beside, and _jobs while it is not 0
         self._beside = 0  # threads that run jobs and do not read
+        self._input: Any = None  # what run() was given
         self._ended = self._aborted = self._asleep = False
         self._wake = threading.Event()  # set: the watching thread has something to see
 
     def start(self, job: Job) -> None:
-        """Have a job run soon; for the thread that reads, in a step of the input."""
+        """Have a job run soon. With an input, only a step of the input may call this.
+        Without one these are a pool: each job gets a thread, or waits for one."""
         self._jobs.append(job)
+        if self._input is None:
+            with self._lock:
+                if self._beside < self._limit:
+                    spawn(self._run_rest)
+                    self._beside += 1
 
     def abort(self) -> None:
         """Make run() return at once: there is nobody left to write to."""

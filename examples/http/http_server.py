@@ -40,7 +40,7 @@ from http_wire import META_VERSION, agrees, member, mirrored, repeated
 
 from mcp_ref import (
     HEADER_MISMATCH, INVALID_REQUEST, LEGACY, METHOD_NOT_FOUND, MISSING_CAPABILITY,
-    PARSE_ERROR, REVISIONS, UNSUPPORTED_VERSION, RpcError, Server, classify,
+    PARSE_ERROR, REVISIONS, UNSUPPORTED_VERSION, RpcError, Server, Workers, classify,
     decode, encode, request_revision)
 
 LOOPBACK = "localhost", "127.0.0.1", "[::1]"
@@ -118,7 +118,7 @@ class HttpSession:
         self.turn = threading.Lock()  # one line is received at a time
         self.unasked = Stream(self)  # for what belongs to no request
         self.streams: deque[Stream] = deque(maxlen=100)  # the last ones with events
-        self.peer = server.mcp.connect(self.unasked)
+        self.peer = server.mcp.connect(self.unasked, server.workers.start)
         server.sessions[self.id] = self
 
 
@@ -300,7 +300,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise RpcError(HEADER_MISMATCH, f"{header} is not what the body says")
         request_revision(member(message, "params", "_meta") or {})
         stream = Stream()
-        peer = self.server.mcp.connect(stream)
+        peer = self.server.mcp.connect(stream, self.server.workers.start)
         try:
             peer.receive(body, stream)
             self.answer(stream)
@@ -404,6 +404,7 @@ class HttpServer(ThreadingHTTPServer):
         for tool in server.entries("tools").values():
             mirrored(tool["inputSchema"])
         self.mcp, self.token, self.limits = server, token or None, limits
+        self.workers = Workers(max(server.workers, 1))
         self.names = {*LOOPBACK, name, *names}
         self.sessions: dict[str, HttpSession] = {}
         self.deadlines: dict[Any, float] = {}  # of each connection
