@@ -24,7 +24,7 @@ What goes over the wire: one JSON object a line. A client writes the lines with 
 the server's stdin, and reads those with `<` from its stdout. What begins with blanks
 continues the line above. The server is the one that this file runs by itself.
 
-    # Legacy: a handshake opens a session. Client._initialize() writes it, Peer.take()
+    # Legacy: a handshake comes first. Client._initialize() writes it, Peer.take()
     # reads it, ServerSession.admit_request() checks it, Server._initialize() answers.
     > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
       "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
@@ -33,7 +33,7 @@ continues the line above. The server is the one that this file runs by itself.
       "capabilities":{"logging":{},"tools":{"listChanged":true}},
       "serverInfo":{"name":"mcp_ref demo","version":"2.0.0"},
       "instructions":"Add, divide, count, greet."}}
-    # A notification has no id, and is never answered. next_state() opens the session.
+    # A notification has no id, and is never answered. next_state(): all is allowed now.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
     # A call. Server._call_tool() runs the function, Peer._serve() sends its result,
     # with the id of the request. Before it, Context.progress() reports on the token.
@@ -61,8 +61,8 @@ continues the line above. The server is the one that this file runs by itself.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
-    # Modern: no session. Each request says in _meta what its client speaks and can do:
-    # request_revision(). The result says what it is: Server.complete().
+    # Modern: no handshake. Each request says in _meta what its client speaks and can
+    # do: request_revision(). The result says what it is: Server.complete().
     > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
       "arguments":{"a":1,"b":2},"_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -89,24 +89,24 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 400
-(errors, messages), 463 to 685 (a peer, and what it receives), 749 to 851 (its outbox,
-and the plain loop), 1071 to 1128 (how lines become jobs, and stdio), 1975 to 2120
-(revisions and methods), 2147 to 2368 (lifecycle, content, and what a tool gets), 2476
-to 2543 (the session), 2599 to 2705 (what an author registers), 2731 to 2801 (the
-server), 2867 to 2939 (its tools), 3169 to 3204 (results). The rest can be read in any
-order afterwards.
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 401
+(errors, messages), 464 to 604 (a peer, and what it receives), 654 to 686 (how it
+responds), 750 to 976 (its outbox, lines, and the threads), 1073 to 1130 (stdio), 1977
+to 2122 (revisions and methods), 2149 to 2210 (lifecycle), 2297 to 2370 (what a tool
+gets), 2471 to 2545 (the session), 2601 to 2707 (what an author registers), 2733 to 2803
+(the server), 2869 to 2944 (its tools), 3174 to 3209 (results). The rest can be read in
+any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
 *message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
 *result* or an *error*; a *notification* has none. A request is *incoming* from its
 arrival to its response, and *pending* for the end that sent it. A *transport* moves
-lines. A *session* is one connection as one end sees it. A *handler* serves a method; a
-*job* is the run of one, on a *worker thread*. A *registration* is a tool, a resource, a
-template or a prompt of the author's, and its *entry* is what lists show of it. *Legacy*
-and *modern* are the words of the official SDKs for the two eras of the protocol; a
-*revision* is one of its versions, and a *row* its entry in the table REVISIONS. The
-*other end*, or the peer in the usual sense, is whoever a Peer is connected to.
+lines. A *session* is one connection as one end sees it. A *handler* serves a method. A
+*job* is what a thread is given to run: mostly a handler. A *registration* is a tool, a
+resource, a template or a prompt of the author's, and its *entry* is what lists show of
+it. *Legacy* and *modern* are the words of the official SDKs for the two eras of the
+protocol; a *revision* is one of its versions, and a *row* its entry in the table
+REVISIONS. The *other end* is whoever a Peer is connected to.
 
 Left out, and why: HTTP (another transport, in examples/), OAuth (of no use to stdio),
 the experimental tasks of 2025-11-25 (withdrawn), extensions, caching in the client, and
@@ -157,8 +157,8 @@ __all__ = [
 # ======================================================================================
 
 # --- 1. Errors ------------------------------------------------------------------------
-# An RpcError crosses the wire, in either direction. The other three never do: they tell
-# the user of this end why there is no response.
+# An RpcError crosses the wire, in either direction. The others never do: three tell the
+# user of this end why there is no response, and the last ends a server.
 
 PARSE_ERROR = -32700  # [jsonrpc 5.1], and the four below
 INVALID_REQUEST = -32600
@@ -169,7 +169,7 @@ TOO_MANY = 429  # a bound is exceeded; outside the range that JSON-RPC and MCP r
 
 
 class RpcError(Exception):
-    """An error response: received from the peer, or to be sent to it.
+    """An error response: received from the other end, or to be sent to it.
 
     A handler raises it to answer a request with code (int), message (str, one short
     sentence) and data (any JSON value; None leaves it out). [jsonrpc 5.1]
@@ -225,9 +225,9 @@ def warn(message: str, *args: object, error: BaseException | None = None) -> Non
 
 
 def to_rpc_error(error: BaseException, about: object) -> RpcError:
-    """Turn an exception into the error that the peer receives about a request.
+    """Turn an exception into the error that the other end receives about a request.
 
-    Only an RpcError is meant for the peer. The text of any other may name paths or
+    Only an RpcError is meant for it. The text of any other may name paths or
     secrets: it goes to the log. (A tool that raises is different: see section 9.)
     """
     if isinstance(error, RpcError):
@@ -241,13 +241,13 @@ def to_rpc_error(error: BaseException, about: object) -> RpcError:
 # classify() says which kind of message it is, or what is wrong with it.
 
 Json = Dict[str, Any]
-Id = Union[str, int]  # true, 1.0 and null are no ids; only an absent id is no id
+Id = Union[str, int]  # true, 1.0 and null are no ids; a notification has no member id
 Params = Union[Json, List[Any], None]  # named or positional; None: absent
 
 
 class Bounds(NamedTuple):
-    """How much one connection may hold. What exceeds a bound is refused: with TOO_MANY
-    where a response can say so."""
+    """How much one connection may hold. What exceeds a bound is refused: a line with
+    -32700, a batch with -32600, requests and subscriptions with TOO_MANY."""
     line: int = 64 * 1024 * 1024  # bytes of one line, and of what waits to be written
     batch: int = 1_000  # messages in one batch
     requests: int = 10_000  # incoming requests in flight
@@ -359,31 +359,32 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
 
     Without an id the response has a null id or, where null_id is False, none at all.
     """
-    name = (f'"id":{rid},' if type(rid) is int else
-            f'"id":{_to_json(rid)},' if rid is not None or null_id else "")
+    member = (f'"id":{rid},' if type(rid) is int else
+              f'"id":{_to_json(rid)},' if rid is not None or null_id else "")
     try:  # only the outcome is encoded; the rest of the line is always the same
         if not isinstance(outcome, BaseException):
-            return f'{{"jsonrpc":"2.0",{name}"result":{_to_json(outcome)}}}'.encode()
+            return f'{{"jsonrpc":"2.0",{member}"result":{_to_json(outcome)}}}'.encode()
         error = to_rpc_error(outcome, about)
         data = {} if error.data is None else {"data": error.data}
         body = _to_json({"code": error.code, "message": error.message, **data})
-        return f'{{"jsonrpc":"2.0",{name}"error":{body}}}'.encode()
+        return f'{{"jsonrpc":"2.0",{member}"error":{body}}}'.encode()
     except (TypeError, ValueError, RecursionError, MemoryError) as error:
         return response_line(rid, TypeError(
-            f"its response is not JSON: {type(error).__name__}: {error}"), True, about)
+            f"its response is not JSON: {type(error).__name__}: {error}"), null_id,
+            about)
 
 
 # --- 3. Peer: requests in flight, in both directions ----------------------------------
 # Rule 1: requests are served side by side. Notifications and responses are handled in
 #         order of arrival. Responses may come in any order.
-# Rule 2: a request is answered once, or never if it was cancelled. Nothing about it is
-#         written after its response.
+# Rule 2: a request is answered once, or never: if it was cancelled, or abandoned at the
+#         end. Nothing about it is written after its response.
 # Rule 3: whoever waits here is woken: by the response, by a timeout, or by the end.
 #
 # One lock makes this true. Under it a request leaves its table and its line is appended
 # to the outbox, so the outbox has the order in which things happened. (An incoming one
-# enters its table by dict.setdefault(), which is atomic.) The lock is held for work on
-# dictionaries alone: nothing is written under it, and no code of users runs.
+# enters its table by dict.setdefault(), which is atomic.) Under the lock nothing is
+# written, and no code of users runs.
 
 Job = Callable[[], None]
 Send = Callable[[Any], None]  # writes one line (bytes); may block
@@ -423,7 +424,7 @@ class PendingRequest:
     def result(self, timeout: float | None = None) -> Any:
         """Return the result; wait up to timeout seconds (None: for ever), then cancel.
 
-        Raises RpcError as the peer sent it, RequestTimeout, RequestCancelled or
+        Raises RpcError as the other end sent it, RequestTimeout, RequestCancelled or
         ConnectionClosed. May be called again, and from several threads.
         """
         if not self.wait(timeout):
@@ -435,7 +436,7 @@ class PendingRequest:
         return result
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Stop waiting and tell the peer; no effect once there is an outcome."""
+        """Stop waiting and say so; no effect once there is an outcome."""
         self.peer.give_up(self, RequestCancelled(reason))
 
 
@@ -500,7 +501,7 @@ class Peer:
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
         self._send, self._start, self._methods = send, start, methods or {}
         self.bounds, self._ids = bounds, ids or itertools.count(1)
-        self._lock = threading.Lock()  # guards what follows, up to _appended
+        self._lock = threading.Lock()  # guards what follows; the outbox, where it grows
         self._incoming: dict[Id, IncomingRequest] = {}  # not answered yet
         self._abandoned = 0  # cancelled requests whose job still runs
         self._pending: dict[Any, PendingRequest] = {}  # of this end, by id
@@ -509,7 +510,7 @@ class Peer:
         self.outbox: collections.deque[tuple[Reply, bytes | None]] = collections.deque()
         self._appended = 0  # bytes that ever came into the outbox
         self._writing = threading.Lock()  # held by the thread that empties the outbox
-        self._written = 0  # bytes that it took out
+        self._taken = 0  # bytes that it took out
 
     # Lines that come in.
 
@@ -589,7 +590,7 @@ class Peer:
                  error or "a result")
 
     def _serve(self, request: IncomingRequest, job: Serve) -> None:
-        """Run the job of a request, on the thread that start() has chosen."""
+        """Run the job of a request, and write its response: on any thread."""
         outcome: Any = None
         try:
             if not request.cancelled:
@@ -636,7 +637,7 @@ class Peer:
         self._append_last(reply, response_line(rid, error, self.null_id))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Tell the peer that nobody waits any more: plain JSON-RPC has no way to."""
+        """Say that nobody waits any more: plain JSON-RPC has no way to."""
 
     def _bind(self, method: str, params: Params) -> Callable[[], Any]:
         """Match params and signature first: a TypeError of the function is its own."""
@@ -749,7 +750,7 @@ class Peer:
     # The outbox.
 
     def _append(self, reply: Reply | None, line: bytes | None) -> None:
-        """Put a line into the outbox, under the lock; None goes to a reply alone."""
+        """Put a line into the outbox, under the lock. None, the end, is for a reply."""
         if line is not None:
             self.outbox.append((reply or self._send, line))
             self._appended += len(line)
@@ -776,12 +777,13 @@ class Peer:
         on until the outbox is empty."""
         while self.outbox and self._writing.acquire(False):
             try:
-                write, line = self.outbox.popleft()
-                if line is not None:
-                    self._written += len(line)
-                    if Peer.trace is not None and type(write) is not BatchResponse:
-                        Peer.trace(">", line)
-                write(line)
+                while self.outbox:
+                    write, line = self.outbox.popleft()
+                    if line is not None:
+                        self._taken += len(line)
+                        if Peer.trace is not None and type(write) is not BatchResponse:
+                            Peer.trace(">", line)
+                    write(line)
             except Exception as error:  # a broken pipe: no response will ever come
                 self.end(ConnectionClosed(f"cannot send: {error}"))
             finally:
@@ -790,7 +792,7 @@ class Peer:
     @property
     def unwritten(self) -> int:
         """The bytes that wait in the outbox."""
-        return self._appended - self._written
+        return self._appended - self._taken
 
 # --- 4. Stdio: lines over descriptors, worker threads, processes ----------------------
 # First the lines and the plain loop: with these, and sections 1 to 3, there is a
@@ -808,8 +810,8 @@ def wait_until_ready(fd: int, event: int, milliseconds: int | None = None) -> bo
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor without their newlines, then what is left at its
-    end. Blank lines are skipped. A line of over `longest` bytes is cut behind them, so
-    that decode() refuses it."""
+    end. Blank lines are skipped. A line of over `longest` bytes is cut somewhere beyond
+    them, so that decode() refuses it."""
     line, chunk = bytearray(), b"?"
     while chunk:
         try:
@@ -833,11 +835,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    data: Any = line + b"\n"
+    data = memoryview(line + b"\n")
     while data:
         try:
-            written = os.write(fd, data)
-            data = memoryview(data)[written:] if written < len(data) else b""
+            data = data[os.write(fd, data):]
         except BlockingIOError:
             wait_until_ready(fd, select.POLLOUT)
 
@@ -877,7 +878,7 @@ class Workers:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._jobs: collections.deque[Job] = collections.deque()  # nobody runs them yet
-        self._slot: list[Job] = []  # what the reading thread is running
+        self._slot: list[Job | None] = []  # what the reading thread is running
         self._lock = threading.Lock()  # guards _beside, and _jobs while it is not 0
         self._beside = 0  # threads that run jobs and do not read
         self._input: Any = None  # what run() was given
@@ -895,9 +896,8 @@ class Workers:
                     self._beside += 1
 
     def abort(self) -> None:
-        """Make run() return at once: there is nobody left to write to."""
-        self._aborted = True
-        self._wake.set()
+        """Make run() return at its next check: there is nobody left to write to."""
+        self._aborted = True  # and no more: a signal may come while a lock is held
 
     def run(self, input: Iterator[Job | None], drain: float = float("inf")) -> bool:
         """Work until the input has ended and, for up to drain seconds more, until all
@@ -905,7 +905,7 @@ class Workers:
         self._input = input
         spawn(self._read)
         deadline, quiet, pause = float("inf"), 0, WATCH_INTERVAL
-        seen: list[Job] = []  # the slot at the last check
+        seen: Job | None = None  # what the slot had at the last check
         while not self._aborted:
             if self._ended:
                 deadline = min(deadline, time.monotonic() + drain)
@@ -915,10 +915,10 @@ class Workers:
             if self._jobs and not self._limit:
                 self._jobs.popleft()()
                 continue
-            running = self._slot[:]
-            quiet = quiet + 1 if running == seen else 0
+            running = (self._slot[:] or [None])[0]
+            quiet = quiet + 1 if running is seen else 0
             pause = min(2 * pause, WATCH_INTERVAL)
-            if running and running == seen and self._start_another():
+            if running is not None and running is seen and self._start_another():
                 pause = WATCH_INTERVAL / 20  # what follows may wait as well
             seen = running
             self._asleep = quiet > QUIET_CHECKS  # first this, then a look at the slot
@@ -950,7 +950,9 @@ class Workers:
         own: Job | None = None
         try:
             while True:
-                job, own = own or (self._next_job() if self._jobs else None), None
+                job, own = own, None
+                if job is None and self._jobs:
+                    job = self._next_job()
                 if job is None:
                     own = next(self._input)
                     if not self._limit and self._jobs:
@@ -1341,7 +1343,7 @@ def comparable(value: Any) -> Any:
 def _is_multiple(value: Any, of: Any) -> bool:
     from fractions import Fraction  # 5 ms; to floats 4.35 is no multiple of 0.01
 
-    return abs(value) < float("inf") and (
+    return max(abs(value), of) < float("inf") and (
         Fraction(repr(value)) / Fraction(repr(of))).denominator == 1
 
 
@@ -1489,7 +1491,7 @@ KEYWORDS = {
 class Walk:
     """One check of one value: it counts its steps, and stops at too many.
 
-    The budget is for schemas that come from a peer, such as a server's outputSchema: a
+    The budget is for schemas of the other end, such as a server's outputSchema: a
     few nested anyOf can ask for more steps than there are atoms. References may form a
     cycle; a value that is finite ends it.
     """
@@ -1974,9 +1976,9 @@ def schema_of(function: Callable[..., Any]) -> Json:
 
 # --- 7. Revisions: what each protocol version says ------------------------------------
 # Data only; what obeys it is below, and every date stands here. Legacy and modern are
-# the words of the official SDKs. Legacy: a handshake opens a session, and what was
-# agreed in it holds for all that follows. Modern: there is no session; each request
-# says in its _meta which version it speaks and what its client can do.
+# the words of the official SDKs. Legacy: a handshake comes first, and what was agreed
+# in it holds for the connection. Modern: there is no handshake; each request says in its
+# _meta which version it speaks and what its client can do.
 
 META = "io.modelcontextprotocol/"
 META_VERSION, META_CLIENT = META + "protocolVersion", META + "clientInfo"
@@ -2014,7 +2016,7 @@ class Revision(NamedTuple):
     asks a row for what it needs, and never for its date.
     """
     version: str
-    modern: bool = False  # no session: each request stands alone
+    modern: bool = False  # no handshake: each request stands alone
     batches: bool = False  # a line may hold an array
     null_id: bool = True  # an unreadable id is written as null, not left out
     tool_errors: bool = False  # bad arguments are a result with isError, not -32602
@@ -2053,7 +2055,7 @@ def shape(required: str = "", **properties: Any) -> Json:
     """Write the schema of an object: each property is a type by name, or a schema.
 
     required names properties, with blanks between. Members that are not named are let
-    pass: a newer peer may send more than this file knows of.
+    pass: a newer one may send more than this file knows of.
     """
     return {"type": "object", "required": required.split(), "properties": {
         name: {"type": kind} if isinstance(kind, str) else kind
@@ -2268,7 +2270,7 @@ def to_content(value: Any, revision: Revision) -> list[Json]:
 
 
 INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input, in either era
-PROGRESS_BURST = 50  # notifications of one request that go out at once; then, a second
+PROGRESS_BURST = 50  # reports of one request that go out at once; then so many a second
 
 
 _URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
@@ -2295,7 +2297,7 @@ def input_fault(method: str, params: Json, result: Any) -> str:
 class Context(IncomingRequest):
     """The request that a function serves: the value of its parameter hinted Context.
 
-    request_id, method, params and meta (its _meta) are as the client sent them;
+    request_id, method, params (without _meta) and meta are as the client sent them;
     cancelled becomes True when the client waits for no response any more.
     """
 
@@ -2443,26 +2445,26 @@ class Context(IncomingRequest):
 
     def _require(self, method: str, params: Json) -> None:
         """Refuse what the revision does not have, and what the client did not offer."""
-        row, wanted = CLIENT_METHODS[method], self.row
-        Schema(row.params).check(params, "params")
-        need: Json = {part: {} for member, part in row.parts.items()
+        known, row = CLIENT_METHODS[method], self.row
+        Schema(known.params).check(params, "params")
+        need: Json = {part: {} for member, part in known.parts.items()
                       if params.get(member, "none") != "none"
-                      and part in wanted.sampling_parts}
-        offer = self.client_capabilities.get(row.capability)
+                      and part in row.sampling_parts}
+        offer = self.client_capabilities.get(known.capability)
         if method == "elicitation/create":
             mode = params.get("mode", "form")
-            if mode not in wanted.elicitation:
-                raise ValueError(f"{wanted.version} has no elicitation of mode {mode}")
+            if mode not in row.elicitation:
+                raise ValueError(f"{row.version} has no elicitation of mode {mode}")
             if mode == "url" and not _URI.match(params["url"]):
                 raise ValueError(f"url: {params['url']!r:.80} is not absolute")
             need = {mode: {}}
             if isinstance(offer, dict):  # offered without a mode, it is the form alone
                 offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
         if not isinstance(offer, dict) or need.keys() - offer.keys():
-            words = f"The client does not offer {' '.join([row.capability, *need])}"
-            if wanted.modern:
+            words = f"The client does not offer {' '.join([known.capability, *need])}"
+            if row.modern:
                 raise RpcError(MISSING_CAPABILITY, words, {
-                    "requiredCapabilities": {row.capability: need}})
+                    "requiredCapabilities": {known.capability: need}})
             raise RuntimeError(words)  # legacy has no code for it
 
 
@@ -2478,10 +2480,10 @@ class ServerSession(McpPeer):
 
     What a request may do is decided in admit_request(), on the thread that reads, in
     the order of arrival. So initialize holds for the very next line, and a refusal does
-    not wait for a worker. Only code of the author runs on workers: tools, resources,
+    not wait for a job. Only code of the author is put into jobs: tools, resources,
     prompts, completion and methods of the author's own.
 
-    Both eras are served side by side: what a legacy session remembers is here, and a
+    Both eras are served side by side: what the handshake has agreed on is here, and a
     modern request brings everything along.
     """
 
@@ -2515,8 +2517,8 @@ class ServerSession(McpPeer):
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         modern = META_VERSION in meta or (
             self.state is NEW and (NEW, context.method) not in TRANSITIONS)
-        context.meta, context.row = meta, (
-            request_revision(meta) if modern else self.revision or LEGACY)
+        context.meta = meta
+        context.row = request_revision(meta) if modern else self.revision or LEGACY
         served = self.server.methods[modern].get(context.method)
         if served is None:
             raise RpcError(METHOD_NOT_FOUND,
@@ -2882,7 +2884,8 @@ class Server:
              meta: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name") or with options.
 
-        Its hints become the schemas where none are given, and casts of what comes. It
+        Its hints become the input schema, and a TypedDict or dataclass that it returns
+        the output schema, where none are given; the hints also cast what comes. It
         returns str, a content block, a list of blocks, or data, which is structured
         content as well. What it raises is told to the model, with its text. meta is
         listed as _meta. TypeError or ValueError for a hint or a schema that cannot be
@@ -2927,10 +2930,12 @@ class Server:
                     tool.result is not None or not is_content(value)):
                 result["structuredContent"] = value
             return result
-        except (RpcError, InputRequired, Interrupted) as error:
-            if not (isinstance(error, InvalidArguments) and row.tool_errors):
+        except InvalidArguments as error:
+            if not row.tool_errors:
                 raise
             words = error.message
+        except (RpcError, InputRequired, Interrupted):
+            raise
         except BaseException as error:  # SystemExit, too
             warn("the tool %s failed", params["name"], error=error)
             words = "" if isinstance(error, ImportError) else str(error)  # it has paths
@@ -3256,6 +3261,7 @@ class Server:
 PAGE_LIMIT = 1_000  # pages of one list
 ROUND_LIMIT = 10  # rounds of input that one modern request may need
 CALLBACK_LIMIT = 10_000  # notifications that wait for the callbacks
+PROGRESS, NOTIFICATION, RESPONSE = range(3)  # what may be dropped, the first first
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 Handler = Callable[[Json], Json]  # params of a request of the server -> its result
 
@@ -3270,23 +3276,25 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._news = threading.Condition()  # guards all that follows
-        self._jobs: collections.deque[tuple[bool, Job]] = collections.deque()
+        self._jobs: collections.deque[tuple[int, Job]] = collections.deque()
         self._thread: threading.Thread | None = None
         self._dropped = 0
 
-    def put(self, job: Job, droppable: bool = False) -> None:
+    def put(self, job: Job, weight: int) -> None:
         """Have a job run after those before it.
 
-        Beyond CALLBACK_LIMIT the oldest droppable one goes first: progress that nobody
-        has heard yet. That is logged once.
+        Beyond CALLBACK_LIMIT the oldest of the least weight is dropped: progress goes
+        before other notifications, and a response stays. That is logged once.
         """
         with self._news:
-            self._jobs.append((droppable, job))
-            if len(self._jobs) > CALLBACK_LIMIT and any(one[0] for one in self._jobs):
-                self._jobs.remove(next(one for one in self._jobs if one[0]))
-                self._dropped += 1
-                if self._dropped == 1:
-                    warn("callbacks are too slow: progress was dropped")
+            self._jobs.append((weight, job))
+            if len(self._jobs) > CALLBACK_LIMIT:
+                least = min(self._jobs, key=operator.itemgetter(0))
+                if least[0] < RESPONSE:
+                    self._jobs.remove(least)
+                    self._dropped += 1
+                    if self._dropped == 1:
+                        warn("callbacks are too slow: notifications were dropped")
             self._thread = self._thread or spawn(self._run)
             self._news.notify()
 
@@ -3360,7 +3368,7 @@ class ClientSession(McpPeer):
         """
         settle = functools.partial(pending.settle, result, error)
         if self._client.hears_progress(pending.params):
-            self._client.callbacks.put(settle)
+            self._client.callbacks.put(settle, RESPONSE)
         else:
             settle()
 
@@ -3569,7 +3577,6 @@ class Client:
         self._session: ClientSession | None = None
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
         self._progress: dict[Any, tuple[Callable[..., Any], bool]] = {}  # by token
-        self._outputs: Json = {}  # tool -> the schema of its structured results
         self.subscriptions: list[Subscription] = []
         self._forget()
 
@@ -3678,6 +3685,7 @@ class Client:
 
     def _introduce(self, row: Revision, result: Json, info: Json) -> None:
         self.row, self.server_info = row, info
+        self._outputs: Json = {}  # tool -> the schema of its structured results
         if self._session is not None:
             self._session.modern = row.modern
         self.protocol_version: str | None = row.version
@@ -3832,13 +3840,13 @@ class Client:
 
     def handle_notification(self, method: str, params: Json) -> None:
         """Hand a notification to the callbacks; progress to the call's own as well."""
-        is_progress = method == "notifications/progress"
+        weight = PROGRESS if method == "notifications/progress" else NOTIFICATION
         token = params.get("progressToken")
-        if is_progress and type(token) is int and token in self._progress:
-            self.callbacks.put(lambda: self._report(token, params), True)
+        if weight == PROGRESS and type(token) is int and token in self._progress:
+            self.callbacks.put(lambda: self._report(token, params), weight)
         if self._on_notification is not None:
             self.callbacks.put(functools.partial(
-                self._on_notification, method, params), is_progress)
+                self._on_notification, method, params), weight)
 
     def _report(self, token: int, params: Json) -> None:
         on_progress, _ = self._progress.get(token, (None, False))
