@@ -126,6 +126,7 @@ import operator
 import os
 import queue
 import re
+import reprlib
 import select
 import sys
 import textwrap
@@ -1574,13 +1575,15 @@ class Schema:
         if place.count("/") > 2 * DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if type(schema) not in (dict, bool):
-            raise ValueError(f"{place}: expected an object or a boolean")
+            raise ValueError(f"{place}: expected an object or a boolean, not "
+                             f"{reprlib.repr(schema)}")
         self._places[place] = schema
         for word, argument in schema.items() if type(schema) is dict else ():
             if word in KEYWORDS:
                 inside = f"{place}/{word}"
                 for fault in Walk({}).faults(argument, KEYWORDS[word].form):
-                    raise ValueError(inside + fault)
+                    shown = reprlib.repr(argument)
+                    raise ValueError(f"{inside}{fault}; it is {shown}")
                 self._examine_argument(word, argument, inside)
         if type(schema) is dict and "$anchor" in schema:
             self._places[f"#{schema['$anchor']}"] = schema
@@ -2696,8 +2699,8 @@ class Function:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context to be given the request")
         described = describe_object(hints, signature.defaults, where, signature.others)
-        self.arguments = Schema(described.schema if input_schema is None else
-                                input_schema)
+        self.arguments = examined(described.schema if input_schema is None else
+                                  input_schema, f"{where}, input schema")
         self._cast = described.cast
         self._exact = described.exact and input_schema is None
         self.returns: Json | None = None  # the schema of a result with named members
@@ -2940,8 +2943,8 @@ class Server:
             adapted = Function(function, input_schema)
             returns = adapted.returns if output_schema is None else output_schema
             if adapted.arguments.schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema has not the type "
-                                 "object")
+                raise ValueError(f"{adapted.name}(): input_schema must have the type "
+                                 "object, because arguments have names")
             entry = listing(function, {
                 "inputSchema": adapted.arguments.schema, "outputSchema": returns,
                 "annotations": annotations}, own_name, title, description, icons, meta)
@@ -2949,7 +2952,8 @@ class Server:
                 warn("the tool %s has no docstring and no description: a model cannot "
                      "know what it does", entry["name"])
             self._register("tools", entry["name"], entry, adapted,
-                           result=None if returns is None else Schema(returns))
+                           result=None if returns is None else examined(
+                               returns, f"{adapted.name}(), output schema"))
             return function
 
         own_name = function if isinstance(function, str) else name
