@@ -89,13 +89,13 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 401
-(errors, messages), 464 to 604 (a peer, and what it receives), 654 to 686 (how it
-responds), 750 to 976 (its outbox, lines, and the threads), 1073 to 1130 (stdio), 1977
-to 2122 (revisions and methods), 2149 to 2210 (lifecycle), 2297 to 2370 (what a tool
-gets), 2471 to 2545 (the session), 2601 to 2707 (what an author registers), 2733 to 2803
-(the server), 2869 to 2944 (its tools), 3174 to 3209 (results). The rest can be read in
-any order afterwards.
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
+(errors, messages), 487 to 627 (a peer, and what it receives), 677 to 709 (how it
+responds), 773 to 999 (its outbox, lines, and the threads), 1096 to 1153 (stdio), 2069
+to 2214 (revisions and methods), 2241 to 2303 (lifecycle), 2392 to 2470 (what a tool
+gets), 2573 to 2648 (the session), 2741 to 2805 (a function of the author's), 2843 to
+2915 (the server), 2982 to 3062 (its tools), 3300 to 3335 (results). The rest can be
+read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
 *message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
@@ -2069,8 +2069,8 @@ def checked(function: F) -> F:
 # --- 7. Revisions: what each protocol version says ------------------------------------
 # Data only; what obeys it is below, and every date stands here. Legacy and modern are
 # the words of the official SDKs. Legacy: a handshake comes first, and what was agreed
-# in it holds for the connection. Modern: there is no handshake; each request says in its
-# _meta which version it speaks and what its client can do.
+# in it holds for the connection. Modern: there is no handshake; each request says in
+# its _meta which version it speaks and what its client can do.
 
 META = "io.modelcontextprotocol/"
 META_VERSION, META_CLIENT = META + "protocolVersion", META + "clientInfo"
@@ -2562,7 +2562,7 @@ class Context(IncomingRequest):
             if isinstance(offer, dict):  # offered without a mode, it is the form alone
                 offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
         if not isinstance(offer, dict) or need.keys() - offer.keys():
-            words = (f"The client does not offer {' '.join([known.capability, *need])}; "
+            words = (f"The client does not offer {known.capability} {' '.join(need)}; "
                      "look at context.client_capabilities first")
             if row.modern:
                 raise RpcError(MISSING_CAPABILITY, words, {
@@ -2728,6 +2728,14 @@ def state_binding(context: Context) -> str:
     return json.dumps([context.method, {
         name: value for name, value in context.params.items() if name not in _RETRY
     }], sort_keys=True)
+
+
+def examined(schema: Any, where: str) -> Schema:
+    """Examine a schema of the author's: what is wrong with it names where it stands."""
+    try:
+        return Schema(schema)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 class InvalidArguments(RpcError):
