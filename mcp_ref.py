@@ -221,6 +221,13 @@ def warn(message: str, *args: object, error: BaseException | None = None) -> Non
         pass
 
 
+def nearest(word: str, words: Iterable[str], least: float = 0.0) -> list[str]:
+    """Return up to nine words, the one most like this word first."""
+    import difflib  # 2 ms, and only for a mistake
+
+    return difflib.get_close_matches(word[:80], list(words), 9, least)
+
+
 def to_rpc_error(error: BaseException, about: object) -> RpcError:
     """Turn an exception into the error that the peer receives about a request.
 
@@ -2851,10 +2858,11 @@ class Server:
         try:
             encode(entry)
         except (TypeError, ValueError, RecursionError) as error:
-            raise TypeError(f"{kind}: {name}: its entry is not JSON: {error}") from None
+            raise TypeError(f"{kind[:-1]} {name}: {error}") from None
         with self._lock:
             if name in self._registry[kind]:
-                raise ValueError(f"{kind}: {name} is registered already")
+                raise ValueError(f"{kind[:-1]} {name} is registered already; remove it "
+                                 "first, or choose another name")
             self._newest = next(self._numbers)
             self._registry[kind][name] = Registration(
                 self._newest, entry, function, **more)
@@ -2862,7 +2870,9 @@ class Server:
 
     def _remove(self, kind: str, name: str) -> None:
         with self._lock:
-            del self._registry[kind][name]
+            if self._registry[kind].pop(name, None) is None:
+                raise KeyError(f"there is no {kind[:-1]} {name}; there is "
+                               f"{', '.join(nearest(name, self._registry[kind]))}")
         self._changed(kind)
 
     def _changed(self, kind: str) -> None:
@@ -2900,10 +2910,8 @@ class Server:
     def _find(self, kind: str, name: str) -> Registration:
         found = self._registry[kind].get(name)
         if found is None:
-            import difflib  # 2 ms, and only for a mistake
-
-            near = difflib.get_close_matches(name[:80], list(self._registry[kind]))
-            hint = f"; is it {' or '.join(near)}?" if near else ""
+            near = " or ".join(nearest(name, self._registry[kind], 0.6)[:3])
+            hint = f"; is it {near}?" if near else ""
             raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{hint}")
         return found
 
@@ -3118,7 +3126,8 @@ class Server:
         """
         def register(function: F) -> F:
             if (ref, argument) in self._completions:
-                raise ValueError(f"completion: {ref}, {argument} is registered already")
+                raise ValueError(f"completion of {argument} of {ref} is registered "
+                                 "already; leave one out")
             self._completions[ref, argument] = function
             if "completions" not in self.capabilities:
                 self._declare("completions", {})
