@@ -173,6 +173,9 @@ class RpcError(Exception):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if not isinstance(code, int):
+            raise TypeError(f"RpcError: code is {code!r:.60}; give an integer, and "
+                            "then the message")
         super().__init__(code, message, data)
         self.code, self.message, self.data = code, message, data
 
@@ -259,13 +262,18 @@ class Bounds(NamedTuple):
     subscriptions: int = 1_000  # of one session: resources and listen streams
 
 
+def _refuse_value(value: Any) -> Any:
+    raise TypeError(f"{type(value).__name__} is not JSON: {value!r:.60}; give dict, "
+                    "list, str, int, float, bool or None")
+
+
 def _json_encoder(**options: Any) -> Callable[[Any], str]:
     """Return a function that writes JSON.
 
     JSONEncoder makes a new C encoder for each value. To keep one saves two thirds of
     the time of a small value. PyPy has none.
     """
-    encoder = json.JSONEncoder(allow_nan=False, **options)
+    encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
         return encoder.encode
@@ -302,6 +310,9 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
         return value
     except (ValueError, RecursionError, MemoryError) as error:
         raise RpcError(PARSE_ERROR, f"Parse error: {error}"[:100]) from None
+    except (TypeError, AttributeError):
+        raise TypeError(f"a line is {type(line).__name__}; give bytes: {line!r:.60}"
+                        ) from None
 
 
 def encode(message: Any) -> bytes:
