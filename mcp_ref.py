@@ -441,7 +441,8 @@ class PendingRequest:
         """
         if not self.wait(timeout):
             self.peer.give_up(self, RequestTimeout(
-                f"{self}: no response in {timeout} s"))
+                f"{self.peer.label}{self}: no response in {timeout} s; timeout= allows "
+                "more"))
         result, error = self._outcome[""]  # whichever came first
         if error is not None:
             raise error.with_traceback(None)  # the same object at each call
@@ -598,9 +599,9 @@ class Peer:
             self.handle_response(pending, message.get("result"), error and RpcError(
                 error["code"], error["message"], error.get("data")))
         elif self._closed is None:
-            warn("%signored a response to no pending request: id %.80r%s, %.200s",
-                 self.label, rid, ", where the id was an integer" if near else "",
-                 error or "a result")
+            words = "; send it as the integer that it was" if near else ""
+            warn("%signored a response: no request with id %.40r waits%s: %.60s",
+                 self.label, rid, words, error or "a result")
 
     def _serve(self, request: IncomingRequest, job: Serve) -> None:
         """Run the job of a request, on the thread that start() has chosen."""
@@ -3407,12 +3408,9 @@ class ClientSession(Peer):
 
         The log shows the line, escaped, with the server's command and a likely cause.
         """
-        shown = message if isinstance(message, bytes) else repr(message)
-        words = ("a print() to stdout?" if error.code == PARSE_ERROR else
-                 "is it an answer with an id of another type?" if isinstance(
-                     message, dict) and "id" in message else "")
-        warn("%sskipped a line that is no message (%s): %.200s; %s", self.label, error,
-             ascii(shown), words)
+        words = ("a print()? stdout is for messages alone, print to stderr"
+                 if error.code == PARSE_ERROR else error.message)
+        warn("%sskipped %.80s: %s", self.label, ascii(message), words)
         self._answer(reply, None)
 
     def check_batch(self, messages: list[Any]) -> None:
@@ -3807,7 +3805,8 @@ class Client:
 
     def _open_session(self) -> ClientSession:
         if self._session is None:
-            raise ConnectionClosed("not connected: use `with Client(...)` or connect()")
+            raise ConnectionClosed(f"not connected to {self.name}; use it inside of "
+                                   "`with Client(...)`, or call connect()")
         return self._session
 
     def _params(self, params: Json | None) -> Json | None:
