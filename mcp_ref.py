@@ -1220,6 +1220,21 @@ class PipeWriter:
             self._file.close()
 
 
+def start_process(command: list[str], env: Any, cwd: Any) -> Any:
+    """Start a process with pipes to its stdin and stdout; OSError names what failed."""
+    import subprocess  # 7 ms of a start, and a server does without
+
+    try:
+        return subprocess.Popen(command, env=env, cwd=cwd, bufsize=0,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        words = (f"cannot start {' '.join(command)!r:.60} ({error.strerror}); write "
+                 "what works in a terminal, or absolute paths")
+        raise type(error)(error.errno, words, error.filename) from None
+    except (TypeError, AttributeError):
+        raise TypeError(f"Client: env is {env!r:.60}; give a dict of strings") from None
+
+
 class ChildProcess:
     """A transport of a client: a child process, over its stdin and stdout. Its stderr
     is that of this process. One thread reads, one writes, one waits for the end."""
@@ -1233,8 +1248,6 @@ class ChildProcess:
     def open(self, on_line: Send, on_close: Callable[[Exception], None]) -> None:
         """Start the process; OSError when it cannot be started. on_line(line) is called
         on one thread, on_close(why) when the process has ended or closed its stdout."""
-        import subprocess  # 7 ms of a start, and a server does without
-
         def read() -> None:
             how = "closed its stdout"
             try:
@@ -1250,14 +1263,11 @@ class ChildProcess:
         def watch() -> None:
             status = child.wait()
             reader.join(self._close_timeout)  # a child of its own may hold the pipe
-            on_close(ConnectionClosed(
-                f"{name} ended with status {status}; its stderr is above"))
+            words = "its stderr is above" if status else "does it call run()?"
+            on_close(ConnectionClosed(f"{name} ended with status {status}; {words}"))
 
         name = " ".join(self._command)
-        child: Any = subprocess.Popen(
-            self._command, env=self._env, cwd=self._cwd, bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._child = child
+        child = self._child = start_process(self._command, self._env, self._cwd)
         try:
             self._writer = PipeWriter(child.stdin, self._longest)
             reader = spawn(read)
@@ -3570,11 +3580,12 @@ def _transport_of(server: Any, env: dict[str, str] | None, cwd: str | None,
     """
     if isinstance(server, Server):
         return InProcess(server)
-    if isinstance(server, list) and all(isinstance(word, str) for word in server):
+    if isinstance(server, list) and server and (
+            all(isinstance(word, str) for word in server)):
         return ChildProcess(server, env, cwd, longest, close_timeout)
     if all(hasattr(server, name) for name in ("open", "send", "close")):
         return server
-    raise TypeError(f"Client: {server!r:.80} is no server; give a command as a list, "
+    raise TypeError(f"Client: {server!r:.50} is no server; give a list of strings, "
                     'such as ["python3", "server.py"], a Server, or a transport')
 
 
