@@ -1748,6 +1748,11 @@ class Described(NamedTuple):
 # (whether a hint is of this sort, what describes it); filled at the end of the section.
 _SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = []
 
+# What to write for a type that JSON does not have, by name.
+_INSTEAD = {"bytes": "str, with base64", "any": "Any", "object": "Any",
+            **dict.fromkeys(("set", "frozenset"), "list"),
+            **dict.fromkeys(("date", "datetime", "time", "Path", "UUID"), "str")}
+
 
 def describe(hint: Any, where: str) -> Described:
     """Describe one hint; TypeError, one sentence, for what JSON cannot express.
@@ -1761,11 +1766,15 @@ def describe(hint: Any, where: str) -> Described:
             if fits(hint, origin, name):
                 return make(hint, typing.get_args(hint), where)
     except RecursionError:
-        raise TypeError(f"{where[:80]}...: {hint!r} contains itself") from None
-    raise TypeError(
-        f"{where}: the hint {hint!r} has no JSON Schema; use str, int, float, bool, "
-        "None, Any, list, dict, tuple, Optional, Union, Literal, Enum, TypedDict, "
-        "a dataclass or Annotated")
+        raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; hint it Any"
+                        ) from None
+    except NameError as error:  # in the hints of a class
+        raise TypeError(f"{where}: in {hint!r:.40}: {error}; define it at the top of "
+                        "the module") from None
+    word = hint.__name__ if isinstance(hint, type) else f"{hint!r:.40}"
+    use = _INSTEAD.get(getattr(hint, "__name__", ""), "str, int, float, bool, list, "
+                       "dict, Optional, Union, Literal, an Enum or a dataclass")
+    raise TypeError(f"{where}: {word} is no type of JSON; use {use}")
 
 
 _SCALARS = {str: "string", bool: "boolean", float: "number", int: "integer",
@@ -1780,7 +1789,7 @@ def _describe_literal(hint: Any, values: Any, where: str,
                       cast: Cast = None) -> Described:
     kinds = sorted({TYPES.get(type(value), "") for value in values})
     if "" in kinds:
-        raise TypeError(f"{where}: one of {values!r} is not JSON")
+        raise TypeError(f"{where}: one of {values!r:.60} is not JSON; use str or int")
     return Described({"type": kinds[0] if len(kinds) == 1 else kinds,
                       "enum": list(values)}, cast)
 
@@ -1801,14 +1810,14 @@ def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
         if isinstance(note, str):
             schema = {**schema, "description": note}
         elif isinstance(note, dict):
-            unknown = note.keys() - KEYWORDS.keys() - _ANNOTATIONS
-            if unknown:
-                raise TypeError(f"{where}: {sorted(unknown)[0]!r} is no keyword of "
-                                "JSON Schema")
+            for word in note.keys() - KEYWORDS.keys() - _ANNOTATIONS:
+                near = " or ".join(nearest(word, [*KEYWORDS, *_ANNOTATIONS])[:3])
+                raise TypeError(f"{where}: {word!r:.40} is no keyword of JSON Schema; "
+                                f"is it {near}?")
             schema = {**schema, **note}
         else:
-            warn("%s: %r in Annotated is ignored; give keywords of JSON Schema in a "
-                 "dict instead", where, note)
+            warn("%s: %.60r in Annotated is not applied; write keywords of JSON "
+                 'Schema, such as {"minimum": 0}', where, note)
     return Described(schema, cast)
 
 
@@ -1835,7 +1844,8 @@ def _describe_sequence(hint: Any, args: Any, where: str) -> Described:
 
 def _describe_dict(hint: Any, args: Any, where: str) -> Described:
     if args and args[0] is not str:
-        raise TypeError(f"{where}: the keys of a dict are str in JSON, not {args[0]!r}")
+        raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
+                        "JSON does")
     schema, cast, _ = describe(args[1] if args else Any, where)
     full = {"type": "object", **({"additionalProperties": schema} if schema else {})}
     if cast is None:
@@ -1979,12 +1989,17 @@ def _hints_of(fn: Any) -> Json:
     hints: Json = fn.__annotations__
     if all(hint is None or type(hint) is type for hint in hints.values()):
         return hints
-    try:  # not of fn itself: up to 3.10 a default of None would turn into Optional
-        return typing.get_type_hints(types.SimpleNamespace(__annotations__=hints),
-                                     fn.__globals__, include_extras=True)
-    except NameError as error:  # a class that is local to a function, say
-        raise TypeError(f"{name_of(fn)}(): {error}; hints must name what is defined at "
-                        "the top of the module") from None
+    resolved: Json = {}
+    for name, hint in hints.items():
+        try:  # not of fn itself: up to 3.10 a default of None would turn into Optional
+            resolved.update(typing.get_type_hints(
+                types.SimpleNamespace(__annotations__={name: hint}), fn.__globals__,
+                include_extras=True))
+        except Exception as error:  # a class that is local to a function, say
+            raise TypeError(
+                f"{name_of(fn)}().{name}: the hint {hint!r:.30} is no type "
+                f"({error!s:.60}); write one that is defined at the top") from None
+    return resolved
 
 
 def signature_of(function: Any) -> Signature:
@@ -1994,22 +2009,22 @@ def signature_of(function: Any) -> Signature:
     their first parameter. TypeError for what cannot be called with named arguments.
     """
     fn = function if hasattr(function, "__code__") or hasattr(
-        function, "__wrapped__") else getattr(function, "__call__")
+        function, "__wrapped__") else getattr(function, "__call__", function)
     bound = hasattr(fn, "__self__")
     while hasattr(fn, "__wrapped__"):
         fn = fn.__wrapped__
         bound = bound or hasattr(fn, "__self__")
     if not hasattr(fn, "__code__"):
-        raise TypeError(f"{function!r} is no Python function: its parameters cannot be "
-                        "read; wrap it in one")
+        raise TypeError(f"{function!r:.60} is no Python function: its parameters "
+                        "cannot be read; call it from one")
     code, last, first = fn.__code__, fn.__defaults__ or (), int(bound)
     if code.co_posonlyargcount > first or code.co_flags & 0x04:  # *args
-        raise TypeError(f"{name_of(fn)}(): arguments come by name, so it can have "
-                        "neither *args nor positional-only parameters")
+        raise TypeError(f"{name_of(fn)}(): arguments come by name; write neither *args "
+                        "nor /, but a parameter for each, or one hinted list")
     hints, end = _hints_of(fn), code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames
     if names[:1] == ("self",) and not bound and "self" not in hints:
-        raise TypeError(f"{name_of(fn)}(): has a parameter self; register the method "
+        raise TypeError(f"{name_of(fn)}() has a parameter self; register the method "
                         "of an object instead: server.tool(obj.method)")
     others = hints.get(names[end], Any) if code.co_flags & 0x08 else None
     return Signature(
