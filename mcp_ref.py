@@ -123,6 +123,7 @@ import operator
 import os
 import queue
 import re
+import reprlib
 import select
 import sys
 import textwrap
@@ -1544,7 +1545,8 @@ FORMS: dict[str, tuple[Callable[[Any], bool], str]] = {  # (does it fit?, its wo
                   "an object of arrays of strings"),
     "names": (_are_names, "an array of strings"),
     "types": (lambda a: a in _ANY if type(a) is str else (
-        _are_names(a) and a != [] and set(a) <= set(_ANY)), "a JSON type, or several"),
+        _are_names(a) and a != [] and set(a) <= set(_ANY)),
+              f"one of {', '.join(_ANY)}, or several"),
     "text": _IS_TEXT, "reference": _IS_TEXT, "pattern": _IS_TEXT,
     "array": (lambda a: type(a) is list, "an array"),
     "boolean": (lambda a: type(a) is bool, "a boolean"),
@@ -1611,14 +1613,16 @@ class Schema:
         if place.count("/") > 2 * DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if not FORMS["schema"][0](schema):
-            raise ValueError(f"{place}: expected an object or a boolean")
+            raise ValueError(f"{place}: expected an object or a boolean, not "
+                             f"{reprlib.repr(schema)}")
         self._places[place] = schema
         for word, argument in schema.items() if schema not in (True, False) else ():
             if word in KEYWORDS:
                 form, inside = KEYWORDS[word].form, f"{place}/{word}"
                 fits, words = FORMS[form]
                 if not fits(argument):
-                    raise ValueError(f"{inside}: expected {words}")
+                    raise ValueError(f"{inside}: expected {words}, not "
+                                     f"{reprlib.repr(argument)}")
                 self._examine_argument(form, argument, inside)
         if type(schema) is dict and "$anchor" in schema:
             self._places[f"#{schema['$anchor']}"] = schema
@@ -2713,6 +2717,14 @@ def state_binding(context: Context) -> str:
     }], sort_keys=True)
 
 
+def examined(schema: Any, where: str) -> Schema:
+    """Examine a schema of the author's: what is wrong with it names where it stands."""
+    try:
+        return Schema(schema)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
 class Function:
     """A function of the author, fitted to JSON: its arguments come by name.
 
@@ -2733,8 +2745,8 @@ class Function:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context to be given the request")
         described = describe_object(hints, signature.defaults, where, signature.others)
-        self.arguments = Schema(described.schema if input_schema is None else
-                                input_schema)
+        self.arguments = examined(described.schema if input_schema is None else
+                                  input_schema, f"{where}, input schema")
         self._cast = described.cast
         self._exact = described.exact and input_schema is None
         self.returns: Json | None = None  # the schema of a result with named members
@@ -2980,8 +2992,8 @@ class Server:
             adapted = Function(function, input_schema)
             returns = adapted.returns if output_schema is None else output_schema
             if adapted.arguments.schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema has not the type "
-                                 "object")
+                raise ValueError(f"{adapted.name}(): input_schema must have the type "
+                                 "object, because arguments have names")
             entry = listing(function, {
                 "inputSchema": adapted.arguments.schema, "outputSchema": returns,
                 "annotations": annotations}, own_name, title, description, icons, meta)
@@ -2989,7 +3001,8 @@ class Server:
                 warn("the tool %s has no docstring and no description: a model cannot "
                      "know what it does", entry["name"])
             self._register("tools", entry["name"], entry, adapted,
-                           result=None if returns is None else Schema(returns))
+                           result=None if returns is None else examined(
+                               returns, f"{adapted.name}(), output schema"))
             return function
 
         own_name = function if isinstance(function, str) else name
