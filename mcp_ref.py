@@ -2383,7 +2383,8 @@ class Context(IncomingRequest):
     _progress, _reported = float("-inf"), 0.0
 
     def __str__(self) -> str:
-        name = (self.params or {}).get("name") or (self.params or {}).get("uri") or ""
+        params = self.params or {}
+        name = params.get("name") or params.get("uri") or params.get("ref")
         return f"{self.method} {name!r}" if name else self.method
 
     @property
@@ -2800,9 +2801,9 @@ def template_pattern(uri: str) -> Any:
     """Compile a URI template to a pattern; None for a plain URI. [RFC 6570 level 1]"""
     names, fixed = re.findall(r"\{([^\W\d]\w*)\}", uri), re.split(r"\{\w+\}", uri)
     if not _URI.match(uri):
-        raise ValueError(f"{uri!r} is no URI: it has no scheme, such as demo://")
+        raise ValueError(f"{uri!r} is no URI: it has no scheme; write 'demo://{uri}'")
     if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(fixed) - 1:
-        raise ValueError(f"{uri!r}: a URI template can hold {{name}}, each name once")
+        raise ValueError(f"{uri!r}: a URI template can only hold {{name}}, each once")
     parts = "".join(f"{re.escape(part)}(?P<{name}>[^/?#]+)"
                     for part, name in zip(fixed, names))
     return re.compile(parts + re.escape(fixed[-1])) if names else None
@@ -2998,8 +2999,11 @@ class Server:
                 "inputSchema": adapted.arguments.schema, "outputSchema": returns,
                 "annotations": annotations}, own_name, title, description, icons, meta)
             if "description" not in entry and sys.flags.optimize < 2:
-                warn("the tool %s has no docstring and no description: a model cannot "
-                     "know what it does", entry["name"])
+                warn("the tool %s has no description: a model cannot know what it "
+                     "does; write a docstring", entry["name"])
+            if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", entry["name"]):
+                warn("hosts may refuse the name of the tool %r; take letters, digits, "
+                     "_, - and .", entry["name"])  # [2025-11-25 server/tools]
             self._register("tools", entry["name"], entry, adapted,
                            result=None if returns is None else examined(
                                returns, f"{adapted.name}(), output schema"))
@@ -3065,9 +3069,10 @@ class Server:
             adapted = Function(function)
             check_strings(adapted)
             names = set(pattern.groupindex if pattern else ())
-            if adapted.arguments.schema["properties"].keys() != names:
-                raise TypeError(f"{uri}: its names are not the parameters of "
-                                f"{adapted.name}()")
+            given = adapted.arguments.schema["properties"].keys()
+            if given != names:
+                raise TypeError(f"{adapted.name}() has the parameters {sorted(given)}, "
+                                f"{uri} has {sorted(names)}; use the same")
             entry = listing(function, {
                 "uriTemplate" if pattern else "uri": uri, "annotations": annotations,
                 "mimeType": mime_type}, name, title, description, icons, meta)
@@ -3092,7 +3097,8 @@ class Server:
                 match.groupdict() if match else {}).items()}
             if match and not any(map(_LEADS_OUT.search, names.values())):
                 return template, names
-        raise RpcError(row.unknown_resource, "Unknown resource", {"uri": uri})
+        raise RpcError(row.unknown_resource, f"Unknown resource: {uri!r:.80}",
+                       {"uri": uri})
 
     def _read_resource(self, context: Context, params: Json) -> Json:
         """What goes wrong inside is no result, as with a tool: nobody can mend it."""
@@ -3153,11 +3159,11 @@ class Server:
         value = prompt.function.call(context, arguments)
         for item in value if isinstance(value, list) else [value]:
             is_message = isinstance(item, dict) and "role" in item
-            role, content = (item["role"], item["content"]) if is_message else (
+            role, content = (item["role"], item.get("content")) if is_message else (
                 "user", item)
-            if role not in ("user", "assistant"):
-                raise ValueError(f"the prompt {params['name']}: the role {role!r} is "
-                                 "neither user nor assistant")
+            if role not in ("user", "assistant") or is_message and content is None:
+                raise ValueError(f"the prompt {params['name']} returned {item!r:.60}; "
+                                 "a message has a role, user or assistant, and content")
             messages += [{"role": role, "content": block}
                          for block in to_content(content, context.row)]
         return present(description=prompt.entry.get("description"), messages=messages)
@@ -3206,7 +3212,8 @@ class Server:
         name and returns a dict. It can ask back in the legacy era alone."""
         def register(function: F) -> F:
             if name in METHODS or name in self.methods[True] or name.startswith("rpc."):
-                raise ValueError(f"method: {name} is taken")
+                raise ValueError(f"method: {name} is taken; give it a prefix of yours, "
+                                 "such as example/")
             adapted = Function(function)
             self._serve_method(name, Method(runs_code=True), adapted.arguments,
                                adapted.call)
@@ -3301,8 +3308,7 @@ class Server:
                 "resultType": "input_required", "inputRequests": asking.requests,
                 "requestState": self._sign(context, state)})
         if not isinstance(result, dict):
-            raise TypeError(f"{context.method}: the result is {type(result).__name__}, "
-                            "not dict")
+            raise TypeError(f"{context.method} returned {result!r:.60}; return a dict")
         return self.complete(context, result) if modern else result
 
     def complete(self, context: Context, result: Json) -> Json:
