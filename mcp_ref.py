@@ -2441,6 +2441,9 @@ class Context(IncomingRequest):
         modern client names it in each request, or gets no log. [2025-11-25
         server/utilities/logging]
         """
+        if level not in LOG_LEVELS:
+            raise ValueError(f"Context.log: level is {level!r:.40}; give one of "
+                             f"{', '.join(LOG_LEVELS)}")
         rank, wanted = LOG_LEVELS.index(level), self.client_meta.get(META_LEVEL)
         if wanted is not None and rank >= LOG_LEVELS.index(wanted):
             self.notify("notifications/message", level=level, data=data,
@@ -2524,7 +2527,7 @@ class Context(IncomingRequest):
     def _require(self, method: str, params: Json) -> None:
         """Refuse what the revision does not have, and what the client did not offer."""
         row, wanted = CLIENT_METHODS[method], self.row
-        params_schema(method).check(params, "params")
+        params_schema(method).check(params, f"{method}: params")
         need: Json = {part: {} for member, part in row.parts.items()
                       if params.get(member, "none") != "none"
                       and part in wanted.sampling_parts}
@@ -2534,12 +2537,14 @@ class Context(IncomingRequest):
             if mode not in wanted.elicitation:
                 raise ValueError(f"{wanted.version} has no elicitation of mode {mode}")
             if mode == "url" and not _URI.match(params["url"]):
-                raise ValueError(f"url: {params['url']!r:.80} is not absolute")
+                raise ValueError(f"url is {params['url']!r:.60}; give an absolute one, "
+                                 "such as https://example.com")
             need = {mode: {}}
             if isinstance(offer, dict):  # offered without a mode, it is the form alone
                 offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
         if not isinstance(offer, dict) or need.keys() - offer.keys():
-            words = f"The client does not offer {' '.join([row.capability, *need])}"
+            words = (f"The client does not offer {' '.join([row.capability, *need])}; "
+                     "look at context.client_capabilities first")
             if wanted.modern:
                 raise RpcError(MISSING_CAPABILITY, words, {
                     "requiredCapabilities": {row.capability: need}})
@@ -3431,7 +3436,7 @@ class Callbacks:
             try:
                 job()
             except BaseException as error:  # SystemExit, too
-                warn("a callback failed", error=error)
+                warn("on_notification or on_progress failed", error=error)
 
 
 class ClientSession(Peer):
@@ -3640,14 +3645,17 @@ def elicited(on_elicit: Handler, params: Json) -> Json:
     ValueError when that does not fit: the server gets an internal error, and no content
     that it did not ask for. [2025-11-25 client/elicitation]
     """
-    result = dict(on_elicit(params))
+    result = on_elicit(params)
+    if not isinstance(result, dict):
+        return result  # Client.answer() refuses it
+    result = dict(result)
     given = result.pop("content", None) or {}
-    if result["action"] == "accept" and params.get("mode", "form") == "form":
+    if result.get("action") == "accept" and params.get("mode", "form") == "form":
         form = params.get("requestedSchema", shape())
         content = {name: given.get(name, field.get("default"))
                    for name, field in form["properties"].items()
                    if name in given or "default" in field}
-        validate(content, form, "content")
+        validate(content, form, "on_elicit returned content")
         result["content"] = content
     return result
 
@@ -3950,7 +3958,10 @@ class Client:
             raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
         if "tools" in named or "toolChoice" in named:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
-        return self._handlers[method](named)
+        result = self._handlers[method](named)
+        Schema(CLIENT_METHODS[method].result).check(
+            result, f"{method}: what this client's handler returned")
+        return result
 
     def hears_progress(self, params: Params) -> bool:
         """Tell whether callbacks for the progress of a request may still wait.
