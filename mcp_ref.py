@@ -2261,7 +2261,8 @@ def next_state(state: str, method: str) -> str:
     """Return the state that a method leads to; RpcError where it may not come."""
     after = TRANSITIONS.get((state, method if method in _NAMED else "*"))
     if after is None:
-        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
+        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}" + (
+            "" if state is READY else "; send that first"))
     return after
 
 
@@ -2273,8 +2274,8 @@ def request_revision(meta: Json) -> Revision:
     """
     version = meta.get(META_VERSION)
     if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
-        raise RpcError(INVALID_PARAMS, "Send initialize first, or say in params._meta "
-                       f"{META_VERSION} and {META_CAPABILITIES}")
+        raise RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
+                       f"initialized; or _meta: {META_VERSION}, {META_CAPABILITIES}")
     if version not in MODERN_REVISIONS:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
             "supported": list(MODERN_REVISIONS), "requested": version})
@@ -2599,7 +2600,8 @@ class ServerSession(Peer):
         if type(meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
         modern = META_VERSION in meta or (
-            self.state is NEW and (NEW, context.method) not in TRANSITIONS)
+            self.state is NEW and (NEW, context.method) not in TRANSITIONS
+            and any(context.method in known for known in self.server.methods.values()))
         context.meta, context.row = meta, (
             request_revision(meta) if modern else self.revision or LEGACY)
         served = self.server.methods[modern].get(context.method)
