@@ -109,7 +109,7 @@ Left out, and why: HTTP (another transport, in examples/), OAuth (of no use to s
 the experimental tasks of 2025-11-25 (withdrawn), extensions, caching in the client, and
 JSON Schema's unevaluated*, $dynamicRef and remote references (refused, never ignored).
 """
-from __future__ import annotations
+from __future__ import annotations  # needs Python 3.9 or newer
 
 import binascii
 import collections
@@ -135,7 +135,10 @@ import typing
 from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
                     Sequence, Tuple, Type, TypeVar, Union)
 
-__version__ = "2.0.0"
+if sys.version_info < (3, 9):
+    raise (SystemExit if __name__ == "__main__" else ImportError)(
+        "mcp_ref needs Python 3.9 or newer; this is " + sys.version.split()[0])
+__version__: str = "2.0.0"  # needs Python 3.9 or newer (here Python 2 gives up)
 __all__ = [
     "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
     "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
