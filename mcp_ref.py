@@ -4275,11 +4275,16 @@ def ask_on_terminal(params: Json) -> Json:
         accepts = sys.stdin.readline().strip().lower() == "y"
         return {"action": "accept" if accepts else "decline"}
     for name, field in fields.items():
-        complain(printable(f"{name}: "), end="")
-        words = sys.stdin.readline().strip()
+        kind = field.get("enum", field.get("type", "any"))
+        complain(printable(f"{name} ({kind}): "), end="")
+        content[name] = words = sys.stdin.readline().strip()
         if not words:
             return {"action": "decline"}
-        content[name] = words if field.get("type") == "string" else json.loads(words)
+        try:
+            if field.get("type") != "string":
+                content[name] = json.loads(words)
+        except ValueError:  # then it stays text, and is refused
+            pass
     return {"action": "accept", "content": content}
 
 
