@@ -4144,6 +4144,8 @@ USAGE = """usage: python3 mcp_ref.py                    serve the demo server on
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
        python3 mcp_ref.py --version | -h | --help
 --trace before any of these shows each line of the wire on stderr."""
+COMMAND_LINES = {"inspect": "inspect -- COMMAND...",  # by their first word
+                 "call": """call TOOL '{"a": 1}' -- COMMAND..."""}
 
 
 def demo_server() -> Server:
@@ -4295,12 +4297,16 @@ def call_tool(command: list[str], tool: str, arguments: str = "{}") -> None:
     """
     try:
         given = json.loads(arguments)
-    except ValueError as error:
-        raise ValueError(f"the arguments are not JSON ({error}): {arguments}") from None
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise ValueError(f"the arguments {arguments:.60} are no JSON object; write it "
+                         """in quotes, such as '{"a": 1}'""")
     with Client(command, on_elicit=ask_on_terminal) as client:
         names = [one["name"] for one in client.list_tools()]
         if tool not in names:
-            raise ValueError(f"there is no tool {tool!r}; there is {', '.join(names)}")
+            raise ValueError(f"there is no tool {tool!r}; there is "
+                             f"{', '.join(nearest(tool, names)[:5]) or 'none'}")
         result = client.call_tool(tool, given)
     print(json.dumps(result, indent=2))
     if result.get("isError"):
@@ -4332,7 +4338,9 @@ def main(argv: list[str] | None = None) -> int:
         elif words[:1] == ["call"] and 2 <= len(words) <= 3 and command:
             call_tool(command, *words[1:])
         else:
-            complain(USAGE)
+            form = COMMAND_LINES.get(args[0], "inspect ... | call ... | --help")
+            complain(printable(f"usage: python3 mcp_ref.py {form}; this was: "
+                               f"{' '.join(args):.60}"))
             return 2
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         complain(printable(f"{type(error).__name__}: {error}"))
