@@ -1244,7 +1244,7 @@ class ChildProcess:
     is that of this process. One thread reads, one writes, one waits for the end."""
 
     def __init__(self, command: list[str], env: dict[str, str] | None = None,
-                 cwd: str | None = None, longest: int = Bounds().line,
+                 cwd: Any = None, longest: int = Bounds().line,
                  close_timeout: float = 2.0) -> None:
         self._command, self._env, self._cwd = command, env, cwd
         self._longest, self._close_timeout = longest, close_timeout
@@ -2051,6 +2051,48 @@ def schema_of(function: Callable[..., Any]) -> Json:
     return describe_object(hints, defaults, f"{name_of(function)}()", others).schema
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+# What people call by hand is checked by its own annotations: Python's words for a wrong
+# argument name neither what there is instead nor, in a place far from here, the value.
+
+_ANNOTATED: dict[str, tuple[str, Any]] = {  # word of an annotation -> (in words, types)
+    "str": ("a string", str), "int": ("an integer", int),
+    "float": ("a number", (int, float)), "None": ("None", type(None)),
+    "bytes": ("bytes", (bytes, bytearray, memoryview)), "Json": ("a dict", dict),
+    "Bounds": ("Bounds(...)", Bounds),
+    **dict.fromkeys(("list", "Sequence"), ("a list", (list, tuple))),
+    **dict.fromkeys(("Callable", "Handler"), ("a function", Callable))}
+
+
+def checked(function: F) -> F:
+    """Refuse arguments that a function does not have, or of another type than its
+    annotations say: TypeError with the name, the value, and what to write instead.
+    An annotation that is not in _ANNOTATED lets anything pass."""
+    code, hints = function.__code__, function.__annotations__
+    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
+    where = function.__qualname__.replace(".__init__", "")
+    kinds: dict[str, tuple[str, Any]] = {}  # by name: in words, types
+    for name in names:
+        words, wanted = zip(*(_ANNOTATED.get(word.split("[")[0], ("", object))
+                             for word in hints.get(name, "Any").split(" | ")))
+        kinds[name] = " or ".join(words), wanted
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        for name, value in (*zip(names, args), *options.items()):
+            if name not in kinds:
+                raise TypeError(f"{where} has no option {name}; it has "
+                                f"{', '.join(nearest(name, names[1:]))}")
+            words, wanted = kinds[name]
+            if not isinstance(value, wanted):
+                shown = name_of(value) + "()" if callable(value) else f"{value!r:.60}"
+                raise TypeError(f"{where}: {name} is {shown}; give {words}")
+        return function(*args, **options)
+
+    return typing.cast(F, call)
+
+
 # ======================================================================================
 # Part III: MCP
 #
@@ -2315,11 +2357,13 @@ def text(value: Any) -> Json:
     return {"type": "text", "text": words}
 
 
+@checked
 def image(data: bytes, mime_type: str) -> Json:
     """Build an image block from raw bytes."""
     return {"type": "image", "data": base64(data), "mimeType": mime_type}
 
 
+@checked
 def audio(data: bytes, mime_type: str) -> Json:
     """Build an audio block from raw bytes."""
     return {"type": "audio", "data": base64(data), "mimeType": mime_type}
@@ -2420,6 +2464,7 @@ class Context(IncomingRequest):
         """Send a notification about this request, unless it is answered already."""
         self.session.notify(method, params, self)
 
+    @checked
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
         """Report progress, if the client asked for it; else nothing is sent.
@@ -2702,7 +2747,6 @@ class ServerSession(Peer):
 # and the entry that lists show, which is built and tried as JSON at once. So a mistake
 # in a tool shows up when the module is imported, and not when a model calls it.
 
-F = TypeVar("F", bound=Callable[..., Any])
 _CONTEXT_NAMES = ("context", "ctx")
 
 
@@ -2849,6 +2893,7 @@ class Server:
     a retry. bounds says how much one connection may hold.
     """
 
+    @checked
     def __init__(self, name: str, version: str, title: str | None = None,
                  instructions: str | None = None, workers: int = 64,
                  page_size: int | None = None, state_key: bytes | None = None,
@@ -2897,6 +2942,7 @@ class Server:
         self.sessions.add(session)
         return session
 
+    @checked
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its end.
 
@@ -2986,11 +3032,12 @@ class Server:
              annotations: Json | None = None, icons: list[Json] | None = None,
              meta: Json | None = None) -> Callable[[F], F]: ...
 
-    def tool(self, function: Any = None, *, name: str | None = None,
-             title: str | None = None, description: str | None = None,
-             input_schema: Json | None = None, output_schema: Json | None = None,
-             annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Any:
+    @checked
+    def tool(self, function: Callable[..., Any] | str | None = None, *,
+             name: str | None = None, title: str | None = None,
+             description: str | None = None, input_schema: Json | None = None,
+             output_schema: Json | None = None, annotations: Json | None = None,
+             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name") or with options.
 
         Its hints become the schemas where none are given, and casts of what comes. It
@@ -3061,6 +3108,7 @@ class Server:
     # the model's asking. They are named by URIs of the author's own scheme. A template
     # stands for all URIs of a form; its resources are not listed one by one.
 
+    @checked
     def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
                  description: str | None = None, mime_type: str = "text/plain",
                  annotations: Json | None = None, icons: list[Json] | None = None,
@@ -3132,9 +3180,11 @@ class Server:
                icons: list[Json] | None = None,
                meta: Json | None = None) -> Callable[[F], F]: ...
 
-    def prompt(self, function: Any = None, *, name: str | None = None,
-               title: str | None = None, description: str | None = None,
-               icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+    @checked
+    def prompt(self, function: Callable[..., Any] | str | None = None, *,
+               name: str | None = None, title: str | None = None,
+               description: str | None = None, icons: list[Json] | None = None,
+               meta: Json | None = None) -> Any:
         """Make a function a prompt. Its parameters are strings; with a default they are
         optional.
 
@@ -3182,6 +3232,7 @@ class Server:
     # a prompt or a template. A method of the author's own is a way to extend the
     # protocol for a client that knows of it; it should have a prefix, "example/" say.
 
+    @checked
     def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt (ref is its name) or of a template
         (ref is its URI).
@@ -3217,6 +3268,7 @@ class Server:
         return {"completion": {"values": values[:100], "total": len(values),
                                "hasMore": len(values) > 100}}
 
+    @checked
     def method(self, name: str) -> Callable[[F], F]:
         """Serve a further JSON-RPC method, in both eras: the function gets params by
         name and returns a dict. It can ask back in the legacy era alone."""
@@ -3615,8 +3667,8 @@ _INITIALIZED = Schema(shape(
 _COMPLETED = Schema(shape("completion", completion=shape("values", values="array")))
 
 
-def _transport_of(server: Any, env: dict[str, str] | None, cwd: str | None,
-                  longest: int, close_timeout: float) -> Any:
+def _transport_of(server: Any, env: dict[str, str] | None, cwd: Any, longest: int,
+                  close_timeout: float) -> Any:
     """Return the transport that the first argument of Client stands for.
 
     A command is a list, because a string would have to be split as a shell does it, and
@@ -3684,18 +3736,15 @@ class Client:
     server has to end after EOF, and again after SIGTERM.
     """
 
+    @checked
     def __init__(self, server: Any, env: dict[str, str] | None = None,
-                 cwd: str | None = None, timeout: float = 30.0,
+                 cwd: str | os.PathLike[str] | None = None, timeout: float = 30.0,
                  protocol_version: str | None = None,
                  on_notification: Callable[[str, Json], Any] | None = None,
                  on_elicit: Handler | None = None, on_sample: Handler | None = None,
                  roots: Sequence[Any] | None = None,
                  bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
                  close_timeout: float = 2.0) -> None:
-        for name, value in (("timeout", timeout), ("probe_timeout", probe_timeout),
-                            ("close_timeout", close_timeout)):
-            if type(value) not in (int, float):
-                raise TypeError(f"Client: {name} is {value!r}; give seconds, a number")
         if protocol_version not in (None, *REVISIONS):
             raise ValueError(f"Client: protocol_version {protocol_version!r} is none "
                              f"of {', '.join(REVISIONS)}")
@@ -3876,11 +3925,13 @@ class Client:
             META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
             META_CAPABILITIES: self._capabilities, **given.get("_meta", {})}}
 
+    @checked
     def start(self, method: str, params: Json | None = None) -> PendingRequest:
         """Send a request and return at once. What is returned has result(timeout),
         which gives the result as it came, and cancel()."""
         return self._open_session().request(method, self._params(params))
 
+    @checked
     def request(self, method: str, params: Json | None = None,
                 timeout: float | None = None) -> Json:
         """Send a request and return its result; input requests on the way are answered.
@@ -4029,6 +4080,7 @@ class Client:
         self._outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
+    @checked
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
                   on_progress: Callable[..., Any] | None = None,
@@ -4107,6 +4159,7 @@ class Client:
         """
         return self._list("prompts/list")
 
+    @checked
     def get_prompt(self, name: str, arguments: Json | None = None) -> Json:
         """Get a prompt: {"messages": [...]}. What is no string is given as JSON."""
         return self.request("prompts/get", present(name=name, arguments=arguments and {
