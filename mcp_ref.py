@@ -90,10 +90,10 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: from the end of any section on,
 the rest can be cut, and what is left works. To understand one tools/call whole, read
-lines 1 to 872 (sections 1 to 4, up to the plain loop); 1085 to 1144 (how lines become
-jobs, and stdio); 2013 to 2399 (revisions, lifecycle, and what a tool gets); 2500 to
-2579 (the session); 2642 to 2742 (what an author registers); 2774 to 2987 (the server,
-its registry and tools); 3212 to 3262 (who serves what, and results).
+lines 1 to 895 (sections 1 to 4, up to the plain loop); 1108 to 1167 (how lines become
+jobs, and stdio); 2106 to 2500 (revisions, lifecycle, and what a tool gets); 2603 to
+2683 (the session); 2746 to 2853 (what an author registers); 2885 to 3106 (the server,
+its registry and tools); 3340 to 3389 (who serves what, and results).
 The rest can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
