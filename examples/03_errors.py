@@ -54,6 +54,6 @@ if __name__ == "__main__":
         attempt(call, "divide", {"a": 0, "b": 1})  # -> RpcError: Out of order (-32000)
         attempt(read, "book://page")  # -> RpcError: Internal error (-32603)
         attempt(call, "divide", {"a": 1, "b": 9}, 0.1)  # at most 0.1 s
-        # -> RequestTimeout: tools/call 'divide': no response in 0.1 s
+        # -> RequestTimeout: the server: tools/call 'divide': no response in 0.1 s; ...
     attempt(call, "divide")  # the connection is closed
-    # -> ConnectionClosed: not connected: use `with Client(...)` or connect()
+    # -> ConnectionClosed: not connected to the server; use it inside of `with...
