@@ -76,8 +76,8 @@ def layout(value: Any, width: int, lead: str = "", tail: str = "", depth: int = 
 
 REQUESTS = {  # and notifications: what they mean
     "initialize":
-        "Open a session. The client speaks {protocolVersion}, and the server may use "
-        "its {has}. Each request has an id, here {id}, and its response has the same.",
+        "Open a session. The client speaks {protocolVersion} and offers {has}. Each "
+        "request has an id, here {id}, and its response has the same.",
     "notifications/initialized":
         "The session is open. A notification has no id, and so it is never answered.",
     "server/discover":
@@ -98,8 +98,8 @@ REQUESTS = {  # and notifications: what they mean
         "user. The server counts ids of its own: its {id} is not the {id} of the "
         "client.",
     "notifications/cancelled":
-        "The client does not wait for id {requestId} any more, {what}. The server "
-        "stops working and must not answer: nobody would read it.",
+        "The client does not wait for id {requestId} any more ({what}). The server "
+        "stops working on it and must not answer: nobody waits for a response.",
     "notifications/progress":
         "Progress, {progress} of {total}. The token, {progressToken}, says that it is "
         "about id {about}.",
@@ -116,8 +116,8 @@ RESPONSES = {  # what they mean, by the method of the request
         "the tool has returned {text}, as text for the model, and as JSON for "
         "programs.",
     "isError":
-        "a result with isError, and no error. The model reads why it failed, and can "
-        "call again with better arguments.",
+        "a result, marked isError, and not an error. The model reads what is wrong, "
+        "and can call again with better arguments.",
     "inputRequests":
         "it needs input first. The client asks its user, and calls again. Meanwhile "
         "the server remembers nothing: what it has to know is in requestState, signed.",
@@ -277,8 +277,10 @@ def converse(screen: Screen, version: str, steps: list[Step]) -> Explainer:
             message = decode(line)
             if isinstance(message, list):
                 told = [explainer.explain(arrow, one) for one in message]
-                told.insert(0, f"A batch: {len(told)} messages in one line. Only "
-                            f"{version} has batches. Each is handled by itself.")
+                told.insert(0, f"{len(told)} responses in one line, in any order."
+                            if arrow == "<" else
+                            f"A batch: {len(told)} messages in one line. Only {version} "
+                            "has batches. Each message is handled by itself.")
             else:
                 told = [explainer.explain(arrow, message)]
             screen.line(arrow, explainer.shorten(message), told)
@@ -302,8 +304,8 @@ def tour(screen: Screen) -> None:
     screen.prose(
         "A client and a server talk. The client is this process; the server is its "
         "child, and they talk over its stdin and stdout. Each block is one line on the "
-        "wire, laid out. ... is what is left out: what _meta has shown before, and "
-        "most of an opaque string.")
+        "wire: what it means, then its JSON, laid out. The mark ... stands for what is "
+        "left out: what _meta has shown before, and most of an opaque string.")
     summary = []
     for version, title, steps in TOUR:
         screen.title(f"{version}, {title}")
@@ -315,7 +317,10 @@ def tour(screen: Screen) -> None:
     screen.title("What was shown")
     for words in (
             *summary,
-            "A response is known by the id of its request, progress by its token.",
+            "A response is known by the id of its request, progress by its token. A "
+            "notification and a cancelled call have no response.",
+            "What the handshake agrees on holds for a session (legacy). Without one, "
+            "each request says it in _meta (modern).",
             "What goes wrong in a tool is a result, for the model. A wrong request is "
             "an error, for the application.",
             "A tool asks its user by a request of the server (legacy), or by a result "
