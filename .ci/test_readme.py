@@ -963,6 +963,31 @@ class TestWhatItSays(Reader):
         self.assertEqual(0, done.returncode, done.stderr[-300:])
         self.assertRegex(done.stdout, r"(?m)^MUST: \d+ ok")
 
+    def test_inspect_quotes_what_is_printed_and_says_how_a_server_ended(self) -> None:
+        self.save()
+        (command,) = [code for code in CODE if code.startswith("python3 mcp_ref.py inspect --")]
+        with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
+            file.write("print('starting')\n" + files()["server.py"])
+        done = self.run_in(self.hello, command.replace("COMMAND", "python3 server.py"))
+        self.assertEqual((0, files()["server.py"].count("@server.tool")),
+                         (done.returncode, done.stdout.count("  tool ")))
+        self.assertRegex(done.stderr, "^python3 server.py: .*'starting'.*stderr\n$")
+        done = self.run_in(self.hello, command.replace("COMMAND", "python3 missing.py"))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("python3 missing.py ended with status 2", done.stderr)
+
+    def test_a_dataclass_goes_out_as_text_and_as_data(self) -> None:
+        @dataclasses.dataclass
+        class Bill:
+            total: float
+
+        server = Server("shop", "1.0")
+        server.tool(name="price", description="Compute a price.")(lambda: Bill(2.5))
+        with Client(server) as client:
+            result = client.call_tool("price")
+        self.assertEqual({"total": 2.5}, result["structuredContent"])
+        self.assertEqual({"total": 2.5}, json.loads(result["content"][0]["text"]))
+
     # The wiretap: each symptom of the table, provoked.
 
     LEGACY = '''
