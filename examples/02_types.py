@@ -2,7 +2,7 @@
 
 Look at: `order` gets a Pizza with a Size inside, and returns a Bill. All faults of the
 arguments are named at once. Annotated adds keywords of JSON Schema, or a description.
-Try: a field of type Optional[str], a Literal for an Enum, count=True.
+Try: a field of type Optional[str], one of bytes, a Literal for an Enum, count=True.
 
     python3 examples/02_types.py
 """

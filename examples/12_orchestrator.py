@@ -54,7 +54,6 @@ def child(name: str) -> Server:
     return server
 
 
-
 class Fleet:
     """The clients of all children, by name. Its public methods are the host's tools."""
 
