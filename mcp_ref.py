@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 487 to 627 (a peer, and what it receives), 677 to 709 (how it
-responds), 773 to 999 (its outbox, lines, and the threads), 1096 to 1153 (stdio), 2069
-to 2214 (revisions and methods), 2241 to 2303 (lifecycle), 2392 to 2470 (what a tool
-gets), 2573 to 2648 (the session), 2741 to 2805 (a function of the author's), 2843 to
-2915 (the server), 2982 to 3062 (its tools), 3300 to 3335 (results). The rest can be
+responds), 773 to 999 (its outbox, lines, and the threads), 1096 to 1153 (stdio), 2073
+to 2218 (revisions and methods), 2245 to 2307 (lifecycle), 2396 to 2474 (what a tool
+gets), 2577 to 2652 (the session), 2745 to 2809 (a function of the author's), 2847 to
+2919 (the server), 2986 to 3066 (its tools), 3304 to 3339 (results). The rest can be
 read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1446,6 +1446,9 @@ class Keyword(NamedTuple):
     faults: Faults | None = None
 
 
+# What the arguments of keywords look like, as schemas. An argument that does not fit is
+# refused when a schema is registered, with its place and its value:
+# "#/properties/a/minLength: expected integer, got string; it is 'x'".
 _SCHEMA: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
 _SCHEMAS: Json = {"type": "array", "items": _SCHEMA, "minItems": 1}
 _SCHEMA_MAP: Json = {"type": "object", "additionalProperties": _SCHEMA}
@@ -1458,7 +1461,8 @@ _UNSUPPORTED: Json = {}
 _ANY, _NUM = tuple(TYPES.values()), ("integer", "number")
 _STR, _ARR, _OBJ = ("string",), ("array",), ("object",)
 _TYPE: Json = {"enum": list(_ANY)}
-_TYPES: Json = {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1}]}
+_TYPES: Json = {"type": ["string", "array"], "if": {"type": "string"}, "then": _TYPE,
+                "else": {"items": _TYPE, "minItems": 1}}
 _NAMES: Json = {"type": "object", "additionalProperties": _STRINGS}
 KEYWORDS = {
     "$ref": Keyword(_STRING, _ANY, lambda v, ref, schema, walk: walk.faults(

@@ -641,7 +641,7 @@ class TestTables(Reader):
     def test_methods_of_the_client(self) -> None:
         table = rows("| method | returns (dicts are those of the wire) |")
         named = [re.fullmatch(r"(\w+)\((.*)\)", code) for row in table for code in codes(row[0])]
-        inner = {"answer", "handle_notification", "hears_progress"}  # the session calls these
+        inner = {"serve_request", "handle_notification", "hears_progress"}  # the session calls these
         public = {name for name, value in vars(Client).items()
                   if inspect.isfunction(value) and not name.startswith("_")}
         self.assertEqual(public - inner, {match[1] for match in named if match})
