@@ -718,19 +718,21 @@ class TestCallbacks(unittest.TestCase):
 class TestTheTestFiles(unittest.TestCase):
     """They use public names only, and change nothing for the whole process."""
 
-    def files(self) -> List[Tuple[str, ast.Module]]:
-        found = []
+    files: List[Tuple[str, ast.Module]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.files = []
         for pattern in ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py"):
             for path in sorted(glob.glob(os.path.join(HERE, pattern), recursive=True)):
                 with open(path, encoding="utf-8") as file:
-                    found.append((os.path.relpath(path, HERE), ast.parse(file.read())))
-        self.assertGreater(len(found), 3)
-        return found
+                    cls.files.append((os.path.relpath(path, HERE), ast.parse(file.read())))
+        assert len(cls.files) > 3
 
     def test_they_reach_into_no_private_names(self) -> None:
         """An attribute that begins with one underscore, and is not of the test's own making."""
         public = ("_", "_replace", "_asdict", "_fields")  # of named tuples
-        for path, tree in self.files():
+        for path, tree in self.files:
             defined = {node.name for node in ast.walk(tree) if isinstance(
                 node, (ast.FunctionDef, ast.ClassDef))}
             defined |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
@@ -748,7 +750,7 @@ class TestTheTestFiles(unittest.TestCase):
         """No name of a module of the standard library is replaced, by mock or otherwise."""
         shared = {"os", "time", "threading", "sys", "signal", "socket", "select", "subprocess",
                   "queue", "json", "logging", "builtins", "mcp_ref"}
-        for path, tree in self.files():
+        for path, tree in self.files:
             for node in ast.walk(tree):
                 bad = ""
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -767,7 +769,7 @@ class TestTheTestFiles(unittest.TestCase):
                     self.fail(f"{path}, line {node.lineno}: {bad}")
 
     def test_each_class_says_what_is_learnt_there(self) -> None:
-        for path, tree in self.files():
+        for path, tree in self.files:
             if not path.endswith(("ref.py", "against.py", "faults.py", "more.py")):
                 continue
             for node in tree.body:
@@ -777,7 +779,7 @@ class TestTheTestFiles(unittest.TestCase):
 
     def test_each_test_is_found_once(self) -> None:
         """Two of one name in a class hide each other."""
-        for path, tree in self.files():
+        for path, tree in self.files:
             for one in [tree, *tree.body]:
                 names = [node.name for node in getattr(one, "body", ()) if isinstance(
                     node, (ast.FunctionDef, ast.ClassDef)) and node.name[:4] in ("test", "Test")]
