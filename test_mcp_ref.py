@@ -60,7 +60,6 @@ import itertools
 import json
 import logging
 import os
-import pickle
 import queue
 import random
 import re
@@ -1219,14 +1218,6 @@ class TestPeer(unittest.TestCase):
         for how in errors:
             end.call(1, "leave", how=how)
             self.assertEqual([True], [one["result"]["isError"] for one in end.run()], how)
-
-    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
-        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
-        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
-        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
-        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
-                           (RequestCancelled, Exception)):
-            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
 
     def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
         """Notifications do not wait for requests that run."""
@@ -3561,13 +3552,19 @@ class TestClientRequests(unittest.TestCase):
 # --- Subscriptions, and a server that goes away.
 
 == A modern subscription is a request that stays pending; connect() after a crash renews it  MUST
-   modern client [subs.filter-present] [subs.client-cancel] [subs.resubscribe]
+   modern client [subs.filter-present] [subs.client-correlates] [subs.client-cancel]
+   [subs.resubscribe]
 ! one = client.subscribe(tools=True, resources=True)
 ! two = client.subscribe(["x:1"], prompts=True, resources=True)
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 > {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen","params":{"notifications":{
    "promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["x:1"]}}}
+# Both want to know of resources: for which of them a notification comes, its tag says.
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"$b"}}}
+= heard.get(timeout=DEADLINE) == (
+   "notifications/resources/list_changed", {"_meta": {META + "subscriptionId": b}})
 ! two.cancel(); two.cancel()
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$b","...":0}}
 <

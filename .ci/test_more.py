@@ -11,6 +11,7 @@ import glob
 import itertools
 import json
 import os
+import pickle
 import queue
 import subprocess
 import sys
@@ -86,6 +87,14 @@ class TestPeerMore(unittest.TestCase):
             threading.Thread(target=run, daemon=True).start()
             self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
             client.close()
+
+    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
+        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
+        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
+        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
+        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
+                           (RequestCancelled, Exception)):
+            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
 
     def test_all_codes_are_those_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
         """Each kind of error is provoked. [base.error.reserved-range] [base.error.no-32002]
