@@ -6,7 +6,7 @@ RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
 RIGHT  := pyright[nodejs]==1.1.414
 JUDGE  := jsonschema==4.25.1
-MUTMUT := mutmut==3.8.1 coverage==7.17.3
+COVER  := coverage==7.17.3
 
 .PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak mutate clean
 
@@ -56,12 +56,12 @@ soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux o
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q $(JUDGE)
 
-mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; an hour)
+mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; two hours)
 	.venv/mutate/bin/python .ci/mutate.py $(ARGS)
 
 .venv/mutate:
 	$(PYTHON) -m venv $@
-	$@/bin/pip install -q $(MUTMUT)
+	$@/bin/pip install -q $(COVER)
 
 $(VENV):
 	$(PYTHON) -m venv $@

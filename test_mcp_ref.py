@@ -78,8 +78,8 @@ from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Li
                     Optional, Tuple, TypedDict)
 
 import mcp_ref
-from mcp_ref import (Bounds, Client, ConnectionClosed, Context, Peer, RequestCancelled,
-                     RequestTimeout, RpcError, Server)
+from mcp_ref import (Bounds, Client, ConnectionClosed, Context, Peer,  # noqa: F401
+                     RequestCancelled, RequestTimeout, RpcError, Server)  # for transcripts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

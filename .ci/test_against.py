@@ -116,9 +116,9 @@ class TestAgainst(ProcessCase):
                 self.assertRegex(done.stdout.decode(), said)
 
     def test_serve_serves_the_fixture(self) -> None:
-        done = subprocess.run([*PYTHON, "-c", "import test_mcp_ref; test_mcp_ref.main(['--serve'])"],
-                              input=b'{"jsonrpc":"2.0","id":7,"method":"ping"}', env=PROCESS_ENV,
-                              stdout=subprocess.PIPE, timeout=60)
+        serve = [*PYTHON, "-c", "import test_mcp_ref as this; this.main(['--serve'])"]
+        done = subprocess.run(serve, input=b'{"jsonrpc":"2.0","id":7,"method":"ping"}',
+                              env=PROCESS_ENV, stdout=subprocess.PIPE, timeout=60)
         self.assertEqual(b'{"jsonrpc":"2.0","id":7,"result":{}}\n', done.stdout)
 
 
