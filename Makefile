@@ -16,8 +16,9 @@ demo:            ## a conversation between client and server, every message expl
 test:            ## all tests, on one Python; test_mcp_ref.py is what the module has to do
 	@$(PYTHON) -W error .ci/side_by_side.py
 
-test-all:        ## all tests, on every Python from 3.9 on that can be found
+test-all:        ## all tests, on every Python from 3.9 on that can be found; some in Pyodide
 	@$(PYTHON) .ci/pythons.py -W error .ci/side_by_side.py
+	@$(PYTHON) .ci/in_pyodide.py
 
 test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times on each
 	@$(PYTHON) .ci/pythons.py -W error -X dev .ci/shuffled.py $(or $(ROUNDS),4)
