@@ -6,7 +6,7 @@ RUFF   := ruff==0.14.0
 COV    := coverage==7.10.7
 RIGHT  := pyright[nodejs]==1.1.414
 JUDGE  := jsonschema==4.25.1
-MUTMUT := mutmut==3.8.1 coverage==7.17.3
+COVER  := coverage==7.17.3
 
 .PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak mutate clean
 
@@ -16,8 +16,9 @@ demo:            ## a conversation between client and server, every message expl
 test:            ## all tests, on one Python; test_mcp_ref.py is what the module has to do
 	@$(PYTHON) -W error .ci/side_by_side.py
 
-test-all:        ## all tests, on every Python from 3.9 on that can be found
+test-all:        ## all tests, on every Python from 3.9 on that can be found; some in Pyodide
 	@$(PYTHON) .ci/pythons.py -W error .ci/side_by_side.py
+	@$(PYTHON) .ci/in_pyodide.py
 
 test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times on each
 	@$(PYTHON) .ci/pythons.py -W error -X dev .ci/shuffled.py $(or $(ROUNDS),4)
@@ -56,12 +57,12 @@ soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux o
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q $(JUDGE)
 
-mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; an hour)
+mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; two hours)
 	.venv/mutate/bin/python .ci/mutate.py $(ARGS)
 
 .venv/mutate:
 	$(PYTHON) -m venv $@
-	$@/bin/pip install -q $(MUTMUT)
+	$@/bin/pip install -q $(COVER)
 
 $(VENV):
 	$(PYTHON) -m venv $@

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from typing import Any
 
-from side_by_side import PROCESSES, found, run
+from side_by_side import PROCESSES, bare, found, run
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -48,5 +48,5 @@ def main(rounds: int, site: str) -> int:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, bare():
         sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1, folder))

@@ -3,11 +3,14 @@
     python .ci/side_by_side.py [PROCESSES]      0: all in this process
 
 The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. Many wait for what
-they have started; meanwhile others go on. The last line is `N passed, N failed, N skipped`.
+they have started; meanwhile others go on. What they start is a Python without site packages, which
+compiles each module once. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
 
+import contextlib
 import glob
+import itertools
 import json
 import os
 import sys
@@ -15,11 +18,25 @@ import tempfile
 import time
 import traceback
 import unittest
+import venv
 from typing import Any, Iterator
 
 PROCESSES = 4
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = "test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py"
+
+
+@contextlib.contextmanager
+def bare() -> Iterator[None]:
+    """Make sys.executable, for the processes to come, a Python with the standard library alone:
+    what a machine has installed beside it would be loaded some hundred times."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", os.path.join(folder, "compiled"))
+        if os.name == "posix":
+            venv.create(folder, symlinks=True)
+            sys.executable = os.path.join(folder, "bin", "python3")
+        yield
 
 
 def found() -> list[Any]:
@@ -45,16 +62,25 @@ def flat(suite: Any) -> Iterator[Any]:
             yield from flat(one)
 
 
-class Share(unittest.TestSuite):
-    """What one process gets of the tests: the queue holds their numbers, two bytes each."""
+def parts(tests: list[Any]) -> list[list[Any]]:
+    """Divide tests into what is not divided: one test, or a class that sets itself up first."""
+    def part(numbered: Any) -> Any:
+        kind = type(numbered[1])
+        return kind if "setUpClass" in vars(kind) else numbered[0]
 
-    def __init__(self, tests: list[Any], queue: int) -> None:
+    return [[test for _, test in one] for _, one in itertools.groupby(enumerate(tests), part)]
+
+
+class Share(unittest.TestSuite):
+    """What one process gets of the tests: the queue holds the numbers of parts, two bytes each."""
+
+    def __init__(self, parts: list[list[Any]], queue: int) -> None:
         super().__init__()
-        self.all, self.queue = tests, queue
+        self.parts, self.queue = parts, queue
 
     def __iter__(self) -> Iterator[Any]:
         for number in iter(lambda: os.read(self.queue, 2), b""):
-            yield self.all[int.from_bytes(number, "big")]
+            yield from self.parts[int.from_bytes(number, "big")]
 
     def _removeTestAtIndex(self, index: int) -> None:
         """Nothing is held here."""
@@ -120,12 +146,13 @@ def run(tests: list[Any], processes: int) -> int:
         report = work(unittest.TestSuite(tests))
         return told(tests, [report], began)
     queue, end = os.pipe()
-    os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(tests))))
+    share = Share(parts(tests), queue)
+    os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(share.parts))))
     os.close(end)
     if hasattr(os, "fork"):
-        reports = [heard(*one) for one in [start(Share(tests, queue)) for _ in range(processes)]]
+        reports = [heard(*one) for one in [start(share) for _ in range(processes)]]
     else:
-        reports = [work(Share(tests, queue))]
+        reports = [work(share)]
     return told(tests, reports, began)
 
 
@@ -144,4 +171,7 @@ def told(tests: list[Any], reports: list[dict[str, Any]], began: float) -> int:
 
 if __name__ == "__main__":
     os.chdir(ROOT)
-    sys.exit(run(found(), int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))
+    if sys.argv[1:] == ["0"]:  # coverage is measured: it is a site package
+        sys.exit(run(found(), 0))
+    with bare():
+        sys.exit(run(found(), int(sys.argv[1]) if len(sys.argv) > 1 else PROCESSES))

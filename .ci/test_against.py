@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,8 @@ import unittest
 from typing import Optional
 
 from against import Judge
-from test_mcp_ref import DEADLINE, HERE, ProcessCase, transcripts
+from test_mcp_ref import (DEADLINE, HERE, LEGACY, PROCESS_ENV, PROCESS_FIXTURE, PYTHON, ProcessCase,
+                          transcripts)
 
 # A server that is right, and ways to break it.
 
@@ -46,6 +48,7 @@ JUDGE_RULES = transcripts(r'''
 JUDGE_PING, JUDGE_LAST = "write(id=id, result={})", "else:\n        write(id"
 JUDGE_BROKEN = [  # why, what is replaced (None: all), by what, what the report says, status
     ("it is right", "", "", "MUST: 3 ok", 0),
+    ("it hangs at a ping", JUDGE_PING, "import time; time.sleep(99)", "it is silent", 1),
     ("it says more than it must", "result={}", "result={'more': 1}", "MUST: 3 ok", 0),
     ("it logs, and tells of changes", JUDGE_PING, "write(method='notifications/message', params="
      "{}); write(method='notifications/tools/list_changed'); " + JUDGE_PING, "MUST: 3 ok", 0),
@@ -64,7 +67,6 @@ JUDGE_BROKEN = [  # why, what is replaced (None: all), by what, what the report 
     ("it lists what it does not declare", JUDGE_LAST, "elif method == 'tools/list':\n        write("
      "id=id, result={'tools': [{'name': 'a'}]})\n    " + JUDGE_LAST, "FAIL MUST   What a se", 1),
     ("it dies of a ping", JUDGE_PING, "sys.exit(5)", "it ended with status 5", 1),
-    ("it hangs at a ping", JUDGE_PING, "import time; time.sleep(99)", "it is silent", 1),
     ("it floods at a ping", JUDGE_PING, "while True: write(method='x')", "FAIL MUST", 1),
     ("it dies", None, "import sys; sys.exit(3)", "it ended with status 3", 2),
     ("it never answers", None, "import sys; [0 for line in sys.stdin]", "it is silent", 2),
@@ -87,9 +89,10 @@ class TestAgainst(ProcessCase):
         """Each fault is reported, none is waited for, and what may be otherwise is none."""
         def check(old: Optional[str], new: str, said: str, status: int) -> None:
             code = new if old is None else JUDGE_RIGHT.replace(old, new, 1)
-            judge = Judge([sys.executable, "-ISc", code], JUDGE_RULES, ("2025-11-25",),
-                          (1.0 if status == 2 else DEADLINE,
-                           1.0 if said == "it is silent" else DEADLINE, 6 * DEADLINE))
+            silent = said in ("it is silent", "not spoken")  # then short waits are enough
+            judge = Judge([sys.executable, "-ISc", code], JUDGE_RULES, LEGACY[-2:],
+                          (0.5 if silent and status == 2 else DEADLINE,
+                           0.5 if silent else DEADLINE, 6 * DEADLINE))
             got = judge.run()
             report = "\n".join(judge.lines)
             self.assertEqual(got, status, report)
@@ -98,20 +101,25 @@ class TestAgainst(ProcessCase):
         self.beside(check, JUDGE_BROKEN)
 
     def test_the_fixture_is_right(self) -> None:
-        """The command line judges the fixture's server by all that is applicable."""
-        this = [sys.executable, os.path.join(HERE, "test_mcp_ref.py")]
-        serve = [sys.executable, "-c", f"import sys; sys.path.insert(0, {HERE!r}); "
-                 "import test_mcp_ref; test_mcp_ref.main(['--serve'])"]  # it is compiled once
+        """The command line that README.md names judges our server by all that is applicable."""
+        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as file:
+            script, against = re.findall(r"`python3 (\S+) (--against) -- COMMAND`", file.read())[0]
+        this, serve = [*PYTHON, os.path.join(HERE, script)], PROCESS_FIXTURE
         for arguments, status, said in (
-                (["--against", "--revision", "2025-11-25", "--", *serve], 0, "MUST: "),
-                (["--against", "--revision", "1999-01-01", "--", *this], 2, "usage"),
-                (["--against"], 2, "usage"),
-                (["--against", "--", "./no such command"], 2, "cannot be started")):
-            with self.subTest(arguments=arguments[:3]):
-                done = subprocess.run([*this, *arguments], stdout=subprocess.PIPE, timeout=60,
-                                      cwd=tempfile.gettempdir())
+                (["--revision", "2025-11-25", "--", *serve], 0, r"(?m)^MUST: \d+ ok$"),
+                (["--revision", "1999-01-01", "--", *serve], 2, "^usage"), ([], 2, "^usage"),
+                (["--", "./no such command"], 2, "cannot be started")):
+            with self.subTest(arguments=arguments[:2]):
+                done = subprocess.run([*this, against, *arguments], stdout=subprocess.PIPE,
+                                      cwd=tempfile.gettempdir(), env=PROCESS_ENV, timeout=60)
                 self.assertEqual(done.returncode, status, done.stdout)
-                self.assertIn(said, done.stdout.decode())
+                self.assertRegex(done.stdout.decode(), said)
+
+    def test_serve_serves_the_fixture(self) -> None:
+        serve = [*PYTHON, "-c", "import test_mcp_ref as this; this.main(['--serve'])"]
+        done = subprocess.run(serve, input=b'{"jsonrpc":"2.0","id":7,"method":"ping"}',
+                              env=PROCESS_ENV, stdout=subprocess.PIPE, timeout=60)
+        self.assertEqual(b'{"jsonrpc":"2.0","id":7,"result":{}}\n', done.stdout)
 
 
 if __name__ == "__main__":

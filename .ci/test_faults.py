@@ -499,6 +499,7 @@ class TestSurroundings(FaultCase):
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
         self.assertLess(spent[1][1] - spent[0][1], 60)  # one thread that looks every 5 ms makes 120
 
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
     def test_of_a_line_beyond_the_bound_no_more_is_kept_than_shows_it(self) -> None:
         child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
         child.out("memory.start()")
@@ -608,7 +609,8 @@ def answer(**more):
     result = {"content": [], **more}
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 def ends(how):
-    open(sys.argv[1], "a").write(how)
+    with open(sys.argv[1], "a") as file:
+        file.write(how)
     os._exit(0)
 for line in sys.stdin:
     message = json.loads(line)
@@ -675,7 +677,7 @@ class TestClientProcess(unittest.TestCase):
             signal.SIGINT, signal.default_int_handler))
         with tempfile.NamedTemporaryFile("r") as file:
             client = Client([sys.executable, "-c", "import os, sys\nsys.stdin.readline()\n"
-                             "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+                             "with open(sys.argv[1], 'w') as file: print(os.getpid(), file=file)\n"
                              "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
             self.assertRaises(KeyboardInterrupt, client.connect)
             self.assert_gone(int(file.read()))

@@ -11,11 +11,11 @@ import glob
 import itertools
 import json
 import os
+import pickle
 import queue
 import subprocess
 import sys
 import threading
-import tracemalloc
 import unittest
 from typing import Annotated, Any, Callable, List, Tuple
 
@@ -87,6 +87,14 @@ class TestPeerMore(unittest.TestCase):
             self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
             client.close()
 
+    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
+        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
+        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
+        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
+        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
+                           (RequestCancelled, Exception)):
+            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
+
     def test_all_codes_are_those_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
         """Each kind of error is provoked. [base.error.reserved-range] [base.error.no-32002]
         [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
@@ -147,8 +155,11 @@ class TestPeerMore(unittest.TestCase):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
 
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
     def test_memory_is_bounded_whatever_comes(self) -> None:
         """Cancelled calls, responses, notifications, junk: 300 times what may be held."""
+        import tracemalloc
+
         end, ballast = PeerHeld(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
 
         def flood(count: int) -> None:
@@ -718,19 +729,21 @@ class TestCallbacks(unittest.TestCase):
 class TestTheTestFiles(unittest.TestCase):
     """They use public names only, and change nothing for the whole process."""
 
-    def files(self) -> List[Tuple[str, ast.Module]]:
-        found = []
+    files: List[Tuple[str, ast.Module]]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.files = []
         for pattern in ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py"):
             for path in sorted(glob.glob(os.path.join(HERE, pattern), recursive=True)):
                 with open(path, encoding="utf-8") as file:
-                    found.append((os.path.relpath(path, HERE), ast.parse(file.read())))
-        self.assertGreater(len(found), 3)
-        return found
+                    cls.files.append((os.path.relpath(path, HERE), ast.parse(file.read())))
+        assert len(cls.files) > 3
 
     def test_they_reach_into_no_private_names(self) -> None:
         """An attribute that begins with one underscore, and is not of the test's own making."""
         public = ("_", "_replace", "_asdict", "_fields")  # of named tuples
-        for path, tree in self.files():
+        for path, tree in self.files:
             defined = {node.name for node in ast.walk(tree) if isinstance(
                 node, (ast.FunctionDef, ast.ClassDef))}
             defined |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)
@@ -748,7 +761,7 @@ class TestTheTestFiles(unittest.TestCase):
         """No name of a module of the standard library is replaced, by mock or otherwise."""
         shared = {"os", "time", "threading", "sys", "signal", "socket", "select", "subprocess",
                   "queue", "json", "logging", "builtins", "mcp_ref"}
-        for path, tree in self.files():
+        for path, tree in self.files:
             for node in ast.walk(tree):
                 bad = ""
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -767,7 +780,7 @@ class TestTheTestFiles(unittest.TestCase):
                     self.fail(f"{path}, line {node.lineno}: {bad}")
 
     def test_each_class_says_what_is_learnt_there(self) -> None:
-        for path, tree in self.files():
+        for path, tree in self.files:
             if not path.endswith(("ref.py", "against.py", "faults.py", "more.py")):
                 continue
             for node in tree.body:
@@ -777,7 +790,7 @@ class TestTheTestFiles(unittest.TestCase):
 
     def test_each_test_is_found_once(self) -> None:
         """Two of one name in a class hide each other."""
-        for path, tree in self.files():
+        for path, tree in self.files:
             for one in [tree, *tree.body]:
                 names = [node.name for node in getattr(one, "body", ()) if isinstance(
                     node, (ast.FunctionDef, ast.ClassDef)) and node.name[:4] in ("test", "Test")]

@@ -76,7 +76,7 @@ class Reader(unittest.TestCase):
         self.clone, self.hello = (os.path.join(self.folder, one) for one in ("clone", "hello"))
         os.makedirs(os.path.join(self.clone, "examples"))
         for name in ("mcp_ref.py", "examples/tools"):
-            copy = shutil.copytree if os.path.isdir(os.path.join(ROOT, name)) else shutil.copy
+            copy = shutil.copytree if os.path.isdir(os.path.join(ROOT, name)) else shutil.copy2
             copy(os.path.join(ROOT, name), os.path.join(self.clone, name))
         commands = os.path.join(self.folder, "bin")
         os.mkdir(commands)
@@ -89,7 +89,8 @@ class Reader(unittest.TestCase):
     def save(self) -> None:
         """Be where the reader is after the first command, with all files saved."""
         os.makedirs(self.hello, exist_ok=True)
-        shutil.copy(os.path.join(ROOT, "mcp_ref.py"), self.hello)
+        shutil.copy2(os.path.join(ROOT, "mcp_ref.py"), self.hello)  # with its time: what is
+        # compiled of it stays right
         for name, text in files().items():
             with open(os.path.join(self.hello, name), "w", encoding="utf-8") as file:
                 file.write(text)
@@ -952,16 +953,6 @@ class TestWhatItSays(Reader):
         results = {one["id"]: one["result"] for one in map(json.loads, done.stdout.splitlines())}
         self.assertEqual({1, 2, 9}, set(results))
         self.assertEqual((False, True), ("resultType" in results[2], "resultType" in results[9]))
-
-    def test_the_judge(self) -> None:
-        """`--against -- COMMAND` says ok of this module, and its status is 0."""
-        (command,) = [code for code in CODE if "--against" in code]
-        self.assertEqual("python3 test_mcp_ref.py --against -- COMMAND", command)
-        done = subprocess.run([sys.executable, *shlex.split(command)[1:-1], sys.executable,
-                               "mcp_ref.py"], cwd=ROOT, env=self.env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE)
-        self.assertEqual(0, done.returncode, done.stderr[-300:])
-        self.assertRegex(done.stdout, r"(?m)^MUST: \d+ ok")
 
     def test_inspect_quotes_what_is_printed_and_says_how_a_server_ended(self) -> None:
         self.save()

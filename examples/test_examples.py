@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import json
 import os
 import re
@@ -101,8 +100,8 @@ class TestCourse(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "the commands are written for sh")
     def test_each_command_works_from_the_root(self) -> None:
-        """Those that run a file without arguments are run by the tests below."""
-        every = [(name, *one) for name in [*COURSE, "demo.py"] for one in commands(name)
+        """Those that run a file without arguments, and the demo, are run by tests below."""
+        every = [(name, *one) for name in COURSE for one in commands(name)
                  if one[0] != f"python3 examples/{name}"]
         lines = [re.sub(r"\bpython3\b", shlex.quote(sys.executable), command)
                  for _, command, _ in every]
@@ -185,7 +184,6 @@ def blocks(part: str) -> list[Block]:
     return found
 
 
-@functools.lru_cache(maxsize=None)
 def demo(columns: int) -> str:
     """Return what the demo prints without a terminal, so many columns wide."""
     done = run([sys.executable, "-W", "error", str(HERE / "demo.py")], COLUMNS=str(columns))
@@ -194,9 +192,21 @@ def demo(columns: int) -> str:
 
 
 class TestDemo(unittest.TestCase):
+    printed: dict[int, str]  # columns -> text
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        with ThreadPoolExecutor(3) as pool:
+            cls.printed = dict(zip((40, 80, 120), pool.map(demo, (40, 80, 120))))
+
+    def test_its_commands_are_those_that_are_run_here(self) -> None:
+        self.assertEqual([("python3 examples/demo.py", []),
+                          ("NO_COLOR=1 COLUMNS=120 python3 examples/demo.py", [])],
+                         commands("demo.py"))
+
     def parts(self, columns: int = 80) -> list[tuple[str, str]]:
         """Return title and text of each part."""
-        found = re.split(r"\n=== ((?:.|\n)*?) ===\n", demo(columns))
+        found = re.split(r"\n=== ((?:.|\n)*?) ===\n", self.printed[columns])
         return [(re.sub(r"\s+", " ", title), text)
                 for title, text in zip(found[1::2], found[2::2])]
 
@@ -207,9 +217,9 @@ class TestDemo(unittest.TestCase):
                  for _, text in self.parts()[:3]]
         self.assertEqual([1, 1, 2], sizes)
         batches = re.findall(r"A batch: 2 messages in one line\.\s+Only\s+2025-03-26",
-                             demo(80))
+                             self.printed[80])
         self.assertEqual(1, len(batches))
-        self.assertIn("2 responses in one line, in any order.", demo(80))
+        self.assertIn("2 responses in one line, in any order.", self.printed[80])
 
     def test_each_line_is_explained_by_what_it_says(self) -> None:
         for title, text in self.parts()[:3]:
@@ -264,9 +274,9 @@ class TestDemo(unittest.TestCase):
     def test_nothing_is_wider_than_the_terminal(self) -> None:
         """But for one name of a member that is wider than 40 columns."""
         for columns in (80, 120):
-            longest = max(map(len, demo(columns).splitlines()))
+            longest = max(map(len, self.printed[columns].splitlines()))
             self.assertTrue(columns - 20 < longest <= columns, (columns, longest))
-        wide = [line for line in demo(40).splitlines() if len(line) > 40]
+        wide = [line for line in self.printed[40].splitlines() if len(line) > 40]
         self.assertEqual([], [line for line in wide if not re.match(r"\s*\S{28,}$", line)])
 
     def test_json_is_broken_between_members_and_words_alone(self) -> None:
@@ -304,10 +314,12 @@ class TestDemo(unittest.TestCase):
 
     @unittest.skipIf(os.name == "nt", "no pseudo terminals")
     def test_a_terminal_gets_two_colours_and_its_width(self) -> None:
-        for env, coloured in ({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), (
-                {"TERM": "xterm", "NO_COLOR": "1"}, False):
+        cases = ({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), (
+            {"TERM": "xterm", "NO_COLOR": "1"}, False)
+        with ThreadPoolExecutor(3) as pool:
+            every = pool.map(lambda case: self.in_terminal(100, case[0]), cases)
+        for (env, coloured), printed in zip(cases, every):
             with self.subTest(env=env):
-                printed = self.in_terminal(100, env)
                 styles = set(re.findall(r"\033\[([0-9;]+)m", printed)) - {"0", "1"}
                 self.assertEqual(2 if coloured else 0, len(styles))
                 self.assertEqual(coloured, "\033" in printed)

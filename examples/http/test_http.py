@@ -863,6 +863,30 @@ class TestStatus(HttpCase):
                 Mcp_Method="tools/list")
             self.assertEqual((400, code), (status, body["error"]["code"]))
 
+    def test_the_name_of_a_header_has_no_case(self) -> None:
+        """[http.header.names-caseless] In requests, and in responses."""
+        opened = {**HELLO, "serverInfo": {"name": "f", "version": "0"}}
+        call = message(1, "tools/call", modern({"name": "placed", "arguments": {"region": "us"}}))
+        for change in str.upper, str.lower, str.swapcase:
+            def changed(**headers: str) -> Dict[str, str]:
+                return {change(name.replace("_", "-")): one for name, one in headers.items()}
+
+            def answer(fake: Any, headers: Any, to: Any) -> Any:
+                kept = changed(Content_Type="application/json", Mcp_Session_Id="kept")
+                return (405, {}, b"") if to is None else (200, kept, {
+                    "jsonrpc": "2.0", "id": to.get("id"), "result": opened})
+
+            with self.subTest(change=change.__name__):
+                talk, legacy, fake = self.talk(), self.talk(LEGACY[-1]), self.fake(answer)
+                talk.headers = changed(
+                    **talk.headers, MCP_Protocol_Version=MODERN, Mcp_Method="tools/call",
+                    Mcp_Name="placed", Mcp_Param_Region="us")
+                self.assertEqual("us", first_text(talk.line(call)[2]["result"]))
+                legacy.headers = changed(**legacy.headers)
+                self.assertEqual({}, legacy.post("ping")[2]["result"])
+                self.client(fake.url, protocol_version=LEGACY[-1]).connect().ping()
+                self.assertEqual({"kept"}, {one["mcp-session-id"] for _, one, _ in fake.seen[1:]})
+
     def test_an_argument_is_the_same_in_its_header(self) -> None:
         """[http.xheader.validated] [http.xheader.missing-refused] [http.xheader.not-expected]
         [http.xheader.numeric-compare] [http.xheader.sentinel-exact]"""
