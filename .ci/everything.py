@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 import sys
 import time
 from pathlib import Path
@@ -33,16 +34,6 @@ server = Server("everything", "1.0", title="Everything", page_size=100,  # more 
 def embedded(uri: str, mime_type: str, text: str) -> Json:
     """Build a block that carries the text of a resource."""
     return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}}
-
-
-def form(*required: str, **properties: Json) -> Json:
-    """Build the schema of a form: a flat object of named fields."""
-    return {"type": "object", "properties": properties, "required": list(required)}
-
-
-def user_message(text: str) -> list[Json]:
-    """Build a conversation of one message, for a model."""
-    return [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
 # --- Tools: what they return, and what they take ------------------------------------------------
@@ -152,127 +143,98 @@ def test_reconnection(ctx: Context) -> str:
 # The same lines serve both eras: a request that is waited for, or a result that asks and a second
 # call that brings the answers. A key names a question there.
 
-NAME = ("What is your name?", form("name", name=STRING))
-CONFIRM = ("Please confirm", form("ok", ok={"type": "boolean"}))
-QUESTIONS: dict[str, Any] = {  # capability: (method, params)
-    "elicitation": ("elicitation/create", {"message": NAME[0], "requestedSchema": NAME[1]}),
-    "sampling": ("sampling/createMessage",
-                 {"messages": user_message("Write a greeting."), "maxTokens": 50}),
-    "roots": ("roots/list", {}),
+
+def elicit(message: str, *required: str, **fields: Json) -> Any:
+    """Build the question for a form: a flat object of named fields."""
+    form = {"type": "object", "properties": fields, "required": list(required)}
+    return "elicitation/create", {"message": message, "requestedSchema": form}
+
+
+def sample(text: str) -> Any:
+    """Build a question for a model."""
+    messages = [{"role": "user", "content": {"type": "text", "text": text}}]
+    return "sampling/createMessage", {"messages": messages, "maxTokens": 100}
+
+
+def choice(*values: str, **more: Any) -> Json:
+    return {"type": "string", "enum": list(values), **more}
+
+
+NAME = elicit("What is your name?", "name", name=STRING)
+CONFIRM = elicit("Please confirm", "ok", ok={"type": "boolean"})
+ROOTS = ("roots/list", {})
+TITLED = [{"const": f"value{number}", "title": f"{name} Option"}
+          for number, name in enumerate(("First", "Second", "Third"), 1)]
+ASKING: dict[str, Json] = {  # tool: its questions, by key
+    "test_missing_capability": {"hello": sample("Say hello.")},
+    "test_elicitation_sep1034_defaults": {"values": elicit(
+        "Please check these values",
+        name={"type": "string", "default": "John Doe"}, age={"type": "integer", "default": 30},
+        score={"type": "number", "default": 95.5},
+        status=choice("active", "inactive", "pending", default="active"),
+        verified={"type": "boolean", "default": True})},
+    "test_elicitation_sep1330_enums": {"choices": elicit(
+        "Please choose",  # in each of the five forms that a choice can have
+        untitledSingle=choice("option1", "option2", "option3"),
+        titledSingle={"type": "string", "oneOf": TITLED},
+        legacyEnum=choice("opt1", "opt2", "opt3", enumNames=["One", "Two", "Three"]),
+        untitledMulti={"type": "array", "items": choice("option1", "option2", "option3")},
+        titledMulti={"type": "array", "items": {"anyOf": TITLED}})},
+    "test_input_required_result_elicitation": {"user_name": NAME},
+    "test_input_required_result_sampling": {"capital_question": sample("Capital of France?")},
+    "test_input_required_result_list_roots": {"client_roots": ROOTS},
+    "test_input_required_result_request_state": {"confirm": CONFIRM},
+    "test_input_required_result_tampered_state": {"confirm": CONFIRM},
+    "test_input_required_result_multiple_inputs": {
+        "user_name": NAME, "greeting": sample("Write a greeting."), "client_roots": ROOTS},
 }
 
 
-@server.tool
-def test_sampling(prompt: str, ctx: Context) -> str:
-    """Have the client's model answer a prompt."""
-    return f"LLM response: {ctx.sample(user_message(prompt), 100)['content']['text']}"
+def asking(questions: Json) -> Callable[[Context], str]:
+    def ask(ctx: Context) -> str:
+        return f"state-ok: {json.dumps(ctx.ask(questions))}"
+
+    return ask
+
+
+for name, questions in ASKING.items():
+    server.tool(name=name, description="Ask, and return the answers.")(asking(questions))
 
 
 @server.tool
-def test_missing_capability(ctx: Context) -> str:
-    """Ask for what a client may not offer: it is told which capability is missing."""
-    return str(ctx.sample(user_message("Say hello."), 10)["content"])
+def test_input_required_result_capabilities(ctx: Context) -> str:
+    """Ask only what the client has said it can answer."""
+    possible = {"elicitation": NAME, "sampling": sample("Write a greeting."), "roots": ROOTS}
+    return asking({key: question for key, question in possible.items()
+                   if key in ctx.client_capabilities})(ctx)
+
+
+@server.tool
+def test_input_required_result_multi_round(ctx: Context) -> str:
+    """Ask twice: the second question is only known after the first answer."""
+    first = ctx.ask({"step1": NAME})["step1"]
+    name = first.get("content", {}).get("name", "stranger")
+    return asking({"step2": elicit(f"Step 2, {name}: a color?", color=STRING)})(ctx)
 
 
 @server.tool
 def test_elicitation(message: str, ctx: Context) -> str:
     """Have the user fill in a form."""
-    answer = ctx.elicit(message, form("username", "email", username=STRING, email=STRING))
-    return f"User response: action={answer['action']}, content={answer.get('content')}"
+    return asking({"form": elicit(
+        message, "username", "email", username=STRING, email=STRING)})(ctx)
 
 
 @server.tool
-def test_elicitation_sep1034_defaults(ctx: Context) -> str:
-    """Have the user fill in a form with defaults, one for each type of field."""
-    status = ["active", "inactive", "pending"]
-    answer = ctx.elicit("Please check these values", form(
-        name={"type": "string", "default": "John Doe"}, age={"type": "integer", "default": 30},
-        score={"type": "number", "default": 95.5},
-        status={"type": "string", "enum": status, "default": "active"},
-        verified={"type": "boolean", "default": True}))
-    return f"Elicitation completed: {answer}"
-
-
-def titled(prefix: str) -> list[Json]:
-    """Build three choices with a title each."""
-    return [{"const": f"{prefix}{number}", "title": f"{name} Option"}
-            for number, name in enumerate(("First", "Second", "Third"), 1)]
-
-
-@server.tool
-def test_elicitation_sep1330_enums(ctx: Context) -> str:
-    """Have the user choose, in each of the five forms that a choice can have."""
-    plain = ["option1", "option2", "option3"]
-    old = {"enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]}
-    answer = ctx.elicit("Please choose", form(
-        untitledSingle={"type": "string", "enum": plain},
-        titledSingle={"type": "string", "oneOf": titled("value")},
-        legacyEnum={"type": "string", **old},
-        untitledMulti={"type": "array", "items": {"type": "string", "enum": plain}},
-        titledMulti={"type": "array", "items": {"anyOf": titled("value")}}))
-    return f"Elicitation completed: {answer}"
+def test_sampling(prompt: str, ctx: Context) -> str:
+    """Have the client's model answer a prompt."""
+    return asking({"answer": sample(prompt)})(ctx)
 
 
 @server.tool
 def test_streaming_elicitation(ctx: Context) -> str:
     """Report progress, then ask."""
     ctx.progress(1, 2, "about to ask")
-    return f"confirmed: {ctx.elicit('Go on?', form(ok={'type': 'boolean'}))['action']}"
-
-
-@server.tool
-def test_input_required_result_elicitation(ctx: Context) -> str:
-    """Ask one question under a fixed key."""
-    content = ctx.elicit(*NAME, key="user_name").get("content", {})
-    return f"Hello, {content.get('name', 'stranger')}!"
-
-
-@server.tool
-def test_input_required_result_sampling(ctx: Context) -> str:
-    """Ask the client's model under a fixed key."""
-    question = user_message("What is the capital of France?")
-    return str(ctx.sample(question, 100, key="capital_question")["content"])
-
-
-@server.tool
-def test_input_required_result_list_roots(ctx: Context) -> str:
-    """Ask for the client's roots."""
-    return ", ".join(root["uri"] for root in ctx.list_roots(key="client_roots"))
-
-
-@server.tool
-def test_input_required_result_request_state(ctx: Context) -> str:
-    """Ask, while the client keeps a state that the server has signed."""
-    return f"state-ok: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
-
-
-@server.tool
-def test_input_required_result_tampered_state(ctx: Context) -> str:
-    """Ask in the same way: a state that was touched on its way is refused."""
-    return f"confirmed: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
-
-
-@server.tool
-def test_input_required_result_multiple_inputs(ctx: Context) -> str:
-    """Ask the user, the model and the client in one round."""
-    keys = ("user_name", "greeting", "client_roots")
-    return f"answered: {', '.join(sorted(ctx.ask(dict(zip(keys, QUESTIONS.values())))))}"
-
-
-@server.tool
-def test_input_required_result_multi_round(ctx: Context) -> str:
-    """Ask twice: the second question is only known after the first answer."""
-    first = ctx.elicit("Step 1: your name?", form("name", name=STRING), key="step1")
-    name = first.get("content", {}).get("name", "stranger")
-    second = ctx.elicit(f"Step 2, {name}: a color?", form(color=STRING), key="step2")
-    return f"{name} likes {second.get('content', {}).get('color', 'nothing')}"
-
-
-@server.tool
-def test_input_required_result_capabilities(ctx: Context) -> str:
-    """Ask only what the client has said it can answer."""
-    offered = {name: QUESTIONS[name] for name in QUESTIONS if name in ctx.client_capabilities}
-    return f"answered: {', '.join(sorted(ctx.ask(offered)))}"
+    return asking({"confirm": CONFIRM})(ctx)
 
 
 # --- Tools: what changes while clients look on --------------------------------------------------
@@ -280,31 +242,28 @@ def test_input_required_result_capabilities(ctx: Context) -> str:
 serials = itertools.count(1)  # two calls at once must not register the same name
 
 
-@server.tool
-def test_trigger_tool_change() -> str:
-    """Add a tool and take it away again: list_changed goes out."""
-    name = f"passing_{next(serials)}"
-    server.tool(name=name, description="?")(returning(name))
-    server.remove_tool(name)
-    return "The list of tools has changed, and changed back"
+PASSING: dict[str, Any] = {  # tool: how it adds something, and takes it away again
+    "test_trigger_tool_change": (
+        lambda name: server.tool(name=name, description="?"), server.remove_tool),
+    "test_trigger_prompt_change": (
+        lambda name: server.prompt(name=name, description="?"), server.remove_prompt),
+    "trigger_resource_change": (
+        lambda uri: server.resource(uri, name="passing", description="?"), server.remove_resource),
+}
 
 
-@server.tool
-def test_trigger_prompt_change() -> str:
-    """Add a prompt and take it away again: list_changed goes out."""
-    name = f"passing_{next(serials)}"
-    server.prompt(name=name, description="?")(returning(name))
-    server.remove_prompt(name)
-    return "The list of prompts has changed, and changed back"
+def changing(add: Any, remove: Any) -> Callable[[], str]:
+    def change() -> str:
+        name = f"test://passing/{next(serials)}"
+        add(name)(returning(name))
+        remove(name)
+        return "The list has changed, and changed back"
+
+    return change
 
 
-@server.tool
-def trigger_resource_change() -> str:
-    """Add a resource and take it away again: list_changed goes out."""
-    uri = f"test://passing/{next(serials)}"
-    server.resource(uri, name="passing", description="?")(returning(uri))
-    server.remove_resource(uri)
-    return "The list of resources has changed, and changed back"
+for name, ways in PASSING.items():
+    server.tool(name=name, description="Have list_changed go out.")(changing(*ways))
 
 
 @server.tool
@@ -372,9 +331,7 @@ def test_prompt_with_image() -> list[Any]:
 @server.prompt
 def test_input_required_result_prompt(ctx: Context) -> str:
     """A prompt that asks its user first."""
-    fields = form("context", context=STRING)
-    answer = ctx.elicit("What is this about?", fields, key="user_context")
-    return f"Context: {answer.get('content', {}).get('context', 'none')}"
+    return asking({"user_context": elicit("What is this about?", "context", context=STRING)})(ctx)
 
 
 @server.completion("test_prompt_with_arguments", "arg1")
