@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 487 to 627 (a peer, and what it receives), 677 to 709 (how it
-responds), 773 to 999 (its outbox, lines, and the threads), 1096 to 1153 (stdio), 2073
-to 2218 (revisions and methods), 2245 to 2307 (lifecycle), 2396 to 2474 (what a tool
-gets), 2577 to 2652 (the session), 2745 to 2809 (a function of the author's), 2847 to
-2919 (the server), 2986 to 3066 (its tools), 3304 to 3339 (results). The rest can be
+responds), 773 to 1000 (its outbox, lines, and the threads), 1097 to 1154 (stdio), 2074
+to 2219 (revisions and methods), 2246 to 2308 (lifecycle), 2397 to 2475 (what a tool
+gets), 2578 to 2653 (the session), 2746 to 2810 (a function of the author's), 2848 to
+2920 (the server), 2987 to 3067 (its tools), 3305 to 3340 (results). The rest can be
 read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -816,6 +816,7 @@ class Peer:
     def unwritten(self) -> int:
         """The bytes that wait in the outbox."""
         return self._appended - self._taken
+
 
 # --- 4. Stdio: lines over descriptors, worker threads, processes ----------------------
 # First the lines and the plain loop: with these, and sections 1 to 3, there is a
