@@ -90,11 +90,11 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
-(errors, messages), 487 to 627 (a peer, and what it receives), 677 to 709 (how it
-responds), 773 to 1000 (its outbox, lines, and the threads), 1097 to 1154 (stdio), 2074
-to 2219 (revisions and methods), 2246 to 2308 (lifecycle), 2397 to 2475 (what a tool
-gets), 2578 to 2653 (the session), 2746 to 2810 (a function of the author's), 2848 to
-2920 (the server), 2987 to 3067 (its tools), 3305 to 3340 (results). The rest can be
+(errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
+responds), 780 to 1010 (its outbox, lines, and the threads), 1104 to 1166 (stdio), 2086
+to 2231 (revisions and methods), 2258 to 2307 (lifecycle), 2411 to 2489 (what a tool
+gets), 2592 to 2667 (the session), 2760 to 2824 (a function of the author's), 2862 to
+2934 (the server), 3001 to 3081 (its tools), 3319 to 3354 (results). The rest can be
 read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -390,7 +390,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
         data = {} if error.data is None else {"data": error.data}
         body = _to_json({"code": error.code, "message": error.message, **data})
         return f'{{"jsonrpc":"2.0",{member}"error":{body}}}'.encode()
-    except (TypeError, ValueError, RecursionError, MemoryError) as error:
+    except Exception as error:
         return response_line(rid, TypeError(
             f"its response is not JSON: {type(error).__name__}: {error}"), null_id,
             about)
@@ -453,6 +453,7 @@ class PendingRequest:
             self.peer.give_up(self, RequestTimeout(
                 f"{self.peer.label}{self}: no response in {timeout} s; timeout= allows "
                 "more"))
+            self.peer.flush()
         result, error = self._outcomes[0]
         if error is not None:
             raise error.with_traceback(None)  # the same object at each call
@@ -461,6 +462,7 @@ class PendingRequest:
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting and say so; no effect once there is an outcome."""
         self.peer.give_up(self, RequestCancelled(reason))
+        self.peer.flush()
 
 
 class BatchResponse:
@@ -529,11 +531,12 @@ class Peer:
         self._abandoned = 0  # cancelled requests whose job still runs
         self._pending: dict[Any, PendingRequest] = {}  # of this end, by id
         self._closed: Exception | None = None  # why no request can be sent any more
-        # What is to be written, in order: (the function that writes it, the line).
+        # What is to be written, in order: (the function that writes it, the line). None
+        # for a line tells a reply that no more will come.
         self.outbox: collections.deque[tuple[Reply, bytes | None]] = collections.deque()
         self._appended = 0  # bytes that ever came into the outbox
         self._writing = threading.Lock()  # held by the thread that empties the outbox
-        self._taken = 0  # bytes that it took out
+        self._written = 0  # bytes that it has written, or could not write
 
     # Lines that come in.
 
@@ -660,7 +663,7 @@ class Peer:
         self._append_last(reply, response_line(rid, error, self.null_id))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Say that nobody waits any more: plain JSON-RPC has no way to."""
+        """Put into the outbox that nobody waits: plain JSON-RPC has no way to."""
 
     def _bind(self, method: str, params: Params) -> Callable[[], Any]:
         """Match params and signature first: a TypeError of the function is its own."""
@@ -674,7 +677,8 @@ class Peer:
             raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
         return functools.partial(function, *args, **named)
 
-    # Incoming requests: what is sent about them, and how they end.
+    # Incoming requests: what is sent about them, and how they end. A request leaves its
+    # table when it is answered or cancelled, whichever comes first.
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Answer a request with a result or an exception; no effect on one that was
@@ -686,8 +690,9 @@ class Peer:
                 self._append(request.reply, line)
                 if request.reply is not None:
                     self._append(request.reply, None)
-            elif request.started:  # it was cancelled, and its job is done now
+            elif request.cancelled and request.started:  # its job is done now
                 self._abandoned -= 1
+                request.started = False
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel a request of the other end, if there is one of this id. It will not be
@@ -699,8 +704,9 @@ class Peer:
             request.cancelled = True
             self._abandoned += request.started
             self._append(request.reply, None)
+        why = RequestCancelled("the request that needed it was cancelled")
         for pending in request.outgoing:
-            pending.cancel("the request that needed it was cancelled")
+            self.give_up(pending, why)
 
     def unanswered(self) -> list[IncomingRequest]:
         """Return the incoming requests that are not answered yet."""
@@ -749,7 +755,8 @@ class Peer:
         return pending
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response; no effect on a request that has its outcome."""
+        """Stop waiting for a response, and write nothing: flush() has to follow. No
+        effect on a request that has its outcome."""
         with self._lock:
             mine = self._pending.pop(pending.id, None)
         pending.settle(None, why)
@@ -799,23 +806,25 @@ class Peer:
         """Write what is in the outbox, unless another thread is doing so: that one goes
         on until the outbox is empty."""
         while self.outbox and self._writing.acquire(False):
+            line = None
             try:
-                while self.outbox:
+                if self.outbox:  # else another thread was quicker
                     write, line = self.outbox.popleft()
-                    if line is not None:
-                        self._taken += len(line)
-                        if Peer.trace is not None and type(write) is not BatchResponse:
-                            Peer.trace(">", line)
+                    if Peer.trace is not None and line is not None and (
+                            type(write) is not BatchResponse):
+                        Peer.trace(">", line)
                     write(line)
             except Exception as error:  # a broken pipe: no response will ever come
                 self.end(ConnectionClosed(f"cannot send: {error}"))
             finally:
+                if line is not None:
+                    self._written += len(line)
                 self._writing.release()
 
     @property
     def unwritten(self) -> int:
-        """The bytes that wait in the outbox."""
-        return self._appended - self._taken
+        """The bytes that are not written yet."""
+        return self._appended - self._written
 
 
 # --- 4. Stdio: lines over descriptors, worker threads, processes ----------------------
@@ -890,9 +899,10 @@ class Workers:
     change of threads. While the job runs it lies in a slot, and whoever takes it out
     has the turn to read. The thread in run() watches. When it sees the same job at two
     checks, it starts another thread, which takes it out: so a slow job or a full pipe
-    holds up one thread and nothing else. The thread that finds its slot empty runs jobs
-    that wait, and ends. At most `limit` jobs run at once; with 0 they run one by one on
-    the thread that called run().
+    holds up one thread, of `limit`, and nothing else. The thread that finds its slot
+    empty runs jobs that wait, and ends. At most `limit` jobs run at once. With 0 they
+    run one by one on the thread that called run(): it does not watch meanwhile, so that
+    a job which hangs holds up the end, and a full pipe the reading.
 
     A slow call and then a ping: thread A reads the call and runs it. At the second
     check A is still in it, so the watching thread starts B, which takes over. B reads
@@ -961,11 +971,11 @@ class Workers:
 
     def _take_over(self) -> None:
         """Read from now on, unless the reading thread has ended its job by now."""
-        try:
-            self._slot.pop()
-        except IndexError:
-            return
         with self._lock:
+            try:
+                self._slot.pop()
+            except IndexError:
+                return
             self._beside += 1  # the thread that has lost the turn
         self._read()
 
@@ -1071,22 +1081,19 @@ class Signals:
 
         self.number = 0  # of the signal that came
         self._end = end  # for a handler of the user that swallows Interrupted
-        self._set, self._ignored = signal.signal, signal.SIG_IGN
+        self.live = False  # True: a signal raises; else it is only noted
+        self._set = signal.signal
         is_main = threading.current_thread() is threading.main_thread()
         self._old = {number: signal.signal(number, self._interrupt)
                      for number in (signal.SIGINT, signal.SIGTERM)
                      if is_main and signal.getsignal(number) is not None}
 
     def _interrupt(self, number: int, frame: Any) -> None:
-        if not self.number:
-            self.number = number
-            self._end()
+        raises = self.live and not self.number
+        self.number = self.number or number
+        self._end()
+        if raises:
             raise Interrupted(number)
-
-    def ignore(self) -> None:
-        """Let nothing disturb the ending any more."""
-        for number in self._old:
-            self._set(number, self._ignored)
 
     def restore(self) -> None:
         """Set the handlers that there were."""
@@ -1098,8 +1105,8 @@ def take_lines(peer: Peer, lines: Iterable[bytes]) -> Iterator[Job | None]:
     """Take lines in, one a step, and yield what writes the responses: the input of
     Workers.
 
-    While more than bounds.line bytes wait to be written no further line is read: a
-    client that sends and does not read is held up itself, and takes no more memory.
+    While more than bounds.line bytes wait to be written no further line is read, nor
+    the end: a client that sends and does not read is held up, and takes no more memory.
     """
     for line in lines:
         try:
@@ -1133,15 +1140,20 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     lines = read_lines(streams.source, peer.bounds.line)
     signals = Signals(pool.abort)
     try:
+        signals.live = True
         done = pool.run(take_lines(peer, lines), drain)
+        signals.live = False
     except BaseException:  # Interrupted, or what a lock has made of it
+        signals.live = False
         if not signals.number:
             raise
     finally:
-        signals.ignore()
         peer.end()
-        if peer.unwritten:
-            spawn(peer.flush).join(LAST_WRITE_TIMEOUT)
+        if peer.outbox:
+            spawn(peer.flush)
+        limit = time.monotonic() + (drain if done else LAST_WRITE_TIMEOUT)
+        while peer.unwritten and time.monotonic() < limit:
+            time.sleep(WATCH_INTERVAL)
         left = ", ".join(map(str, peer.unanswered()))
         if left:
             warn("abandoned: %s", left)
@@ -2302,9 +2314,11 @@ class McpPeer(Peer):
             self.cancel_incoming(params.get("requestId"))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        if pending.method != "initialize":  # it must not be cancelled [lifecycle]
-            self.notify("notifications/cancelled", {"requestId": pending.id,
-                                                    "reason": reason})
+        line = encode(build_message("notifications/cancelled", {
+            "requestId": pending.id, "reason": reason}))
+        with self._lock:
+            if pending.method != "initialize":  # it must not be cancelled [lifecycle]
+                self._append(None, line)
 
 
 # --- 9. Server ------------------------------------------------------------------------
@@ -2688,7 +2702,7 @@ class ServerSession(McpPeer):
                 if wants is True or wants and uri in wants:
                     self._append_about(context, encode(build_message(
                         method, {"_meta": {META_SUBSCRIPTION: rid}, **params})))
-        if self.unwritten:
+        if self.outbox:
             spawn(self.flush)
 
     def end(self, why: Exception | None = None) -> None:
@@ -3456,7 +3470,12 @@ class ClientSession(McpPeer):
     modern = False  # what was agreed on
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
-        super().__init__(send, ids=ids, bounds=client.bounds)
+        def write(line: bytes) -> None:
+            # After close() the transport may have another server, which is not meant.
+            if self._closed is None:
+                send(line)
+
+        super().__init__(write, ids=ids, bounds=client.bounds)
         self._client, self.label = client, f"{client.name}: "
 
     def refuse(self, message: Any, rid: Id | None, error: RpcError, reply: Any) -> None:
@@ -3499,11 +3518,6 @@ class ClientSession(McpPeer):
             self._client.callbacks.put(settle, RESPONSE)
         else:
             settle()
-
-    def flush(self) -> None:
-        """Write nothing after close(): the transport may have another server by now."""
-        if self._closed is None:
-            super().flush()
 
 
 class InProcess:
