@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 780 to 1010 (its outbox, lines, and the threads), 1104 to 1166 (stdio), 2086
-to 2231 (revisions and methods), 2258 to 2307 (lifecycle), 2411 to 2489 (what a tool
-gets), 2592 to 2667 (the session), 2760 to 2824 (a function of the author's), 2862 to
-2934 (the server), 3001 to 3081 (its tools), 3319 to 3354 (results). The rest can be
+responds), 780 to 1010 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2091
+to 2236 (revisions and methods), 2263 to 2312 (lifecycle), 2416 to 2494 (what a tool
+gets), 2597 to 2672 (the session), 2765 to 2829 (a function of the author's), 2867 to
+2939 (the server), 3006 to 3086 (its tools), 3324 to 3359 (results). The rest can be
 read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1120,6 +1120,15 @@ def take_lines(peer: Peer, lines: Iterable[bytes]) -> Iterator[Job | None]:
     yield peer.flush
 
 
+def wait_until_written(peer: Peer, seconds: float) -> None:
+    """Wait until the other end has read what is in the outbox, up to seconds."""
+    if peer.outbox:
+        spawn(peer.flush)
+    deadline = time.monotonic() + seconds
+    while peer.unwritten and time.monotonic() < deadline:
+        time.sleep(WATCH_INTERVAL)
+
+
 def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
                 drain: float = 5.0) -> None:
     """Serve stdin and stdout until the input ends or nobody reads the output.
@@ -1149,11 +1158,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
             raise
     finally:
         peer.end()
-        if peer.outbox:
-            spawn(peer.flush)
-        limit = time.monotonic() + (drain if done else LAST_WRITE_TIMEOUT)
-        while peer.unwritten and time.monotonic() < limit:
-            time.sleep(WATCH_INTERVAL)
+        wait_until_written(peer, drain if done else LAST_WRITE_TIMEOUT)
         left = ", ".join(map(str, peer.unanswered()))
         if left:
             warn("abandoned: %s", left)
