@@ -1771,7 +1771,7 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
    "content":[{"type":"text","text":"3"}],"...":0}}
 
-== A request that lacks protocolVersion or clientCapabilities in `_meta` is refused: -32602  MUST
+== A modern request that lacks clientCapabilities in `_meta` is refused: -32602  MUST
    modern raw [meta.request.missing-rejected]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
@@ -1796,7 +1796,7 @@ LIFE_MODERN = r'''
    "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
 
 == No request knows what an earlier one said  MUST modern [base.direction.no-server-requests]
-   [state.no-prior-context] [state.capabilities-not-inferred] [meta.capability.missing-error]
+   [transport.binding-directions] [state.no-prior-context] [state.capabilities-not-inferred]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
    "_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","...":0}}
@@ -2218,7 +2218,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
 == Before 2025-11-25 they are an error  OURS 2025-06-18- [tools.call.bad-arguments-protocol]
-   [tools.security.validate-input]
+   [tools.security.validate-input] [life.operate.version-must] [life.operate.version-should]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
@@ -2369,7 +2369,7 @@ class TestTools(unittest.TestCase):
    {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
 
 == An unknown prompt, or an argument that is missing, is an error  SHOULD [prompts.unknown]
-   [prompts.missing-argument]
+   [prompts.missing-argument] [prompts.validate-arguments]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
@@ -2922,6 +2922,8 @@ ASKING_KINDS = {  # what is asked for -> method, params, and the capability that
             {"elicitation": {"url": {}}}),
     "sampling": ("sampling/createMessage", ASKING_TEXT, {"sampling": {}}),
     "tools": ("sampling/createMessage", {**ASKING_TEXT, "tools": []}, {"sampling": {"tools": {}}}),
+    "choice": ("sampling/createMessage", {**ASKING_TEXT, "toolChoice": {"mode": "none"}},
+               {"sampling": {"tools": {}}}),
     "context": ("sampling/createMessage", {**ASKING_TEXT, "includeContext": "thisServer"},
                 {"sampling": {"context": {}}}),
     "roots": ("roots/list", {}, {"roots": {}})}
@@ -2938,6 +2940,7 @@ ASKING_TABLE = """
     sampling  {"sampling":{}}             yes        yes        yes        yes        yes
     tools     {"sampling":{}}             no         no         no         no         no
     tools     {"sampling":{"tools":{}}}   open       open       open       yes        yes
+    choice    {"sampling":{}}             no         no         no         no         no
     context   {"sampling":{}}             yes        yes        yes        no         no
     context   {"sampling":{"context":{}}} yes        yes        yes        yes        yes
     roots     {"sampling":{}}             no         no         no         no         no
