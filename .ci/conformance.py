@@ -1,18 +1,14 @@
 """`make conformance`: the official suite against our HTTP server and our HTTP client.
 
-    python .ci/conformance.py [--only PATTERN]
+    python .ci/conformance.py [PATTERN]
 
-Every scenario of the revisions below, in the stable release of the suite and in the
-newest one, except authorization (auth/...) and extensions, which the suite does not
-list by revision. One line for each scenario, then totals; the exit status is 1 when
-anything failed. A warning counts as a failure: nothing is expected to fail. The
-releases are pinned in interop/package.json; the first run installs them, and Node, into
-.node/ and .venv/node/ (half a minute). The scenarios take five minutes.
+Every scenario of the revisions below, in the stable release of the suite and in the newest one,
+except authorization (auth/...) and extensions, which the suite does not list by revision. One line
+for each scenario, then totals; the exit status is 1 when anything failed. A warning counts as a
+failure: nothing is expected to fail. The releases are pinned in interop/package.json.
 """
-
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fnmatch
 import json
@@ -24,14 +20,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import installed
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-sys.path.insert(0, str(HERE / "interop"))
-
-from environment import module, node, prepare_node, versions  # noqa: E402
-
+HTTP = HERE.parent / "examples" / "http"
 RELEASES = ("conformance-stable", "conformance-newest")
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 LONGEST = 60.0  # seconds that one scenario may take
@@ -44,17 +38,13 @@ class Scenario(NamedTuple):
     side: str  # "server" or "client": the end that is judged
     name: str
 
-    def __str__(self) -> str:
-        version = versions()[self.release].rpartition("@")[2]
-        return f"{version} {self.revision} {self.side} {self.name}"
-
 
 def run(release: str, *arguments: str) -> str:
     """Run the suite and return what it prints; what hangs is killed as a whole."""
-    suite = module(f"{release}/dist/index.js")
-    with subprocess.Popen([node(), suite, *arguments], text=True,
-                          start_new_session=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    suite = installed.module(f"{release}/dist/index.js")
+    with subprocess.Popen([installed.node(), suite, *arguments], text=True, start_new_session=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as process:
         try:
             return process.communicate(timeout=LONGEST)[0]
         except subprocess.TimeoutExpired:
@@ -77,7 +67,7 @@ def scenarios() -> Iterator[Scenario]:
 @contextlib.contextmanager
 def serving() -> Iterator[str]:
     """Run everything.py over HTTP and yield its URL."""
-    command = [sys.executable, str(ROOT / "examples/http/http_server.py"), "--port", "0",
+    command = [sys.executable, str(HTTP / "http_server.py"), "--port", "0",
                str(HERE / "everything.py")]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL) as process:
@@ -88,41 +78,38 @@ def serving() -> Iterator[str]:
             process.terminate()
 
 
-def judge(scenario: Scenario, url: str) -> str:
-    """Run one scenario; return what is wrong, "" when nothing is."""
+def faults(scenario: Scenario, url: str, folder: str) -> Iterator[str]:
+    """Run one scenario; yield what is wrong."""
     target = {"server": ("--url", url), "client": ("--command", CLIENT)}[scenario.side]
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        said = run(scenario.release, scenario.side, *target, "--scenario",
-                   scenario.name, "--spec-version", scenario.revision, "-o", folder)
-        found = list(Path(folder).glob("*/checks.json"))
-        if len(found) != 1:
-            return f"no checks: {said[-300:]}"
-        checks = json.loads(found[0].read_text())
-        wrong = [f"{check['id']}: {check['status']} {check.get('errorMessage', '')}"
-                 for check in checks if check["status"] in ("FAILURE", "WARNING")]
-        if not any(check["status"] == "SUCCESS" for check in checks):
-            wrong.append("nothing was checked")
-        if scenario.side == "client":
-            words = found[0].with_name("stderr.txt").read_text().strip()
-            wrong += [words[-300:]] if "Traceback" in words else []
-        return "; ".join(wrong)
+    said = run(scenario.release, scenario.side, *target, "--scenario", scenario.name,
+               "--spec-version", scenario.revision, "-o", folder)
+    checks: list[Any] = []
+    for found in Path(folder).glob("*/checks.json"):
+        checks += json.loads(found.read_text())
+        words = found.with_name("stderr.txt")
+        if words.exists() and "Traceback" in words.read_text():
+            yield words.read_text()[-300:]
+    if not any(check["status"] == "SUCCESS" for check in checks):
+        yield f"nothing was checked: {said[-300:]}"
+    for check in checks:
+        if check["status"] in ("FAILURE", "WARNING"):
+            yield f"{check['id']}: {check['status']} {check.get('errorMessage', '')}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", metavar="PATTERN", default="*")
-    pattern = f"*{parser.parse_args().only}*"
-    prepare_node()
+def main(pattern: str = "") -> int:
+    installed.say("make conformance", "five minutes", "node")
+    installed.node_packages()
     passed = failed = 0
     with serving() as url:
         for scenario in scenarios():
-            if fnmatch.fnmatch(str(scenario), pattern):
-                wrong = judge(scenario, url).replace("\n", " | ")
-                print(f"{scenario}: {'FAIL ' + wrong if wrong else 'ok'}", flush=True)
+            if fnmatch.fnmatch(" ".join(scenario), f"*{pattern}*"):
+                with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+                    wrong = "; ".join(faults(scenario, url, folder)).replace("\n", " | ")
+                print(*scenario, f"FAIL {wrong}" if wrong else "ok", flush=True)
                 passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

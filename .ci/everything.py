@@ -117,7 +117,7 @@ def test_tool_with_logging(ctx: Context) -> str:
 def test_logging_tool(ctx: Context) -> str:
     """Write to the log; nothing goes out to a client that did not ask for a level."""
     ctx.log("info", {"event": "test_logging_tool was called"})
-    return "Logged, for those who want to know"
+    return f"Logged, if {ctx.client_info.get('name')} wants to know"
 
 
 @server.tool

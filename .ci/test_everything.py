@@ -55,6 +55,7 @@ class TestEverything(unittest.TestCase):
 
     def setUp(self) -> None:
         self.server = runpy.run_path(str(HERE / "everything.py"))["server"]
+        self.server.page_size = 5  # of the lists
         logger = logging.getLogger("mcp_ref")  # the traceback of a tool that fails goes there
         self.addCleanup(logger.setLevel, logger.level)
         logger.setLevel(logging.CRITICAL)
@@ -67,10 +68,12 @@ class TestEverything(unittest.TestCase):
 
     def result(self, client: Client, method: str, params: Any) -> Any:
         if method.endswith("/list"):
-            key = {"resources/list": "uri", "resources/templates/list": "uriTemplate"}
-            (entries,) = [value for value in client.request(method).values()
-                          if isinstance(value, list)]
-            return [entry[key.get(method, "name")] for entry in entries]
+            ask, key = {
+                "tools/list": (client.list_tools, "name"),
+                "prompts/list": (client.list_prompts, "name"),
+                "resources/list": (client.list_resources, "uri"),
+                "resources/templates/list": (client.list_resource_templates, "uriTemplate")}[method]
+            return [entry[key] for entry in ask()]
         if method == "tools/call":
             return client.call_tool(params["name"], params.get("arguments"))
         if method == "prompts/get":
