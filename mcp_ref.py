@@ -33,7 +33,7 @@ continues the line above. The server is the one that this file runs by itself.
       "capabilities":{"logging":{},"tools":{"listChanged":true}},
       "serverInfo":{"name":"mcp_ref demo","version":"2.0.0"},
       "instructions":"Add, divide, count, greet."}}
-    # A notification has no id, and is never answered. next_state(): all is allowed now.
+    # A notification has no id, and no response. next_state(): all is allowed now.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
     # A call. Server._call_tool() runs the function, Peer._serve() sends its result,
     # with the id of the request. Before it, Context.progress() reports on the token.
@@ -91,11 +91,11 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 780 to 1010 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2091
-to 2236 (revisions and methods), 2263 to 2312 (lifecycle), 2416 to 2494 (what a tool
-gets), 2597 to 2672 (the session), 2765 to 2829 (a function of the author's), 2867 to
-2939 (the server), 3006 to 3086 (its tools), 3324 to 3359 (results). The rest can be
-read in any order afterwards.
+responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2091
+to 2195 (revisions, and what METHODS says), 2263 to 2312 (lifecycle), 2416 to 2493 (what
+a tool gets), 2596 to 2673 (the session), 2766 to 2830 (a function of the author's),
+2868 to 2939 (the server), 3006 to 3086 (its tools), 3324 to 3359 (results). The rest
+can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
 *message* is its JSON, a dict. A *request* has an id and gets a *response*, which has a
@@ -357,7 +357,7 @@ def classify(message: Any) -> tuple[str, str]:
         return "request", 'jsonrpc is not "2.0"'
     if type(message.get("method")) is not str:
         return "request", "method is not a string"
-    if type(message.get("params", message)) not in (dict, list):
+    if "params" in message and type(message["params"]) not in (dict, list):
         return "request", "params is neither object nor array"
     if "id" not in message:
         return "notification", ""
@@ -408,7 +408,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
 # enters its table by dict.setdefault(), which is atomic.) Under the lock nothing is
 # written, and no code of users runs.
 
-Job = Callable[[], None]
+Job = Callable[[], Any]
 Send = Callable[[Any], None]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on another thread if jobs may wait
 Reply = Callable[[Optional[bytes]], None]  # takes one line; None: nothing more comes
@@ -683,7 +683,7 @@ class Peer:
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Answer a request with a result or an exception; no effect on one that was
         answered or cancelled."""
-        line = response_line(request.request_id, outcome, True, request)
+        line = response_line(request.request_id, outcome, about=request)
         with self._lock:
             if self._incoming.get(request.request_id) is request:
                 del self._incoming[request.request_id]
@@ -891,7 +891,7 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for what is written when a server is interru
 
 
 class Workers:
-    """Threads that read one input and run jobs: one thread while jobs are quick.
+    """Threads that read one input and run jobs: one, while jobs are quick.
 
     Each step of the input takes one line in, which may start() jobs, and yields what
     the reading thread has to do before the next step (or None): writing, which may
@@ -922,12 +922,16 @@ class Workers:
     def start(self, job: Job) -> None:
         """Have a job run soon. With an input, only a step of the input may call this.
         Without one these are a pool: each job gets a thread, or waits for one."""
-        self._jobs.append(job)
-        if self._input is None:
-            with self._lock:
-                if self._beside < self._limit:
-                    spawn(self._run_rest)
-                    self._beside += 1
+        if self._input is not None:
+            self._jobs.append(job)
+            if not self._limit:
+                self._wake.set()
+            return
+        with self._lock:
+            if self._beside < self._limit:
+                spawn(self._run_rest)
+                self._beside += 1
+            self._jobs.append(job)
 
     def abort(self) -> None:
         """Make run() return at its next check: there is nobody left to write to."""
@@ -949,7 +953,7 @@ class Workers:
             if self._jobs and not self._limit:
                 self._jobs.popleft()()
                 continue
-            running = (self._slot[:] or [None])[0]
+            running = next(iter(self._slot), None)
             quiet = quiet + 1 if running is seen else 0
             pause = min(2 * pause, WATCH_INTERVAL)
             if running is not None and running is seen and self._start_another():
@@ -981,16 +985,12 @@ class Workers:
 
     def _read(self) -> None:
         """Read, and run the jobs that come, until another thread has taken over."""
-        own: Job | None = None
         try:
             while True:
-                job, own = own, None
-                if job is None and self._jobs:
-                    job = self._next_job()
+                job = self._next_job() if self._jobs else None
                 if job is None:
-                    own = next(self._input)
-                    if not self._limit and self._jobs:
-                        self._wake.set()
+                    job = next(self._input)
+                if job is None:
                     continue
                 self._slot.append(job)  # first this, then a look at _asleep
                 if self._asleep:
@@ -2464,9 +2464,8 @@ class Context(IncomingRequest):
         """Report progress, if the client asked for it; else nothing is sent.
 
         progress and total are in any unit; total and message (for the user) may be left
-        out. What does not grow is dropped, and of many reports in a short time all but
-        50 a second, and the one that reaches total. [2025-11-25
-        basic/utilities/progress]
+        out. What does not grow is dropped. After 50 reports at most 50 a second go out,
+        and the one that reaches total. [2025-11-25 basic/utilities/progress]
         """
         token, now = self.meta.get("progressToken"), time.monotonic()
         crowded = (self._reports >= PROGRESS_BURST and progress != total
@@ -2631,7 +2630,8 @@ class ServerSession(McpPeer):
         super().check_batch(messages)
 
     def admit_request(self, request: Any) -> Serve | None:
-        """Check revision, method, lifecycle and params, in this order; then serve."""
+        """Check revision, method, lifecycle and params, in this order; then return what
+        serves the request, or serve it at once."""
         context: Context = request
         context.session, params = self, context.params
         if params is None:
@@ -2659,7 +2659,8 @@ class ServerSession(McpPeer):
         context.served = served
         if served.method.runs_code:
             return self.server.serve
-        result, self.state = served.handle(context, params), state
+        result = served.handle(context, params)
+        self.state = state  # only where that did not raise
         if result is not None:
             self.respond(context, self.server.complete(context, result))
         return None
@@ -2888,8 +2889,7 @@ class Server:
         self._lock = threading.Lock()  # guards the registry
         self._registry: dict[str, dict[str, Registration]] = {
             kind: {} for kind in LISTS.values()}  # kind -> name or uri -> registration
-        self._numbers = itertools.count(1)
-        self._newest = 0
+        self._newest = 0  # the number of the last registration
         self._completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.sessions: set[ServerSession] = set()
         self.capabilities: Json = {}  # grows with what is registered
@@ -2951,7 +2951,7 @@ class Server:
             if name in self._registry[kind]:
                 raise ValueError(f"{kind[:-1]} {name} is registered already; remove it "
                                  "first, or choose another name")
-            self._newest = next(self._numbers)
+            self._newest += 1
             self._registry[kind][name] = Registration(
                 self._newest, entry, function, **more)
         self._changed(kind)
@@ -3944,7 +3944,7 @@ class Client:
             for one, (method, params) in zip(pending, calls):
                 try:
                     results.append(self._finish(
-                        one, method, params, deadline - time.monotonic()))
+                        one, method, params, max(0.0, deadline - time.monotonic())))
                 except RpcError as error:
                     results.append(error)
         finally:
@@ -3989,7 +3989,7 @@ class Client:
         """
         if not self._progress or not isinstance(params, dict):
             return False
-        token = params.get("_meta", {}).get("progressToken")
+        token = (params.get("_meta") or {}).get("progressToken")
         return type(token) is int and self._progress.get(token, (None, False))[1]
 
     def handle_notification(self, method: str, params: Json) -> None:
@@ -4055,8 +4055,9 @@ class Client:
         which may mend its arguments.
 
         on_progress(progress, total, message) is called on the thread of the callbacks,
-        and has returned when this returns. meta goes into _meta. Raises as request()
-        does, and ValueError when the structured result is not what list_tools() said.
+        and has returned when this returns, unless a callback calls this. meta goes into
+        _meta. Raises as request() does, and ValueError when the structured result is
+        not what list_tools() said.
         """
         token, meta = next(self._tokens), dict(meta or {})
         if on_progress is not None:
@@ -4066,7 +4067,11 @@ class Client:
             result = self.request("tools/call", present(
                 name=name, arguments=arguments, _meta=meta or None), timeout)
         finally:
-            self._progress.pop(token, None)
+            forget = functools.partial(self._progress.pop, token, None)
+            if self.callbacks.is_running_here():  # what is heard comes after this one
+                self.callbacks.put(forget, RESPONSE)
+            else:
+                forget()
         schema = self._outputs.get(name)
         if schema is not None and not result.get("isError"):
             try:
