@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2091
-to 2195 (revisions, and what METHODS says), 2263 to 2312 (lifecycle), 2416 to 2493 (what
-a tool gets), 2596 to 2673 (the session), 2766 to 2830 (a function of the author's),
-2868 to 2939 (the server), 3006 to 3086 (its tools), 3324 to 3359 (results). The rest
+responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2096
+to 2200 (revisions, and what METHODS says), 2268 to 2317 (lifecycle), 2421 to 2498 (what
+a tool gets), 2601 to 2678 (the session), 2771 to 2835 (a function of the author's),
+2873 to 2944 (the server), 3011 to 3091 (its tools), 3329 to 3364 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1266,7 +1266,7 @@ class ChildProcess:
         def watch() -> None:
             status = child.wait()
             reader.join(self._close_timeout)  # a child of its own may hold the pipe
-            words = "see its stderr" if status else "does it call run()?"
+            words = "its stderr is above" if status else "does it call run()?"
             how = (f"was killed by signal {-status}" if status < 0 else
                    f"ended with status {status}; {words}")
             on_close(ConnectionClosed(f"{name} {how}"))
