@@ -264,7 +264,7 @@ class Handler(BaseHTTPRequestHandler):
         name = self.fields.get("mcp-session-id", "")
         session = self.server.sessions.get(name)
         if session is None:
-            raise Refused(404 if name else 400, "No Mcp-Session-Id of a session here")
+            raise Refused(404 if name else 400, "Send initialize, then its session id")
         session.used = time.monotonic()
         return session
 
