@@ -101,8 +101,6 @@ class HttpSession:
     """A session and its streams. Legacy: initialize to DELETE; modern: one request."""
 
     def __init__(self, server: HttpServer) -> None:
-        if len(server.sessions) >= server.limits.sessions:
-            raise Refused(503, "There are too many sessions")
         self.id, self.used = secrets.token_urlsafe(32), time.monotonic()
         self.turn = threading.Lock()  # one line is received at a time
         self.unasked = Stream(self)  # for what belongs to no request
@@ -282,6 +280,8 @@ class Handler(BaseHTTPRequestHandler):
         """Serve a line of a session; initialize opens one. [2025-11-25 transports]"""
         new = member(message, "method") == "initialize" and (
             "mcp-session-id" not in self.fields)
+        if new and len(self.server.sessions) >= self.limits.sessions:
+            raise Refused(503, "There are too many sessions")
         session = HttpSession(self.server) if new else self.session()
         stream = session.receive(body)
         if session.peer.revision is None:  # the handshake was refused

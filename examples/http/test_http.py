@@ -650,6 +650,7 @@ class TestSessions(HttpCase):
         server = self.serve(LIMITS._replace(session=0.5, sessions=1))
         talk = self.talk(NEWEST, server)
         self.assertEqual(503, self.talk(server=server).post("initialize", HELLO)[0])
+        self.assertEqual(200, self.talk(MODERN, server).post("tools/list")[0])  # needs none
         self.eventually(lambda: not server.sessions, "a session that nobody uses")
         self.assertEqual(404, talk.post("ping")[0])
         talk = self.talk(NEWEST, server)

@@ -490,7 +490,7 @@ class TestEverythingIsSeen(WiretapTest):
 
     def test_a_call_that_hung_until_it_was_given_up_is_unanswered(self) -> None:
         hung, quick = [*HELLO, CALL, "@ 1.53", CANCEL], [*HELLO, CALL, CANCEL, CANCEL]
-        for words in ("Faults\n      1.540 s   no response to tools/call a 2: given up after 1.5 s\n",
+        for words in ("\n      1.540 s   no response to tools/call a 2: given up after 1.5 s\n",
                       "Unanswered\n      0.040 s   > tools/call a 2, given up after 1.5 s"):
             self.assertIn(words, told(hung))
         graph = wiretap.Graph(hear(hung))

@@ -895,7 +895,7 @@ input, button, select { font: inherit; color: inherit } button, summary { cursor
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)) }
 .fault { border-left: 3px solid; background: var(--tint); padding: 6px 12px }
 .fault button { border: 0; background: none; padding: 0; font-weight: 600; text-align: left }
-.fault, .flag { overflow-wrap: anywhere } .why b, .result b { font-weight: 400 }
+.fault, .flag, .label { overflow-wrap: anywhere } .why b, .result b { font-weight: 400 }
 .why { display: grid; grid-template-columns: auto 1fr; gap: 0 10px }
 #map { position: relative; height: 88px; margin: 0 var(--pad); overflow: hidden }
 #map * { position: absolute; background: var(--kind, var(--ask)); min-width: 1.5px }
@@ -927,8 +927,8 @@ main > :not(.gt, .lt) .label { position: static; display: block; white-space: no
 .flag { text-align: center; font-weight: 500; position: relative; background: var(--tint);
   margin: 0 var(--right) 0 var(--left); padding: 0 8px 3px; background-clip: content-box }
 pre { margin: 2px var(--pad) 8px; overflow: auto; max-height: 400px; background: var(--bg) }
-@media (max-width: 760px) { :root { --pad: 6px; --time: 46px; --lanes: 23px; --lat: 76px;
-  --lane: 3px; --size: 0px } .size, summary .lat i, em + b { display: none }
+@media (max-width: 760px) { :root { --pad: 6px; --time: 46px; --lanes: 25px; --lat: 76px;
+  --lane: 4px; --size: 0px } .size, summary .lat i, em + b { display: none }
   #ends .seq { margin: 0 10px } #kinds { display: contents } #tools { gap: 4px } .flag { margin: 0 }
   #kinds button { padding: 3px 8px; margin: 0 } input { flex-basis: 100%; max-width: none }
   .label, .lat, .time { font-size: 11px } .lat { line-height: 13px } }
