@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 from urllib.parse import urljoin, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
@@ -38,7 +38,6 @@ LOST = -32000  # the code when the answer to a request was lost, as in the SDKs
 TRIES = 5  # to take a stream up, without an event in between
 LONGEST = Bounds().line  # of an answer, or of an event
 BROKEN = (OSError, http.client.HTTPException)
-Headers = dict[str, Optional[str]]  # None: is not sent
 log = logging.getLogger(__name__)
 
 
@@ -50,32 +49,26 @@ class Unauthorized(ConnectionError):
         self.challenge = challenge
 
 
-class Event(NamedTuple):
-    id: str
-    data: bytes
-    retry: Optional[float]  # seconds
-
-
-def events(stream: Any) -> Iterator[Event]:
-    """Read server-sent events. Comments and unknown fields are skipped, and so is a
-    last event that no blank line completes."""
+def events(stream: Any) -> Iterator[tuple[str, bytes, Optional[float]]]:
+    """Read server-sent events: id, data, and the seconds of a retry. Comments and
+    unknown fields are skipped, and so is a last event that no blank line completes."""
     fields, size = dict[bytes, list[bytes]](), 0
     for line in iter(lambda: stream.readline(LONGEST + 1), b""):
         name, _, value = line.rstrip(b"\r\n").partition(b":")
-        fields.setdefault(name, []).append(value[value[:1] == b" ":])
+        fields.setdefault(name, []).append(value.removeprefix(b" "))
         size += len(line)
         if size > LONGEST:
             raise ConnectionError(f"an event of over {LONGEST} bytes")
         if not line.strip(b"\r\n"):
             wait = fields.get(b"retry", [b""])[-1]
-            yield Event(fields.get(b"id", [b""])[-1].decode("latin-1"),
-                        b"\n".join(fields.get(b"data", [])),
-                        int(wait[:9]) / 1000 if wait.isdigit() else None)
+            yield (fields.get(b"id", [b""])[-1].decode("latin-1"),
+                   b"\n".join(fields.get(b"data", [])),
+                   int(wait[:9]) / 1000 if wait.isdigit() else None)
             fields, size = {}, 0
 
 
 class Exchange:
-    """A line that goes out, until what answers it is in: one connection at a time."""
+    """A line that goes out, until what answers it is in; without a line it listens."""
 
     def __init__(self, line: bytes = b"") -> None:
         self.line, self.message = line, decode(line) if line else {}
@@ -84,16 +77,16 @@ class Exchange:
         self.method: str = member(self.message, "method") or ""
         self.version = member(self.message, "params", "_meta", META_VERSION)
         self.connection: Any = None  # HTTPConnection
-        self.request: tuple[str, Headers] = "", {}  # verb and headers
-        self.sock: Optional[socket.socket] = None  # of the connection
-        self.opened = threading.Event()  # the head of the answer has come
-        self.moved = self.repeated = self.dropped = False  # once each
+        self.sock: Any = None  # of the connection
+        self.last = ""  # id of the last event that came
+        self.dropped = threading.Event()  # nobody waits for it any more
+        self.moved = self.repeated = False  # once each
 
     def drop(self) -> None:
         """Close the connection: to a modern server, that cancels the request."""
-        self.dropped = True
+        self.dropped.set()
         with suppress(OSError, AttributeError):  # it is closed; it is not open yet
-            self.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+            self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class HttpTransport:
@@ -112,7 +105,6 @@ class HttpTransport:
     def open(self, on_line: Callable[[bytes], None],
              on_close: Callable[[Exception], None]) -> None:
         self._on_line, self._on_close = on_line, on_close
-        self._ended = threading.Event()
         self._running: set[Exchange] = set()
         self._version: Optional[str] = None  # as it goes into the header
         self._session: Optional[str] = None
@@ -129,33 +121,34 @@ class HttpTransport:
         """End what runs, and the session. [2025-11-25 transports, sessions]"""
         self._queue.put(None)
         self._sender.join(1.0)  # what was sent goes out
-        self._ended.set()
         for running in tuple(self._running):
             running.drop()
         if self._session:
             with suppress(*BROKEN):  # the server is gone, and the session with it
-                self._request(last := Exchange(), "DELETE", {})
-                last.connection.getresponse()
-        self._session = None
+                self._request(last := Exchange(), "DELETE")
+                last.connection.getresponse().close()
 
     def _send_all(self) -> None:
         for line in iter(self._queue.get, None):
             exchange = Exchange(line)
-            rid = member(exchange.message, "params", "requestId")
             cancels = exchange.method == "notifications/cancelled"
-            about = [one for one in tuple(self._running)
-                     if cancels and rid in one.waiting]
+            rid = member(exchange.message, "params", "requestId") if cancels else None
+            about = [one for one in tuple(self._running) if rid in one.waiting]
             try:
                 if not any(one.version for one in about):
                     self._post(exchange)
                 for one in about:  # to a modern server, this alone says so
                     one.drop()
             except Exception as error:
-                self._on_close(ConnectionClosed(f"{self._url}: {error!r}"))
+                self._fail(ConnectionClosed(f"{self._url}: {error!r}"), exchange)
+
+    def _fail(self, error: Exception, exchange: Exchange) -> None:
+        if not exchange.dropped.is_set():  # else Client may be connected anew already
+            self._on_close(error)
 
     def _post(self, exchange: Exchange) -> None:
-        self._request(exchange, "POST", self._headers(exchange))
-        if exchange.waiting:
+        self._request(exchange)
+        if exchange.waiting or not exchange.line:
             return threading.Thread(
                 target=self._await, args=(exchange,), daemon=True).start()
         status = self._answer(exchange).status  # so what has no answer stays in order
@@ -163,38 +156,37 @@ class HttpTransport:
         if status >= 400:
             log.warning("HTTP %d for %s", status, exchange.method or "a response")
         if exchange.method == "notifications/initialized":
-            listener = Exchange()
-            threading.Thread(target=self._await, args=(listener,), daemon=True).start()
-            listener.opened.wait(1.0)  # so that a request of the server has its way
+            self._post(Exchange())  # to hear what the server says unasked
 
-    def _headers(self, exchange: Exchange) -> Headers:
+    def _request(self, exchange: Exchange, verb: str = "") -> None:
+        """Send the line; listen, if there is none or some events of its answer came."""
+        verb = verb or ("GET" if exchange.last or not exchange.line else "POST")
         self._version = exchange.version or (
             None if exchange.method == "initialize" else self._version)
-        headers: Headers = {"Accept": "application/json, text/event-stream",
-                            "Content-Type": "application/json"}
+        headers = {"accept": "application/json, text/event-stream",
+                   "content-type": "application/json", "mcp-session-id": self._session,
+                   "mcp-protocol-version": self._version,
+                   "last-event-id": exchange.last or None, "connection": "close",
+                   "authorization": self._token and f"Bearer {self._token}"}
         if exchange.version and exchange.waiting:  # say in headers what the body says
-            tool = self._tools.get(str(member(exchange.message, "params", "name")))
-            for header, value in repeated(exchange.message, tool).items():
+            for header, value in repeated(exchange.message, self._tools).items():
                 headers[header] = None if value is None else to_header(value)
-        return headers
-
-    def _request(self, exchange: Exchange, verb: str, headers: Headers) -> None:
-        self._end(exchange)
-        every = {"mcp-protocol-version": self._version, **headers,
-                 "Mcp-Session-Id": self._session, "Connection": "close",
-                 "Authorization": f"Bearer {self._token}" if self._token else None}
-        exchange.request, url = (verb, headers), urlsplit(self._url)
+        if exchange.connection:
+            exchange.connection.close()
+        self._running.add(exchange)
+        url = urlsplit(self._url)
         kind = (http.client.HTTPSConnection if url.scheme == "https" else
                 http.client.HTTPConnection)
         exchange.connection = kind(url.netloc, timeout=self._timeout)
         exchange.connection.request(
             verb, f"{url.path or '/'}{url.query and '?'}{url.query}",
             exchange.line if verb == "POST" else None,
-            {name: value for name, value in every.items() if value is not None})
+            {name: value for name, value in headers.items() if value is not None})
         exchange.sock = exchange.connection.sock
+        if exchange.dropped.is_set():
+            raise ConnectionError("nobody waits for it any more")
         if exchange.waiting or verb == "GET":  # how long that takes is not ours to say
             exchange.sock.settimeout(None)
-        self._running.add(exchange)
 
     def _end(self, exchange: Exchange) -> None:
         self._running.discard(exchange)
@@ -204,20 +196,19 @@ class HttpTransport:
     def _answer(self, exchange: Exchange) -> http.client.HTTPResponse:
         """Wait for the head of an answer; see to what concerns the whole session."""
         response: http.client.HTTPResponse = exchange.connection.getresponse()
-        exchange.opened.set()
         if exchange.method == "initialize":
             self._session = response.getheader("Mcp-Session-Id")
         elif response.status == 404 and self._session:
-            self._on_close(ConnectionClosed("the session is over: connect() again"))
+            self._fail(ConnectionClosed("the session is over: connect again"), exchange)
         if response.status in (401, 403):
             challenge = response.getheader("WWW-Authenticate") or ""
-            self._on_close(Unauthorized(response.status, challenge))
+            self._fail(Unauthorized(response.status, challenge), exchange)
         if response.status in (307, 308):  # followed once, where our token belongs
             target = urljoin(self._url, response.getheader("Location") or "")
             if exchange.moved or urlsplit(target)[:2] != urlsplit(self._url)[:2]:
                 raise ConnectionError(f"a redirect to {target} is not followed")
             exchange.moved, self._url = True, target
-            self._request(exchange, *exchange.request)
+            self._request(exchange)
             return self._answer(exchange)
         return response
 
@@ -237,45 +228,46 @@ class HttpTransport:
         except Exception as error:  # whatever the server sends, somebody waits
             why = f"{type(error).__name__}: {error}"
         self._end(exchange)
-        for rid in () if exchange.dropped else tuple(exchange.waiting):
+        for rid in () if exchange.dropped.is_set() else tuple(exchange.waiting):
             self._deliver(exchange, encode({"jsonrpc": "2.0", "id": rid, "error": {
                 "code": LOST, "message": f"The answer is lost: {why}"}}))
 
     def _lines(self, exchange: Exchange) -> Iterator[bytes]:
-        """Yield the messages that come. A stream that breaks off is taken up where it
-        was, by the id of its last event."""
-        response = self._answer(exchange) if exchange.line else None
-        last, wait, tries = "", self._retry, TRIES
-        if response and "json" in response.getheader("Content-Type", ""):
-            size = LONGEST if response.length is None else min(response.length, LONGEST)
-            message = decode(response.read(size))  # old Pythons allocate all of it
-            if not isinstance(message, list) and classify(message) != ("response", ""):
-                raise ValueError(f"HTTP {response.status} without an answer")
-            if member(message, "error") and message.get("id") not in exchange.waiting:
-                message["id"] = next(iter(exchange.waiting))  # it cannot say so itself
-            yield encode(message)
-            return
+        """Yield the messages that come. A legacy stream of events that breaks off is
+        taken up where it was, by the id of its last event."""
+        wait, tries = self._retry, TRIES
         while tries:
             with suppress(*BROKEN):  # as good as the end of the stream
-                if response is None:
-                    self._request(exchange, "GET", {
-                        "Accept": "text/event-stream", "Last-Event-ID": last or None})
-                    if exchange.dropped or self._ended.is_set():  # meanwhile
-                        return
-                    response = self._answer(exchange)
+                response = self._answer(exchange)
+                if exchange.line and "json" in str(response.getheader("Content-Type")):
+                    yield self._whole(exchange, response)
+                    return
                 if response.status != 200:
                     raise ValueError(f"HTTP {response.status} without an answer")
-                for event in events(response):
-                    last, tries = event.id or last, TRIES
-                    wait = wait if event.retry is None else event.retry
-                    if event.data:
-                        yield event.data
+                for last, data, retry in events(response):
+                    exchange.last, tries = last or exchange.last, TRIES
+                    wait = wait if retry is None else retry
+                    if data:
+                        yield data
                     if exchange.line and not exchange.waiting:
                         return
-            response, tries = None, tries - 1
-            lost = exchange.version or exchange.waiting and not last
-            if lost or exchange.dropped or self._ended.wait(wait):
+            if exchange.version or exchange.waiting and not exchange.last:
                 return
+            tries -= 1
+            if exchange.dropped.wait(wait):
+                return
+            with suppress(*BROKEN):  # _answer() will say so
+                self._request(exchange)
+
+    def _whole(self, exchange: Exchange, response: http.client.HTTPResponse) -> bytes:
+        """Read an answer that is one piece of JSON."""
+        size = min(response.length or LONGEST, LONGEST)
+        message = decode(response.read(size))  # old Pythons allocate all of it
+        if not isinstance(message, list) and classify(message) != ("response", ""):
+            raise ValueError(f"HTTP {response.status} without an answer")
+        if member(message, "error") and message.get("id") not in exchange.waiting:
+            message["id"] = next(iter(exchange.waiting))  # it cannot say so itself
+        return encode(message)
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
         message = decode(line)
@@ -309,7 +301,7 @@ class HttpTransport:
         """Read the list of tools: it has changed, or nobody has asked for it."""
         asking = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
                                   "method": "tools/list", "params": params}))
-        self._request(asking, "POST", self._headers(asking))
+        self._request(asking)
         result = member(decode(next(self._lines(asking))), "result")
         self._end(asking)
         self._usable(result["tools"])

@@ -6,8 +6,8 @@ serves the object `server` of a Python FILE at http://127.0.0.1:8000/mcp. NAME i
 further name of this host. MCP_TOKEN, if it is set, has to come with every request;
 without it only this machine is served. TLS and OAuth are the work of a proxy in front.
 
-Look at: a Stream is the `reply` of session.receive(line, reply), and that is all of the
-routing. Broken connections, resumption, JSON or events: the reader of a stream decides.
+Look at: Stream. It is the `reply` of session.receive(line, reply), so what belongs to a
+request finds its way. Whoever reads a stream decides how: as JSON, as events, or later.
 Try next: call a slow tool with curl, kill curl, and go on with GET and Last-Event-ID.
 [2025-11-25 basic/transports], [2026-07-28 basic/transports/streamable-http]
 """
@@ -15,13 +15,11 @@ Try next: call a slow tool with curl, kill curl, and go on with GET and Last-Eve
 from __future__ import annotations
 
 import argparse
-import hmac
 import io
 import os
 import re
 import runpy
 import secrets
-import select
 import signal
 import socket
 import socketserver
@@ -39,13 +37,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 from http_wire import META_VERSION, agrees, member, mirrored, repeated
 
 from mcp_ref import (
-    HEADER_MISMATCH, INVALID_REQUEST, LEGACY, METHOD_NOT_FOUND, MISSING_CAPABILITY,
-    PARSE_ERROR, REVISIONS, UNSUPPORTED_VERSION, RpcError, Server, Workers, classify,
-    decode, encode, request_revision)
+    HEADER_MISMATCH, INVALID_REQUEST, LEGACY, METHOD_NOT_FOUND, MODERN_ERRORS,
+    PARSE_ERROR, REVISIONS, RpcError, Server, Workers, classify, decode,
+    request_revision, response_line)
 
 LOOPBACK = "localhost", "127.0.0.1", "[::1]"
-BAD = (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, MISSING_CAPABILITY,
-       UNSUPPORTED_VERSION)  # errors with the status 400; others are an answer like any
+BAD = PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS  # come with the status 400
 
 
 class Limits(NamedTuple):
@@ -55,63 +52,53 @@ class Limits(NamedTuple):
     sessions: int = 1000
     head: int = 64 << 10
     body: int = 4 << 20
-    request: float = 20.0  # to send a request, or to take a part of the answer
-    idle: float = 60.0  # between two requests of a connection
+    request: float = 20.0  # to send a request
+    idle: float = 60.0  # between two requests, or to take a part of an answer
     session: float = 1800.0  # without a request
     quick: float = 1.0  # an answer that takes longer becomes a stream of events
-    check: float = 0.25  # between two checks whether a client is still there
-    silence: float = 15.0  # of a stream, before a comment shows that it lives
+    pulse: float = 1.0  # of silence on a stream, before a comment shows who is there
     retry: float = 0.5  # before a client takes a stream up again
 
 
 class Stream:
-    """Lines in order, for one reader at a time: a later one takes the place of an
-    earlier one, whose connection may be dead without anybody knowing."""
+    """Lines in order, for one reader at a time: a new one takes the place of the last
+    one, whose connection may be dead without anybody knowing."""
 
-    def __init__(self, session: Optional[HttpSession] = None) -> None:
+    def __init__(self, session: HttpSession) -> None:
         self.session, self.name = session, secrets.token_hex(8).encode()
-        self.lines: deque[bytes] = deque(maxlen=1000)  # what can be read again
-        self.count = self.read = 0  # lines that came, and that some reader has got
-        self.ended, self.reader = False, 0
+        self.lines: deque[tuple[int, bytes]] = deque(maxlen=1000)  # the last, numbered
+        self.count = self.read = 0  # how many lines came; how many some reader took
+        self.ended, self.reader = False, 0  # the thread that may read; 0: the first
         self._news = threading.Condition()  # guards all of this
 
     def __call__(self, line: Optional[bytes]) -> None:
-        """Take a line, or learn that there will be no more: see Peer.receive()."""
+        """Add a line; None: there will be no more. See Peer.receive()."""
         with self._news:
             self.ended = self.ended or line is None
-            self.lines.extend([] if line is None else [line])
-            self.count += line is not None
+            if line is not None:
+                self.count += 1
+                self.lines.append((self.count, line))
             self._news.notify_all()
-
-    def attach(self) -> int:
-        """Return a new reader, in place of the one that there is."""
-        with self._news:
-            self.reader += 1
-            self._news.notify_all()
-            return self.reader
 
     def let_go(self) -> None:
         """End the connection that waits for this stream, if its client knows how to
         come again. A tool finds this at context.reply. [2025-11-25 transports]"""
-        if self.session and self.session.peer.revision is LEGACY:
-            self.attach()
+        if self.session.peer.revision is LEGACY:
+            self.reader = -1  # nobody, until a GET comes
 
-    def take(self, reader: int, at: int, wait: float
-             ) -> tuple[list[tuple[int, bytes]], bool]:
-        """Wait for more than the first `at` lines; return the others, numbered, and
-        whether that was all for this reader."""
+    def take(self, reader: int, at: int, wait: float) -> tuple[list[Any], bool]:
+        """Wait until there are lines after line `at`; return them with their numbers,
+        and whether that was all for this reader."""
         with self._news:
-            self._news.wait_for(lambda: (
-                self.count > at or self.ended or self.reader != reader), wait)
+            self._news.wait_for(lambda: self.count > at or self.ended, wait)
             if self.reader != reader:
                 return [], True
             self.read = self.count
-            numbered = enumerate(self.lines, self.count - len(self.lines) + 1)
-            return [one for one in numbered if one[0] > at], self.ended
+            return [one for one in self.lines if one[0] > at], self.ended
 
 
 class HttpSession:
-    """A session of the Server, opened by a handshake, and its streams."""
+    """A session and its streams. Legacy: initialize to DELETE; modern: one request."""
 
     def __init__(self, server: HttpServer) -> None:
         self.id, self.used = secrets.token_urlsafe(32), time.monotonic()
@@ -121,14 +108,20 @@ class HttpSession:
         self.peer = server.mcp.connect(self.unasked, server.workers.start)
         server.sessions[self.id] = self
 
+    def receive(self, body: bytes) -> Stream:
+        stream = Stream(self)
+        with self.turn:
+            self.peer.receive(body, stream)
+        return stream
 
-# The library parses, but only what every parser reads in the same way. For it, a header
-# with a blank before its colon is the end of the headers, and a bare CR the end of a
-# line: so a part of a request could be hidden from a proxy in front, or from us.
+
+# The library parses, but only what every parser reads in the same way. For the library,
+# a bare CR ends a line, and a header with a blank before its colon ends the headers: so
+# a part of a request could be hidden from a proxy in front, or from this server.
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
                   rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
+CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~]*)?\r\n")
 PLACE = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
-CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t -~]*)?\r\n")
 
 
 class Refused(RpcError):
@@ -144,18 +137,17 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
     server: HttpServer
+    rfile: Any  # what the client sends
     fields: dict[str, str]  # the headers, by lower-case name
-    input: Any  # the library reads rfile, where only the head is
 
     def handle(self) -> None:
-        self.limits, self.input = self.server.limits, self.rfile
+        self.limits = self.server.limits
         self.connection.settimeout(self.limits.idle)
         with suppress(OSError):  # nobody is there any more
             super().handle()
-        with suppress(OSError):  # to close on unread input would take the answer back
             self.connection.shutdown(socket.SHUT_WR)
-            self.allow(1)
-            while self.input.read(1 << 16):
+            self.allow(1)  # to close on unread input would take the answer back
+            while self.rfile.read(1 << 16):
                 pass
 
     def allow(self, seconds: float) -> None:
@@ -163,43 +155,44 @@ class Handler(BaseHTTPRequestHandler):
         self.server.deadlines[self.connection] = time.monotonic() + seconds
 
     def handle_one_request(self) -> None:
+        """Serve one request. One that cannot be read whole ends the connection."""
         self.close_connection, self.command, self.request_version = True, "", "HTTP/1.1"
-        self.id: Any = None  # of the request, once that is known to be valid
+        self.id: Any = None  # of the message, once it is known to be a request
         self.more: dict[str, str] = {}  # headers of the answer
+        body = None
         self.allow(self.limits.idle)
-        if not self.input.peek(1):
+        if not self.rfile.peek(1):
             return
         self.allow(self.limits.request)
         try:
             self.read_head()
-            last, self.close_connection = self.close_connection, True
             self.check()
             body = self.read_body()
             self.allow(float("inf"))
-            self.close_connection = last
             self.serve(body)
         except RpcError as error:
-            known: Any = {} if self.id is None else {"id": self.id}
-            data = {"data": error.data} if error.data else {}
-            self.reply(getattr(error, "status", 400), encode({
-                "jsonrpc": "2.0", **known,
-                "error": {"code": error.code, "message": error.message, **data}}))
+            self.close_connection |= body is None
+            line = response_line(self.id, error, null_id=False)
+            self.reply(getattr(error, "status", 400), line)
 
     def read_head(self) -> None:
         """Read request line and headers, raw, and have the library parse them."""
         head, line = bytearray(), b"?"
         while line.strip():
-            line = self.input.readline(self.limits.head + 1 - len(head))
+            line = self.rfile.readline(self.limits.head + 1 - len(head))
             head += line
-        if len(head) > self.limits.head or not HEAD.fullmatch(head):
-            status = 431 if len(head) > self.limits.head else 400 if line else 408
-            raise Refused(status, "The head is no HTTP/1.1, too long, or too late")
-        self.rfile = io.BufferedReader(io.BytesIO(head))
+        if len(head) > self.limits.head:
+            raise Refused(431, "The head is too long")
+        if not HEAD.fullmatch(head):
+            raise Refused(400 if line else 408, "The head is no HTTP/1.1, or too late")
+        rest, self.rfile = self.rfile, io.BytesIO(head)
         self.raw_requestline = self.rfile.readline()
-        self.parse_request()
+        self.parse_request()  # which sets close_connection, too
+        self.rfile = rest
         # What comes twice is a list [RFC 9110 5.3], and no valid Host or length.
-        self.fields = {name.lower(): ", ".join(map(
-            str.strip, self.headers.get_all(name, []))) for name in self.headers}
+        self.fields = {name.lower(): ", ".join(
+            value.strip(" \t") for value in self.headers.get_all(name, []))
+            for name in self.headers}
 
     def read_body(self) -> bytes:
         """Read a body, by its length or in chunks; both at once are an attack."""
@@ -212,19 +205,18 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(400, "Neither one Content-Length nor chunked alone")
         chunk, body = b"?", bytearray()
         while chunk:
-            found = CHUNK.fullmatch(self.input.readline(1024))
-            if not found:
-                raise Refused(400, "A chunk does not say its size")
-            chunk = self.read(int(found[1], 16), len(body))
+            found = CHUNK.fullmatch(self.rfile.readline(1024))
+            chunk = self.read(int(found[1], 16), len(body)) if found else b""
+            if not found or self.read(2) != b"\r\n":
+                raise Refused(400, "A chunk is not as long as it says, or a trailer")
             body += chunk
-            if self.read(2) != b"\r\n":
-                raise Refused(400, "A chunk is not as long as it says")
-        return bytes(body)  # trailers are refused with the rest that is no chunk
+        return bytes(body)
 
     def read(self, size: int, more: int = 0) -> bytes:
+        """Read exactly so many bytes of a body that has `more` already."""
         if size + more > self.limits.body:
             raise Refused(413, "The body is too large")
-        data: bytes = self.input.read(size)
+        data: bytes = self.rfile.read(size)
         if len(data) < size:
             raise Refused(408, "The body did not come whole, and in time")
         return data
@@ -241,7 +233,7 @@ class Handler(BaseHTTPRequestHandler):
         given, token = self.fields.get("authorization", ""), self.server.token
         if token and given and not re.match("(?i:bearer) .", given):
             raise Refused(400, "Authorization is not: Bearer TOKEN")
-        if token and not hmac.compare_digest(given[7:].encode(), token.encode()):
+        if token and not secrets.compare_digest(given[7:].encode(), token.encode()):
             error = ', error="invalid_token"' if given else ""  # [RFC 6750 3]
             self.more["WWW-Authenticate"] = f'Bearer realm="mcp"{error}'
             raise Refused(401, "This takes a token, and the right one")
@@ -257,70 +249,65 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "GET":
             return self.get(self.session())
         self.server.end(self.session())
-        self.reply(204)
+        self.reply(204, None)
 
     def is_modern(self, message: Any = None) -> bool:
         """Tell the era: the body says it or, where it does not, the header."""
         row = REVISIONS.get(self.fields.get("mcp-protocol-version", LEGACY.version))
-        told = META_VERSION in (member(message, "params", "_meta") or ())
+        told = member(message, "params", "_meta", META_VERSION) is not None
         return told or row is None or row.modern
 
-    def session(self, new: bool = False) -> HttpSession:
-        if new and len(self.server.sessions) >= self.limits.sessions:
-            raise Refused(503, "There are too many sessions")
+    def session(self) -> HttpSession:
+        """Return the session that the request names."""
         name = self.fields.get("mcp-session-id", "")
-        session = HttpSession(self.server) if new else self.server.sessions.get(name)
+        session = self.server.sessions.get(name)
         if session is None:
-            raise Refused(404 if name else 400, "No Mcp-Session-Id of a session here")
+            raise Refused(404 if name else 400, "Send initialize, then its session id")
         session.used = time.monotonic()
         return session
 
     def post(self, body: bytes) -> None:
-        if not re.match("application/json *(;|$)", self.fields.get(
-                "content-type", ""), re.IGNORECASE):
+        kind = self.fields.get("content-type", "").partition(";")[0]
+        if kind.strip().lower() != "application/json":
             raise Refused(415, "Content-Type is not application/json")
         message = decode(body)
-        kind, fault = ("batch", "") if type(message) is list else classify(message)
-        if fault:
-            raise Refused(400, f"Invalid request: {fault}")
-        self.id = member(message, "id") if kind == "request" else None
-        post = self.post_modern if self.is_modern(message) else self.post_legacy
-        post(body, message, kind)
+        if self.is_modern(message):
+            self.post_modern(body, message)
+        else:
+            self.post_legacy(body, message)
 
-    def post_modern(self, body: bytes, message: Any, kind: str) -> None:
-        """Serve a request that stands alone: to close its connection cancels it."""
-        if kind == "notification":
-            return self.reply(202)  # there is nothing that it could be about
-        if kind != "request":
-            raise Refused(400, "A server takes requests and notifications, one by one")
-        name = str(member(message, "params", "name"))
-        tool = self.server.mcp.entries("tools").get(name)
-        for header, value in repeated(message, tool).items():
-            if not agrees(self.fields.get(header), value):
-                raise RpcError(HEADER_MISMATCH, f"{header} is not what the body says")
-        request_revision(member(message, "params", "_meta") or {})
-        stream = Stream()
-        peer = self.server.mcp.connect(stream, self.server.workers.start)
-        try:
-            peer.receive(body, stream)
-            self.answer(stream)
-        finally:
-            peer.cancel_incoming(self.id)  # no effect on what is answered
-            peer.close()
-
-    def post_legacy(self, body: bytes, message: Any, kind: str) -> None:
+    def post_legacy(self, body: bytes, message: Any) -> None:
         """Serve a line of a session; initialize opens one. [2025-11-25 transports]"""
         new = member(message, "method") == "initialize" and (
             "mcp-session-id" not in self.fields)
-        session = self.session(new)
-        stream = Stream(session)
-        with session.turn:
-            session.peer.receive(body, stream)
+        if new and len(self.server.sessions) >= self.limits.sessions:
+            raise Refused(503, "There are too many sessions")
+        session = HttpSession(self.server) if new else self.session()
+        stream = session.receive(body)
         if session.peer.revision is None:  # the handshake was refused
             self.server.end(session)
         elif new:
             self.more["Mcp-Session-Id"] = session.id
         self.answer(stream)
+
+    def post_modern(self, body: bytes, message: Any) -> None:
+        """Serve a request that stands alone: to close its connection cancels it."""
+        kind, fault = classify(message)
+        if fault or kind == "response":
+            raise Refused(400, fault or "A server takes requests and notifications")
+        if kind == "notification":
+            return self.reply(202)  # there is nothing that it could be about
+        self.id = message["id"]
+        tools = self.server.mcp.entries("tools")
+        for header, value in repeated(message, tools).items():
+            if not agrees(self.fields.get(header), value):
+                raise RpcError(HEADER_MISMATCH, f"{header} is not what the body says")
+        request_revision(member(message, "params", "_meta") or {})
+        session = HttpSession(self.server)
+        try:
+            self.answer(session.receive(body))
+        finally:
+            self.server.end(session)
 
     def get(self, session: HttpSession) -> None:
         """Follow what a session says unasked, or go on where a stream broke off."""
@@ -331,57 +318,54 @@ class Handler(BaseHTTPRequestHandler):
             if not kept or not re.fullmatch("[0-9]{1,9}", number):
                 raise Refused(400, "Last-Event-ID names nothing that is still here")
             stream, at = kept[0], int(number)
-        self.relay(stream, stream.attach(), at)
+        reader = stream.reader = threading.get_ident()  # for others, it is over
+        self.relay(stream, reader, at)
 
     def answer(self, stream: Stream) -> None:
         """Answer with JSON if that is all there is, and soon; else with events."""
-        lines, over = stream.take(0, 0, self.limits.quick)
-        message = decode(lines[0][1]) if len(lines) == 1 else {"method": ""}
-        if "method" not in message:  # a response, or several
-            code = member(message, "error", "code")
-            unknown = code == METHOD_NOT_FOUND and not stream.session
+        lines, _ = stream.take(0, 0, self.limits.quick)
+        first = decode(lines[0][1]) if lines else None
+        if len(lines) == 1 and member(first, "method") is None:  # responses and no more
+            code = member(first, "error", "code")
+            unknown = code == METHOD_NOT_FOUND and not stream.session.peer.revision
             self.reply(400 if code in BAD else 404 if unknown else 200, lines[0][1])
-        elif lines or not over or stream.reader:
-            self.relay(stream, 0, 0)
-        else:
+        elif stream.ended and not stream.count:
             self.reply(202)  # what came has no answer, or was cancelled
+        else:
+            self.relay(stream, 0, 0)
 
     def relay(self, stream: Stream, reader: int, at: int) -> None:
-        """Write lines as events, until there are no more or the client has gone."""
+        """Write lines as events, until there are no more or the client has left."""
         self.close_connection = True  # which ends the events
         self.more.update({"Content-Type": "text/event-stream",
                           "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self.reply(200, None)
-        session, over, silent = stream.session, False, 0.0
-        if session and stream not in tuple(session.streams):
+        session, legacy, over = stream.session, stream.session.peer.revision, False
+        if legacy and stream not in tuple(session.streams):
             session.streams.append(stream)
-        if session and session.peer.revision is LEGACY:  # it knows how to come again
+        if legacy is LEGACY:  # older ones do not know how to come again
             self.wfile.write(b"id: %s-%d\nretry: %d\ndata:\n\n" % (
                 stream.name, at, 1000 * self.limits.retry))
         while not over:
-            lines, over = stream.take(reader, at, self.limits.check)
+            lines, over = stream.take(reader, at, self.limits.pulse)
             for at, line in lines:
-                name = b"id: %s-%d\n" % (stream.name, at) if session else b""
+                name = b"id: %s-%d\n" % (stream.name, at) if legacy else b""
                 self.wfile.write(b"%sdata: %s\n\n" % (name, line))
-            silent = 0 if lines else silent + self.limits.check
-            if silent > self.limits.silence:
-                self.wfile.write(b":\n\n")
-                silent = 0
-            if session:
-                session.used = time.monotonic()
-            if select.select([self.connection], [], [], 0)[0] and (
-                    not self.connection.recv(1, socket.MSG_PEEK)):
-                return  # the client has left
+            if not lines and not over:
+                self.wfile.write(b":\n\n")  # a comment; it fails if the client has left
+            session.used = time.monotonic()
 
     def reply(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write an answer in one piece, or just its head where the body is None."""
-        typed = {"Content-Type": "application/json"} if body else {}
-        whole = body is not None and status != 204
-        sized = {"Content-Length": str(len(body or b""))} if whole else {}
-        close = {"Connection": "close"} if self.close_connection else {}
         self.send_response_only(status)
         self.send_header("Date", self.date_time_string())
-        for name, value in {**typed, **sized, **close, **self.more}.items():
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        if body is not None:
+            self.send_header("Content-Length", str(len(body)))
+        if body:
+            self.send_header("Content-Type", "application/json")
+        for name, value in self.more.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body if body and self.command != "HEAD" else b"")
@@ -405,7 +389,7 @@ class HttpServer(ThreadingHTTPServer):
             mirrored(tool["inputSchema"])
         self.mcp, self.token, self.limits = server, token or None, limits
         self.workers = Workers(max(server.workers, 1))
-        self.names = {*LOOPBACK, name, *names}
+        self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
         self.sessions: dict[str, HttpSession] = {}
         self.deadlines: dict[Any, float] = {}  # of each connection
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -413,10 +397,12 @@ class HttpServer(ThreadingHTTPServer):
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
 
     def end(self, session: HttpSession) -> None:
+        """End a session: who listens is told, calls are cancelled, streams end."""
         self.sessions.pop(session.id, None)
+        session.peer.end()
         for request in session.peer.unanswered():
-            session.peer.cancel_incoming(request.request_id)  # which ends its stream
-        session.peer.close()
+            session.peer.cancel_incoming(request.request_id)
+        session.peer.flush()
         session.unasked(None)
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -443,8 +429,6 @@ class HttpServer(ThreadingHTTPServer):
         super().server_close()
         for session in tuple(self.sessions.values()):
             self.end(session)
-        for peer in tuple(self.mcp.sessions):
-            peer.close()  # who listens is told that it is over
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ def mirrored(schema: Json) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def repeated(message: Json, tool: Optional[Json]) -> dict[str, Any]:
+def repeated(message: Json, tools: dict[str, Json]) -> dict[str, Any]:
     """Return {header: value} for a modern request; what is None must have no header."""
     params, method = message.get("params"), message["method"]
     headers = {"mcp-method": method}
@@ -114,7 +114,7 @@ def repeated(message: Json, tool: Optional[Json]) -> dict[str, Any]:
         headers["mcp-name"] = member(params, NAMED[method])
     if member(params, "_meta", META_VERSION) is not None:
         headers["mcp-protocol-version"] = member(params, "_meta", META_VERSION)
-    schema = tool["inputSchema"] if tool and method == "tools/call" else {}
-    for header, path in mirrored(schema).items():
+    tool = tools.get(str(member(params, "name"))) if method == "tools/call" else None
+    for header, path in mirrored(tool["inputSchema"]).items() if tool else ():
         headers[header] = member(params, "arguments", *path)
     return headers

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
-import html
 import json
 import os
 import queue
@@ -43,7 +42,6 @@ EXIT_TIMEOUT = 2.0  # seconds for a server to end after its input, and for the r
 SLOW = 1.0  # seconds, from which on waiting is worth a word
 BACKLOG = 4_000  # chunks that may wait for the recorder; then the record has a gap
 KEPT = 20_000  # characters of a message that are recorded
-PAGE_SESSIONS = 100  # in one page; older ones are left out
 Json = dict[str, Any]
 Entry = Json  # one line of the log
 js = json.dumps
@@ -214,6 +212,8 @@ SYMPTOMS = (
      "nobody's: a modern client asks a legacy server", "none: initialize comes next"),
     ("no response to server/discover", "connects only after some seconds",
      "the server drops requests that it does not know", "respond to them with -32601"),
+    ("id of the wrong type: \"", "a call never ends, though the server responded",
+     "the server makes strings of ids", "send ids back as they came"),
     ("given up after", 'a call hangs, "Request timed out"', "a slow or stuck tool, a lost request",
      "see what the call triggered, and stderr; report progress, or raise the timeout"),
     ("no response to", "the last responses are missing",
@@ -227,10 +227,8 @@ SYMPTOMS = (
     ("was not started", '"spawn ENOENT", "command not found"', "a command that cannot be executed",
      "use absolute paths: hosts have a PATH and a folder of their own"),
     ("before its input ended", 'server exits at once, "Connection closed"',
-     "the server failed", "run its command in a terminal; to a client: start it, send initialize"),
+     "the server failed", "see what it wrote to stderr, or run its command in a terminal"),
     ("after its input ended", "servers pile up", "the server ignores EOF", "end when stdin ends"),
-    ("id of the wrong type: \"", "a call never ends, though the server responded",
-     "the server makes strings of ids", "send ids back as they came"),
     ("id of the wrong type", '"Invalid request", `id` null or missing',
      "ids that are null, fractions or booleans", "use strings or integers"),
     ("came before notifications/init|handshake cut short", '-32600 "... is not allowed before ..."',
@@ -307,6 +305,7 @@ class Pending:
         self.entry, self.meta, self.responses = entry, meta, responses
         self.given_up: Optional[float] = None  # when it was cancelled
         self.named = False  # a fault has named it
+        self.fault = f"no response to {called(entry)}"
         self.modern = META_VERSION in meta
 
 
@@ -389,9 +388,9 @@ class Watch:
     def _request(self, entry: Entry, message: Json) -> Iterator[str]:
         way, method, rid = entry["way"], message["method"], message["id"]
         params = members(message.get("params"))
-        request = Pending(entry, members(params.get("_meta")), self._responses[way])
         entry.update(id=rid, method=method, name=first_string(
             *map(params.get, ("name", "uri", "protocolVersion", "level"))))
+        request = Pending(entry, members(params.get("_meta")), self._responses[way])
         yield from self._identity(way, method, rid, request.modern)
         yield from self._order(way, method, request.modern)
         yield from self._capability(way, method)
@@ -462,7 +461,7 @@ class Watch:
         request = self._open[asker].pop(rid, None)
         kind = ("error" if error else "isError" if result.get("isError") is True else
                 "input_required" if result.get("resultType") == "input_required" else "result")
-        entry.update(id=rid, kind=kind, about=first_string(result.get("protocolVersion")))
+        entry.update(id=rid, kind=kind, about=None)
         if error:
             entry["about"] = f"{error['message']} ({error['code']})"
         elif kind == "isError" and isinstance(result.get("content"), list):
@@ -506,9 +505,12 @@ class Watch:
     def _stray(self, asker: str, rid: Any) -> str:
         if rid is None:
             return "an error without an id: a message was not understood"
-        twins = [one for one in self._open[asker] if str(one) == str(rid)]
-        return (f"id of the wrong type: {js(rid)} for {js(twins[0])}" if twins else
-                f"responded twice: {js(rid)}" if rid in self._used[asker] else
+        for one, request in self._open[asker].items():
+            if str(one) == str(rid):
+                fault = f"id of the wrong type: {js(rid)} for {js(one)}"
+                request.fault = f"{fault}, so {called(request.entry)} has no response"
+                return fault
+        return (f"responded twice: {js(rid)}" if rid in self._used[asker] else
                 f"a response to no request: {js(rid)}")
 
     def _result(self, entry: Entry, request: Pending, result: Json) -> Iterator[str]:
@@ -520,6 +522,7 @@ class Watch:
             self.revision = REVISIONS.get(str(request.meta[META_VERSION]))
         if method == "initialize":
             version = result.get("protocolVersion")
+            entry["about"] = None if version == request.entry["name"] else first_string(version)
             self.revision = REVISIONS.get(str(version))
             if self.revision is None or self.revision.modern:
                 yield f"no handshake knows protocol version {js(version)}"
@@ -575,7 +578,7 @@ class Watch:
                     yield "initialize must not be cancelled"
                 if not request.named and method != LISTEN and (method == DISCOVER or took >= SLOW):
                     request.named = True
-                    yield f"no response to {entry['about']}: given up after {took:.1f} s"
+                    yield f"{request.fault}: given up after {took:.1f} s"
                 return
         if any(str(one) == str(rid) for one in self._open[way]):
             yield f"id of the wrong type: nothing is called {js(rid)}"
@@ -597,12 +600,7 @@ class Watch:
                 if not one.named and (method in of or not (
                         of or one.given_up is not None or method == LISTEN)):
                     one.named = True
-                    yield f"no response to {called(one.entry)} in {at - one.entry['at']:.1f} s"
-
-    def late(self, at: float) -> Entry:
-        since = f"{at - self.ended.get('>', at):.1f} s after its input ended"
-        return {**self.entry(at, "", "late"), "about": "the server is still running",
-                "flags": [f"the server has not ended, {since}; it ignores EOF?"]}
+                    yield f"{one.fault} in {at - one.entry['at']:.1f} s"
 
     def end(self, at: float, status: Optional[int], trouble: str = "", signalled: int = 0) -> Entry:
         """Make the last entry: what has no response now will never have one."""
@@ -610,20 +608,18 @@ class Watch:
                "was killed with the wiretap" if status is None else
                f"ended with status {status}" if status >= 0 else
                f"died of signal {-status}") + f", sent signal {signalled}" * bool(signalled)
-        entry = {**self.entry(at, "", "end"), "about": f"the server {how}"}
-        entry["flags"] += self._unanswered(at)
-        entry["flags"] += [f"input_required of {name} was never retried"
-                           for name in self._retry.values()]
-        if self.state == INITIALIZING:
-            entry["flags"].append("handshake cut short: no notifications/initialized")
         since = at - self.ended.get(">", at)
-        if trouble:
-            entry["flags"].append(f"the server {how}")
-        elif since > EXIT_TIMEOUT:
-            entry["flags"].append(f"the server {how}, {since:.1f} s after its input ended")
-        elif ">" not in self.ended and not signalled and status is not None:
-            entry["flags"].append(f"the server {how}, before its input ended")
-        return entry
+        if trouble or ">" not in self.ended and not signalled and status is not None:
+            early = "" if trouble else ", before its input ended"
+            flags = [f"the server {how}{early}"]  # all else that is missing follows from it
+        else:
+            flags = [*self._unanswered(at), *(
+                f"input_required of {name} was never retried" for name in self._retry.values())]
+            if self.state == INITIALIZING:
+                flags.append("handshake cut short: no notifications/initialized")
+            if since > EXIT_TIMEOUT:
+                flags.append(f"the server {how}, {since:.1f} s after its input ended")
+        return {**self.entry(at, "", "end"), "about": f"the server {how}", "flags": flags}
 
 
 # --- Recorder: a process that outlives the session by a moment ------------------------
@@ -658,7 +654,9 @@ def entries_of(tape: IO[bytes]) -> Iterator[Entry]:
     watch, about, at, began = Watch(), Json(), 0.0, time.monotonic()
     for at, way, data in frames(tape):
         if way == "late":
-            yield watch.late(at)
+            since = f"{at - watch.ended.get('>', at):.1f} s after its input ended"
+            yield {**watch.entry(at, "", "late"), "about": "the server is still running",
+                   "flags": [f"the server has not ended, {since}; it ignores EOF?"]}
         elif way == "+":
             about.update(told := json.loads(data))
             if "status" in told:
@@ -775,19 +773,25 @@ class Graph:
             yield from self.tree(first["n"], depth + 1)
 
 
+def alike(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
+    """Return the faults of each row of SYMPTOMS: (index of the entry, fault)."""
+    groups: dict[int, list[tuple[int, str]]] = {}
+    for index, entry in enumerate(entries):
+        for flag in entry["flags"]:
+            groups.setdefault(symptom(flag), []).append((index, flag))
+    return groups
+
+
 def advice(entries: list[Entry]) -> Iterator[str]:
     """Tell the faults of a session, the like together, each with cause and remedy."""
-    groups: dict[int, list[str]] = {}
-    for entry in entries:
-        for flag in entry["flags"]:
-            where = f"{label(entry)}: " if entry["way"] else ""
-            groups.setdefault(symptom(flag), []).append(
-                f"  {entry['at']:9.3f} s   {where}{shown(flag, 200)}")
-    for number, lines in groups.items():
-        yield from lines[:5]
-        if len(lines) > 5:
-            yield f"{'':16}and {len(lines) - 5} more of this kind"
-        for name, text in zip(("shows as", "cause", "remedy"), SYMPTOMS[number][1:]):
+    for row, faults in alike(entries).items():
+        for index, flag in faults[:5]:
+            entry = entries[index]
+            where = f"{label(entry)}: " if entry["way"] and "no response" not in flag else ""
+            yield f"  {entry['at']:9.3f} s   {where}{shown(flag, 200)}"
+        if len(faults) > 5:
+            yield f"{'':16}and {len(faults) - 5} more of this kind"
+        for name, text in zip(("shows as", "cause", "remedy"), SYMPTOMS[row][1:]):
             yield f"{'':16}{name:8} {text}"
 
 
@@ -833,15 +837,16 @@ def tell(log: str, page: Optional[str]) -> int:
 def write_page(path: str, sessions: list[list[Entry]]) -> None:
     """Write the page of some sessions, or say on stderr why not."""
     told: list[Json] = []
-    for entries in sessions[-PAGE_SESSIONS:]:
+    for entries in sessions:
         graph = Graph(entries)
-        told.append({"title": heading(entries), "entries": [
-            {**one, "why": [symptom(flag) for flag in one["flags"]], "lost": graph.lost(one),
-             "until": graph.ends.get(one["n"], {}).get("n")} for one in entries]})
-    data = {"sessions": told, "symptoms": SYMPTOMS, "older": len(sessions) - len(told)}
+        told.append({
+            "title": heading(entries), "entries": [
+                {**one, "lost": graph.lost(one), "until": graph.ends.get(one["n"], {}).get("n")}
+                for one in entries],
+            "faults": [[*SYMPTOMS[row][1:], found] for row, found in alike(entries).items()]})
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     parts = {"HASH": digest, "STYLE": STYLE, "SCRIPT": SCRIPT,
-             "TITLE": html.escape(told[-1]["title"]), "DATA": js(data).replace("<", "\\u003c")}
+             "DATA": js(told).replace("<", "\\u003c")}
     try:
         with open(path, "w", encoding="ascii") as file:
             file.write(re.sub("@([A-Z]+)@", lambda found: parts[found[1]], PAGE))
@@ -850,89 +855,88 @@ def write_page(path: str, sessions: list[list[Entry]]) -> None:
 
 
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>@TITLE@ - wiretap</title>
+<html lang="en"><head><meta charset="utf-8"><title>wiretap</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:;
  style-src 'unsafe-inline'; script-src 'sha256-@HASH@'"><style>@STYLE@</style></head>
-<body><header><h1 id="title"></h1><select id="sessions" aria-label="Session"></select>
-<div id="facts"></div></header><div id="faults"></div><div id="map" role="img"
- aria-label="Calls over time; click to go there"></div>
-<nav><input id="search" type="search" placeholder="Search messages" aria-label="Search">
-<span id="kinds"></span><span id="shown" role="status"></span></nav><div id="ends" class="line">
-<b class="time">seconds</b><span class="seq"><b>client</b><b>server</b></span>
-<b class="lat">latency</b><b class="size">size</b></div><main id="list"></main>
+<body><header><h1 id="title"></h1><select id="sessions" aria-label="Session"></select></header>
+<div id="facts"></div><div id="faults"></div>
+<div id="map" role="img" aria-label="Calls over time; click to go there"></div>
+<nav><div id="tools"><input id="search" type="search" placeholder="Search" aria-label="Search">
+<span id="kinds"></span><span id="shown" role="status"></span></div><div id="ends" class="line">
+<b class="time">seconds</b><span class="seq"><b>client</b><b>server</b></span><b>latency</b>
+<b class="size">size</b></div></nav><main id="list"></main>
 <script id="data" type="application/json">@DATA@</script><script>@SCRIPT@</script></body></html>
 """
 STYLE = """
-:root { color-scheme: light dark; --left: 184px; --right: 346px; --cols: 84px 1fr 180px 76px;
+:root { color-scheme: light dark; --pad: 20px; --time: 72px; --lanes: 76px; --lane: 9px;
+  --lat: 190px; --size: 80px; --left: calc(var(--pad) + var(--time) + var(--lanes));
+  --right: calc(var(--pad) + var(--lat) + var(--size) + var(--lanes));
   --bg: light-dark(#faf9f7, #14161b); --card: light-dark(#fff, #1c1f26);
   --ink: light-dark(#22252b, #e4e6eb); --dim: light-dark(#666c78, #949ba9);
   --rule: light-dark(#e6e3dd, #2c313b); --tint: light-dark(#fdf0f0, #2c1d21);
   --ask: light-dark(#2f6feb, #6ea8fe); --back: light-dark(#0f8a7e, #4fd1c0);
   --note: light-dark(#9061d6, #b794f4); --bad: light-dark(#c92f3b, #ff7b81);
   --warn: light-dark(#b45f06, #f0b45a) }
-* { box-sizing: border-box }
-body { margin: 0; height: 100vh; display: flex; flex-direction: column; background: var(--bg);
-  color: var(--ink); font: 13px/1.45 system-ui, sans-serif }
-header, nav { padding: 10px 20px } h1 { font-size: 17px; margin: 0 } #facts { width: 100% }
-header, nav, #facts { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: center }
-pre, .time, .lat, .size, .label { font: 12px ui-monospace, Consolas, monospace }
-h1, select, .label { overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  unicode-bidi: isolate; max-width: 100% } .fault, .flag { overflow-wrap: anywhere }
-#facts, nav, #ends, #map, .why, .time, .size, .lat, .label i { color: var(--dim) }
+.request { --kind: var(--ask) } .notification, .input_required, #map .lt { --kind: var(--note) }
+.isError { --kind: var(--warn) } .error, .wrong, #map .error { --kind: var(--bad) }
+body { margin: 0; background: var(--bg); color: var(--ink); font: 13px/1.45 system-ui, sans-serif }
+header, #facts, #tools { display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline;
+  padding: 10px var(--pad) 0 } #tools { padding-bottom: 6px }
+h1 { font-size: 17px; margin: 0 } h1, select { max-width: 100% } b { font-weight: 600 }
+h1, .label { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate }
 #map, input, button, select, pre { background: var(--card); border: 1px solid var(--rule);
-  border-radius: 8px; padding: 5px 12px } input, button, select { font: inherit; color: inherit }
-input { flex: 1; min-width: 200px; max-width: 420px } button, summary { cursor: pointer }
-nav button { margin-right: 6px } [aria-pressed=true] { border-color: var(--ask); color: var(--ask) }
-#faults { max-height: 30vh; overflow-y: auto; flex: none; margin: 0 20px 10px; display: grid;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, 460px), 1fr)); gap: 4px }
-.fault { border-left: 3px solid; background: var(--tint); padding: 4px 12px }
+  border-radius: 8px; padding: 5px 12px }
+input, button, select { font: inherit; color: inherit } button, summary { cursor: pointer }
+#facts, #shown, #ends, #map, .why b, .time, .size, .lat, .label i { color: var(--dim) }
+#facts .bad b, .fault, .flag, .lost, :is(.error, .junk, .invalid) .label { color: var(--bad) }
+#facts b { font-size: 15px } #facts :not(.bad) > b, .why { color: var(--ink) }
+#faults { margin: 10px var(--pad); display: grid; gap: 6px;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)) }
+.fault { border-left: 3px solid; background: var(--tint); padding: 6px 12px }
 .fault button { border: 0; background: none; padding: 0; font-weight: 600; text-align: left }
-.why b, #facts b { color: var(--ink) } .why b { margin-left: 8px } #facts b { font-size: 15px }
-#map { position: relative; height: 88px; flex: none; margin: 0 20px; overflow: hidden }
-#map * { position: absolute; background: var(--ask); min-width: 1.5px }
+.fault, .flag, .label { overflow-wrap: anywhere } .why b, .result b { font-weight: 400 }
+.why { display: grid; grid-template-columns: auto 1fr; gap: 0 10px }
+#map { position: relative; height: 88px; margin: 0 var(--pad); overflow: hidden }
+#map * { position: absolute; background: var(--kind, var(--ask)); min-width: 1.5px }
 #map span { background: none; border-left: 1px solid; font-size: 11px; padding-left: 4px }
-#map .lt, .lane.lt, .input_required .label em { background: var(--note) }
-#map .isError, .isError .lat i { background: var(--warn) } .isError .arrow { color: var(--warn) }
-#map .error, .lane.none, .error .lat i { background: var(--bad) }
-.line { display: grid; grid-template-columns: var(--cols); align-items: center; height: 34px }
-#ends { padding: 0 32px 0 20px; border-block: 1px solid var(--rule); flex: none }
-#ends .seq { display: flex; justify-content: space-between; padding: 0 calc(var(--left) - 122px) }
-main { flex: 1; min-height: 0; overflow: hidden scroll; background: var(--card) }
-main > div { min-height: 34px } summary { position: relative; list-style: none; padding: 0 20px }
-.wrong summary { background: var(--tint) } .here { border-block: 2px solid var(--bad) }
+nav { position: sticky; top: 0; z-index: 1; background: var(--bg) } main { background: var(--card) }
+input { flex: 1; min-width: 200px; max-width: 420px } #kinds button { margin: 2px 6px 2px 0 }
+[aria-pressed=true] { border-color: var(--ask); color: var(--ask) } * { box-sizing: border-box }
+.line { display: grid; grid-template-columns: var(--time) 1fr var(--lat) var(--size);
+  align-items: center; min-height: 34px; padding: 0 var(--pad) } .time, .size { text-align: right }
+.seq { min-width: 0; margin: 0 var(--lanes) } #ends { border-bottom: 1px solid var(--rule) }
+#ends .seq { display: flex; justify-content: space-between; margin: 0 calc(var(--lanes) - 18px) }
+main > div { min-height: 34px } summary { position: relative; list-style: none }
+.wrong summary { background: var(--tint) } .here summary { box-shadow: inset 0 0 0 2px var(--bad) }
 summary::before { content: ""; position: absolute; border-inline: 2px solid var(--rule);
-  inset: 0 var(--right) 0 var(--left) } .time, .size { text-align: right }
-.seq { min-width: 0 } summary .seq { position: relative; height: 100%;
-  margin: 0 calc(var(--right) - 276px) 0 calc(var(--left) - 104px) }
-.label { position: absolute; inset: 2px 8px auto; text-align: center; line-height: 19px }
-.label i { font-style: normal } .result b, #ends b { font-weight: 400 }
-.label em { font: 600 11px system-ui; color: var(--bg); background: var(--warn); padding: 1px 5px }
-.arrow { position: absolute; inset: 24px 0 auto; border-top: 1.5px dashed; color: var(--back) }
-.arrow::after { content: ""; position: absolute; top: -5px; border: 4.5px solid transparent }
-.gt .arrow::after { right: 0; border-left: 8px solid; border-right: 0 }
-.lt .arrow::after { left: 0; border-right: 8px solid; border-left: 0 }
-.request .arrow { color: var(--ask); border-top: 1.5px solid }
-.notification .arrow { color: var(--note); border-top: 2px dotted }
-.input_required .arrow { color: var(--note) } .error .arrow, .wrong .arrow { color: var(--bad) }
-main > :not(.gt, .lt) .arrow { display: none } main > :not(.gt, .lt) .label { top: 8px }
-.flag, .lost, #facts .bad b, .fault, :is(.error, .junk, .invalid) .label { color: var(--bad) }
-.lane { position: absolute; inset-block: 0; width: 6px; background: var(--ask) }
+  inset: 0 var(--right) 0 var(--left) } summary .seq { position: relative; align-self: stretch }
+pre, .time, .lat, .size, .label { font: 12px/19px ui-monospace, Consolas, monospace }
+.label { position: absolute; inset: 2px 8px auto; text-align: center } i { font-style: normal }
+em { font: 600 11px system-ui; color: var(--bg); background: var(--kind); padding: 1px 5px }
+.arrow { position: absolute; inset: 24px 0 auto; border-top: 1.5px dashed;
+  color: var(--kind, var(--back)) } .request .arrow { border-top-style: solid }
+.arrow::after { content: ""; position: absolute; right: 0; top: -5px; border-left: 8px solid;
+  border-block: 4.5px solid transparent } .lt .arrow { transform: scaleX(-1) }
+.notification .arrow { border-top: 2px dotted } main > :not(.gt, .lt) .arrow { display: none }
+main > :not(.gt, .lt) .label { position: static; display: block; white-space: normal; padding: 7px }
+.lane { position: absolute; inset-block: 0; width: calc(var(--lane) * .67); background: var(--ask) }
+.lane.lt { background: var(--note) } .lane.none { background: var(--bad) }
 .lane.first { top: 24px } .lane.last { bottom: 9px } .lat { display: flex; align-items: center }
-.lat i { height: 8px; border-radius: 4px; background: var(--back); margin-right: 8px }
+.lat i { height: 8px; border-radius: 4px; background: var(--kind, var(--back)); margin-right: 8px }
 .flag { text-align: center; font-weight: 500; position: relative; background: var(--tint);
   margin: 0 var(--right) 0 var(--left); padding: 0 8px 3px; background-clip: content-box }
-pre { margin: 2px 20px 8px; overflow: auto; max-height: 400px; background: var(--bg) }
-@media (max-width: 760px) { :root { --left: 80px; --right: 104px; --cols: 50px 1fr 76px }
-  header, nav, summary, #ends { padding-inline: 6px } #faults, #map, pre { margin-inline: 6px }
-  .size, summary .lat i, .deep, .label em + b { display: none } .lat { font-size: 11px }
-  .flag { margin: 0 } #ends .seq { padding: 0 12px } summary .seq { margin: 0 22px 0 24px }
-  body { height: auto } #faults { max-height: none } main { flex: none; height: 85vh } }
+pre { margin: 2px var(--pad) 8px; overflow: auto; max-height: 400px; background: var(--bg) }
+@media (max-width: 760px) { :root { --pad: 6px; --time: 46px; --lanes: 25px; --lat: 76px;
+  --lane: 4px; --size: 0px } .size, summary .lat i, em + b { display: none }
+  #ends .seq { margin: 0 10px } #kinds { display: contents } #tools { gap: 4px } .flag { margin: 0 }
+  #kinds button { padding: 3px 8px; margin: 0 } input { flex-basis: 100%; max-width: none }
+  .label, .lat, .time { font-size: 11px } .lat { line-height: 13px } }
 """
 SCRIPT = r"""
 "use strict";
 const $ = id => document.getElementById(id), LANES = 7, list = $("list"), map = $("map");
-const {sessions, symptoms, older} = JSON.parse($("data").textContent);
+const sessions = JSON.parse($("data").textContent);
 const el = (kind, cls, text, ...inside) => {
   const node = document.createElement(kind);
   Object.assign(node, {className: cls, textContent: text}).append(...inside);
@@ -943,19 +947,19 @@ const tidy = text => String(text).replace(  // controls, bidi marks: shown, not 
   c => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 const number = n => n.toLocaleString("en");
 const sum = (all, what) => all.reduce((n, e) => n + what(e), 0);
-const ms = n => n < 1000 ? n.toFixed(n < 10 ? 2 : 0) + " ms" : (n / 1000).toFixed(2) + " s";
+const ms = n => n === undefined ? "-" :
+  n < 1000 ? n.toFixed(n < 10 ? 2 : 0) + " ms" : (n / 1000).toFixed(2) + " s";
 const KINDS = {all: e => true, calls: e => e.kind === "request" || e.ms !== undefined,
   notifications: e => e.kind === "notification", unanswered: e => !!e.lost,
-  errors: e => e.kind === "error" || e.kind === "isError", faults: e => e.flags.length > 0};
+  errors: e => e.kind === "error" || e.kind === "isError", faults: e => e.flags.length};
 
 // One session at a time. A request has a lane beside the life line, down to its response.
-let E, row, nodes, asks, deep, slowest, span, kind;
+let E, nodes, asks, deep, slowest, span, kind;
 const load = one => {
   E = one.entries;
-  row = new Map(E.map(e => [e.n, e]));
   const live = {">": Array(LANES), "<": Array(LANES)};
   const took = E.filter(e => e.ms !== undefined).map(e => e.ms).sort((a, b) => a - b);
-  [slowest, span, deep] = [took.at(-1) ?? 0, E.at(-1).at || 1, {">": 0, "<": 0}];
+  [slowest, span, deep] = [took.at(-1), E.at(-1).at || 1, {">": 0, "<": 0}];
   asks = E.filter(e => e.kind === "request");
   for (const [i, e] of E.entries()) {
     if (e.kind === "request") {
@@ -965,16 +969,18 @@ const load = one => {
       deep[e.way] = Math.max(deep[e.way], e.lane + 1);
     }
     e.bars = [...live[">"], ...live["<"]].filter(one => one);
-    for (const one of e.bars) if (one.until === e.n) live[one.way][one.lane] = undefined;
+    for (const one of e.bars.filter(one => one.until === e.n))
+      [one.last, live[one.way][one.lane]] = [e, undefined];
   }
   document.title = ($("title").textContent = one.title) + " - wiretap";
   $("facts").replaceChildren(...[
     [sum(E, e => !!e.way), "messages"], [asks.length, "calls"], [span.toFixed(2), "seconds"],
-    [ms(took[took.length >> 1] ?? 0), "median"], [ms(slowest), "slowest"],
+    [ms(took[took.length >> 1]), "median"], [ms(took.at(-1)), "slowest"],
     [sum(E, KINDS.errors), "errors"], [sum(E, KINDS.unanswered), "unanswered", "bad"],
-    [sum(E, e => e.flags.length), "faults", "bad"]].map(([count, what, cls]) =>
-      el("span", count && cls || "", "", el("b", "", number(count)), " " + what)));
-  $("faults").replaceChildren(...faults());
+    [sum(E, KINDS.faults), "faults", "bad"]].map(([count, what, cls]) =>
+      el("span", count && cls || "", "", el("b", "", number(count)),
+        " " + (count === 1 ? what.replace(/s$/, "") : what))));
+  $("faults").replaceChildren(...one.faults.map(card));
   nodes = E.map((e, i) => Object.assign(document.createElement("div"), {i}));
   list.replaceChildren(...nodes);
   nodes.forEach(node => sight.observe(node));
@@ -982,18 +988,13 @@ const load = one => {
   choose("all");
   paint();
 };
-const faults = () => {  // the like together; a click goes to the next of them
-  const groups = new Map();
-  E.forEach((e, i) => e.why.forEach((why, k) =>
-    (groups.get(why) ?? groups.set(why, []).get(why)).push([i, e.flags[k]])));
-  return Array.from(groups, ([why, found]) => {
-    const [, shows, cause, remedy] = symptoms[why], many = found.length;
-    const first = el("button", "", tidy(found[0][1])); let next = 0;
-    first.onclick = () => go(found[next++ % many][0]);
-    return el("div", "fault", "", first, many > 1 ? ` ${many} times` : "",
-      el("div", "why", "", "Shows as " + shows, el("b", "", "Cause "), cause,
-        el("b", "", "Remedy "), remedy));
-  });
+const card = ([shows, cause, remedy, found]) => {  // a click goes to the next of the like
+  const said = {"Shows as": shows, Cause: cause, Remedy: remedy}, many = found.length;
+  const first = el("button", "", tidy(found[0][1])); let next = 0;
+  first.onclick = () => go(found[next++ % many][0]);
+  return el("div", "fault", "", first, many > 1 ? ` ${many} times` : "",
+    el("div", "why", "", ...Object.entries(said).flatMap(([name, text]) =>
+      [el("b", "", name), el("span", "", text)])));
 };
 const go = i => {
   if (nodes[i].hidden) { $("search").value = ""; choose("all"); }
@@ -1004,7 +1005,7 @@ const go = i => {
 
 // The list: a row is filled when it comes in sight, and shows its message when opened.
 const sight = new IntersectionObserver(seen => seen.forEach(one =>
-  one.isIntersecting && fill(one.target)), {root: list, rootMargin: "400px"});
+  one.isIntersecting && fill(one.target)), {rootMargin: "400px"});
 const choose = chosen => {
   const wanted = $("search").value.toLowerCase();
   kind = chosen;
@@ -1017,9 +1018,9 @@ const choose = chosen => {
 };
 const bars = i => E[i].bars.map(e => {
   const [cls, side, edge] = e.way === ">" ? ["", "right", "--right"] : ["lt", "left", "--left"];
-  const bar = el("span", `lane ${cls} ${e.lost ? "none" : ""} ${e.lane > 1 ? "deep" : ""} ` +
+  const bar = el("span", `lane ${cls} ${e.lost ? "none" : ""} ` +
     (E[i] === e ? "first" : E[i].n === e.until ? "last" : ""), "");
-  bar.style[side] = `calc(var(${edge}) - ${10 + 9 * e.lane}px)`;
+  bar.style[side] = `calc(var(${edge}) - var(--lane) * ${e.lane + 1.1})`;
   return bar;
 });
 const fill = node => {
@@ -1056,10 +1057,9 @@ const paint = () => {
     return node;
   };
   const calls = asks.map(e => {
-    const last = row.get(e.until), cls = `${e.way === "<" ? "lt" : ""} ` +
-      (e.lost ? "error" : last?.kind);
+    const cls = (e.way === "<" ? "lt " : "") + (e.lost ? "error" : e.last?.kind);
     const lane = e.way === ">" ? e.lane : deep[">"] + deep["<"] - 1 - e.lane;
-    return put(el("i", cls, ""), e.at, last?.at ?? span, 4 + 64 * lane / rows, 64 / rows - 2);
+    return put(el("i", cls, ""), e.at, e.last?.at ?? span, 4 + 64 * lane / rows, 64 / rows - 2);
   });
   const strokes = E.filter(KINDS.faults).map(e => put(el("i", "error", ""), e.at, e.at, 0, 68));
   const ten = 10 ** Math.floor(Math.log10(span / 5)), digits = Math.max(0, -Math.log10(ten));
@@ -1077,11 +1077,10 @@ map.onclick = event => {
 for (const name of Object.keys(KINDS))
   $("kinds").appendChild(el("button", "", name)).onclick = () => choose(name);
 $("search").oninput = () => choose(kind);
-$("sessions").append(...sessions.map((one, k) => new Option(`${k + 1 + older} of ` +
-  `${sessions.length + older}: ${one.title}, ${sum(one.entries, e => e.flags.length)} faults`, k)));
-$("sessions").hidden = sessions.length + older < 2;
-$("sessions").onchange = event => load(sessions[event.target.value]);
-$("sessions").value = sessions.length - 1;
+Object.assign($("sessions"), {hidden: sessions.length < 2, onchange: event =>
+  load(sessions[event.target.value])}).append(...sessions.map((one, k) => new Option(
+  `${k + 1} of ${sessions.length}: ${one.title}, faults: ${sum(one.entries, KINDS.faults)}`, k,
+  false, k === sessions.length - 1)));
 load(sessions.at(-1));
 """
 
