@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2096
-to 2200 (revisions, and what METHODS says), 2268 to 2317 (lifecycle), 2421 to 2498 (what
-a tool gets), 2601 to 2678 (the session), 2771 to 2835 (a function of the author's),
-2873 to 2944 (the server), 3011 to 3091 (its tools), 3329 to 3364 (results). The rest
+responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2098
+to 2202 (revisions, and what METHODS says), 2270 to 2319 (lifecycle), 2423 to 2500 (what
+a tool gets), 2603 to 2680 (the session), 2773 to 2837 (a function of the author's),
+2875 to 2946 (the server), 3013 to 3093 (its tools), 3331 to 3366 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1745,6 +1745,8 @@ class Described(NamedTuple):
 _SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = []
 
 # What to write for a type that JSON does not have, by name.
+# What to write instead of the hints that people try first; any other one is told what
+# there is.
 _INSTEAD = {"bytes": "str, with base64", "any": "Any", "object": "Any",
             **dict.fromkeys(("set", "frozenset"), "list"),
             **dict.fromkeys(("date", "datetime", "time", "Path", "UUID"), "str")}
@@ -3481,7 +3483,8 @@ class ClientSession(McpPeer):
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         def write(line: bytes) -> None:
-            # After close() the transport may have another server, which is not meant.
+            # After close() the transport may have another server: a line that was left
+            # over must not reach it.
             if self._closed is None:
                 send(line)
 
