@@ -260,6 +260,7 @@ class Judge:
                       and not any(mark == "!" for mark, _ in one.steps)]
         self.until, self.start = time.monotonic() + waits[2], 0.1  # seconds: the slowest start
         self.spoken: List[str] = []
+        self.jobs: List[Any] = []  # each may add others
         self.doubts: Dict[str, List[Any]] = {}  # title -> what failed on a shared connection
         self.found: Dict[str, Any] = {}  # title -> (rule, {revision: (outcome, what is wrong)})
         self.lines: List[str] = []
@@ -274,7 +275,8 @@ class Judge:
         with concurrent.futures.ThreadPoolExecutor(4) as self.pool:
             ends = [end for end in self.pool.map(self.survey, self.revisions) if end]
             self.spoken = [end.revision for end in ends]
-            self.jobs = [self.pool.submit(self.share, end) for end in ends]
+            for end in ends:
+                self.jobs.append(self.pool.submit(self.share, end))
             for job in self.jobs:  # there are ever more of them
                 job.result()
             list(self.pool.map(self.recheck, self.doubts.values()))
