@@ -370,7 +370,7 @@ def main(folder: str) -> None:
     parser.add_argument("others", nargs="*", metavar="mcpatom | NAME=FILE", help="more columns")
     chosen = parser.parse_args()
     rounds, python, others = chosen.rounds, chosen.python, chosen.others
-    installed.say("make bench", f"half a minute and, for each of {rounds} rounds, 3 s a column",
+    installed.begin("make bench", f"half a minute and, for each of {rounds} rounds, 3 s a column",
                   *{"mcpatom"} & {*others})
     servers = {"loop": Target(python, LOOP, str(ROOT / "examples")),
                "mcp_ref": Target(python, MODULE, str(ROOT)),

@@ -97,7 +97,7 @@ def faults(scenario: Scenario, url: str, folder: str) -> Iterator[str]:
 
 
 def main(pattern: str = "") -> int:
-    installed.say("make conformance", "five minutes", "node")
+    installed.begin("make conformance", "five minutes", "node")
     installed.node_packages()
     passed = failed = 0
     with serving() as url:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -28,14 +29,23 @@ PINNED = {  # folder in .venv/: what is installed there
 }
 
 
-def say(target: str, takes: str, *names: str) -> None:
-    """Say what a target will install, and how long it takes."""
+def begin(target: str, takes: str, *names: str) -> None:
+    """Say what a target will install, and how long it takes; let it clean up when it is ended."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
     print(f"{target} takes {takes}.", flush=True)
     missing = [PINNED[name] for name in names if not up_to_date(ROOT / ".venv" / name)]
     if "node" in names and not up_to_date(NODE_FOLDER):
         missing += versions_of_packages()
     if missing:
         print("It first installs, into .venv/ and .node/: " + ", ".join(missing), flush=True)
+
+
+def leave(number: int, frame: object) -> None:
+    """Unwind, once: what was started is killed on the way."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def wanted(folder: Path) -> str:

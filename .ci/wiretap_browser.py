@@ -205,7 +205,7 @@ def main() -> int:
         print("skipped: no Chromium")
         return 0
     if sys.executable != installed.python("browser"):
-        installed.say("The page in a browser", "20 s", "browser")
+        installed.begin("The page in a browser", "20 s", "browser")
         return subprocess.run([installed.venv("browser"), *sys.argv]).returncode
     from playwright.sync_api import sync_playwright  # type: ignore[import-not-found]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:

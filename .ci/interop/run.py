@@ -1,155 +1,218 @@
 """`make interop`: our server under foreign clients, our client on foreign servers.
 
-On pipes and over HTTP: the same steps, with another way to connect. Then official
-clients with and without the wiretap, byte for byte: see tapped.py.
+    python .ci/interop/run.py [PATTERN]      pairs by name, all by default
 
-    python .ci/interop/run.py [--only PATTERN] [--judges]
-
-One line for each pair and step; the last line says `N passed, N failed`, and the exit
-status is 1 when anything failed. Versions are pinned in requirements/ and package.json,
-nowhere else. `--judges` pairs the foreign clients with foreign servers: it tests the
-judge, not us.
+On pipes, over HTTP and behind the wiretap: the same steps (checks.py), with another way to connect.
+Who plays is a table, peers.json. One line for each pair and step; the last line says `N passed, N
+failed`, and the exit status is 1 when anything failed. Nothing is left running, however it ends.
 """
-
 from __future__ import annotations
 
-import argparse
 import contextlib
 import fnmatch
+import json
+import os
+import re
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from checks import CORE, EXTENDED, USER, Step, Table, connect, expect
-from environment import prepare
-from judge import GRACE, Bridge, last_words
-from pairs import Pair, judges, pairs
-from stages import Hosted, Piped, Stage
-from tapped import compare, latency, tapped_pairs
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import installed  # noqa: E402
+from checks import MODERN, Step, as_told, core, extended  # noqa: E402
 
 TIME_FOR_A_PAIR = 240.0
-LONGEST_COMPLAINT = 500
-NOISE = (
-    "Fatal Python error",
-    "Exception in thread",
-    "Exception ignored",
-    "Exception occurred during processing of request",
-)
+START = 30.0  # seconds for a server to listen
+GRACE = 10.0  # seconds for a server to leave
+LOOPBACK = "127.0.0.1"
+ENVIRONMENTS = ("sdk1", "sdk2", "fastmcp", "time")
+NOISE = re.compile("(Fatal Python error|Exception in thread|Exception ignored|Exception occurred "
+                   "during processing of request).*", re.DOTALL)
 
 
-def leave(clients: list[Bridge], stage: Stage) -> None:
-    """Close the clients: gone with status 0, and the server ends as it should."""
-    for client in clients:
-        try:
-            status = client.close()
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"the client did not leave within {GRACE} s") from None
-        said = last_words(client.folder / "client")
-        expect(not status, f"the client left with {status}: {said}")
-    stage.leave()
+class Pair(NamedTuple):
+    name: str
+    client: dict[str, Any]
+    server: dict[str, Any]
+    profile: dict[str, Any]
+    revision: str
+
+    def steps(self) -> list[Step]:
+        lacks = [*self.client.get("lacks", ()), *self.server.get("lacks", {}).get(self.revision, ())]
+        more = [step for step in extended(self.profile, self.revision) if step.name not in lacks]
+        return [*core(self.profile, self.revision, self.client.get("burst", 20)), *more]
 
 
-def quiet(said: Path) -> None:
-    """Nothing on our stderr that Python writes of itself when things go wrong."""
-    text = said.read_text(errors="replace")
-    for words in NOISE:
-        if words in text:
-            raise AssertionError(text[text.index(words) :])
+def pairs() -> Iterator[Pair]:
+    """Yield foreign clients on our servers, and our clients on foreign servers."""
+    text = (HERE / "peers.json").read_text()
+    places = {name: installed.python(name) for name in ENVIRONMENTS}
+    places.update(python=sys.executable, node=installed.node(), here=str(HERE),
+                  root=str(installed.ROOT), node_folder=str(installed.NODE_FOLDER))
+    for name, value in places.items():
+        text = text.replace(f"{{{name}}}", value)
+    peers = json.loads(text)
+    for server_name, server in peers["servers"].items():
+        profile = peers["profiles"][server["profile"]]
+        profile = {**peers["profiles"].get(profile.get("like"), {}), **profile}
+        for client_name, client in peers["clients"].items():
+            modern = {client["revision"], server.get("revision", MODERN)} == {MODERN}
+            revision = MODERN if modern else "2025-11-25"
+            same = "revision" in server and client["revision"] != MODERN  # as "ours auto"
+            if server.get("ours", False) is client.get("ours", False) or (
+                    server.get("tapped") and not client.get("sdk") or client.get("ours") and same):
+                continue
+            yield Pair(f"{client_name} -> {server_name}", client, server, profile, revision)
 
 
-def steps_of(pair: Pair) -> Iterator[tuple[str, Step]]:
-    yield from CORE.items()
-    for name, step in EXTENDED.items():
-        if getattr(pair.server.profile, name) and name not in pair.client.lacks:
-            yield name, step
+def notes(folder: Path, word: str) -> dict[int, int]:
+    """Return what the witness noted: the processes, with their status if it is "end"."""
+    file = folder / "notes"
+    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    return {int(pid): int([*status, 0][0]) for noted, pid, *status in lines if noted == word}
 
 
-def staged(pair: Pair, folder: Path) -> Stage:
-    command = [part.replace("{folder}", str(folder)) for part in pair.server.command]
-    if pair.server.http:
-        return Hosted(command, folder, pair.revision, pair.client.forgets)
-    return Piped(command, folder, pair.client.spares)
+def running(folder: Path) -> set[int]:
+    return notes(folder, "start").keys() - notes(folder, "end").keys()
 
 
-def places(pair: Pair, folder: Path) -> list[Path]:
-    """Return a folder for each client; ours tells all its sessions what changes."""
-    if not (pair.server.http and pair.server.profile.strict):
-        return [folder]
-    (folder / "stranger").mkdir()
-    return [folder, folder / "stranger"]
+def said(file: Path) -> str:
+    """Return the last words that are in a file."""
+    return (file.read_text(errors="replace").strip().splitlines() or ["nothing"])[-1][-300:]
 
 
-def judge(pair: Pair, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield for each step its name and what is wrong, "" where nothing is."""
-    deadline = time.monotonic() + TIME_FOR_A_PAIR
-    with contextlib.ExitStack() as sweeping:
-        stage = staged(pair, folder)
-        sweeping.callback(stage.sweep)
-        clients = []
-        for place in places(pair, folder):
-            client = Bridge([*pair.client.command, *stage.address], place, deadline)
-            sweeping.callback(client.sweep)
-            client.user.update(USER)
-            clients.append(client)
-        of_pair = pair.server.profile, pair.revision, pair.client.burst
-        table = Table(clients[0], *of_pair, stranger=clients[-1])
-        for name, step in steps_of(pair):
-            wrong = complaint(step, table)
-            yield name, wrong
-            if wrong and step is connect:
-                break  # the rest would only say so again
-        yield "close", complaint(leave, clients, stage)
-    if pair.ours:
-        yield "quiet", complaint(quiet, folder / pair.ours)
-
-
-def complaint(step: Callable[..., None], *arguments: object) -> str:
+@contextlib.contextmanager
+def started(command: list[str], folder: Path, **options: Any) -> Iterator[Any]:
+    """Run a client or server; in the end kill whatever is still there of it."""
+    process = subprocess.Popen(command, start_new_session=True, **options)
     try:
-        step(*arguments)
-    except Exception as error:  # a judge that stumbles has found something too
-        text = f"{type(error).__name__}: {error}".replace("\n", " | ")
-        return text[:LONGEST_COMPLAINT]
-    return ""
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pid in running(folder):  # in a session of their own, some of them
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
-Game = tuple[str, Callable[[Path], Iterator[tuple[str, str]]]]
+def await_listening(server: Any, port: int) -> None:
+    limit = time.monotonic() + START
+    while time.monotonic() < limit and server.poll() is None:
+        with contextlib.suppress(OSError):
+            return socket.create_connection((LOOPBACK, port), GRACE).close()
+        time.sleep(0.02)  # nobody announces that a port is open
 
 
-def report(games: list[Game]) -> int:
-    """Play all games, print how each step went, and return the exit status."""
+def talk(pair: Pair, address: list[str], folder: Path, faults: dict[str, list[str]]) -> None:
+    """Have the client do all steps, and close; collect what is wrong by step."""
+    steps = pair.steps()
+    told = [one for step in steps for one in as_told(step, pair.profile.get("form"))]
+    with open(folder / "client", "wb") as stderr, started(
+            [*pair.client["run"], *address], folder, stdin=subprocess.PIPE, stderr=stderr,
+            stdout=subprocess.PIPE) as client:
+        try:
+            out = client.communicate(json.dumps(told).encode(), TIME_FOR_A_PAIR)[0]
+        except subprocess.TimeoutExpired as error:
+            out = error.stdout or b""
+        status = "nothing" if client.poll() is None else client.poll()
+    outcomes = []
+    for line in out.splitlines():
+        with contextlib.suppress(ValueError):  # a library may print to stdout
+            outcomes += json.loads(line)
+    for step in steps:
+        wrong = faults.setdefault(step.name, [])
+        for row in step.rows:
+            outcome = outcomes.pop(0) if outcomes else {}
+            try:
+                fine = row.holds(outcome)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                fine = False
+            if not fine:
+                wrong.append(f"{row.action} {row.arguments}: {outcome or 'no answer in time'}")
+        if step.name == "connect" and wrong:
+            break  # the rest would only say so again
+    faults["close"] = [f"the client left with {status}: {said(folder / 'client')}"] if status else []
+
+
+def judge_piped(pair: Pair, folder: Path, faults: dict[str, list[str]]) -> None:
+    """The client starts the server, and closing stdin has to be enough."""
+    witness = [sys.executable, str(HERE / "witness.py"), str(folder)]
+    talk(pair, [*witness, *pair.server["run"]], folder, faults)
+    ended, signalled = notes(folder, "end"), notes(folder, "signal")
+    if not ended or running(folder):
+        faults["close"].append(f"servers ended {ended}, still there {running(folder)}")
+    if signalled and not pair.client.get("spares"):
+        faults["close"].append("the end of stdin was not enough for the server")
+    if any(status for pid, status in ended.items() if pid not in signalled):
+        faults["close"].append(f"server statuses {ended}: {said(folder / 'stderr')}")
+
+
+def judge_hosted(pair: Pair, folder: Path, faults: dict[str, list[str]]) -> None:
+    """The judge starts the server, and ends it by SIGTERM."""
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [part.replace("{port}", str(port)) for part in pair.server["run"]]
+    with open(folder / "stderr", "wb") as output, started(
+            command, folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as server:
+        await_listening(server, port)
+        talk(pair, [f"http://{LOOPBACK}:{port}/mcp"], folder, faults)
+        server.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(GRACE)
+        if server.poll() not in (-signal.SIGTERM, 128 + signal.SIGTERM):
+            faults["close"].append(f"after SIGTERM the server left with {server.poll()}")
+
+
+def judge(pair: Pair, folder: Path) -> dict[str, list[str]]:
+    """Return for each step of a pair what is wrong."""
+    (folder / "lines").write_text("".join(f"line {n}\n" for n in range(1, 100)))
+    pair = pair._replace(**json.loads(json.dumps(
+        {"server": pair.server, "profile": pair.profile}).replace("{folder}", str(folder))))
+    faults: dict[str, list[str]] = {}
+    (judge_hosted if pair.server.get("http") else judge_piped)(pair, folder, faults)
+    ours = folder / ("stderr" if pair.server.get("ours") else "client")
+    noise = NOISE.search(ours.read_text(errors="replace") if ours.exists() else "")
+    faults["quiet"] = [noise[0]] if noise else []
+    if pair.server.get("tapped"):
+        entries = [json.loads(line) for line in (folder / "log").read_text().splitlines()]
+        faults["wiretap"] = [flag for entry in entries for flag in entry["flags"]]
+    return faults
+
+
+def prepare() -> None:
+    installed.begin("make interop", "four minutes", *ENVIRONMENTS, "node")
+    for name in ENVIRONMENTS:
+        installed.venv(name)
+    installed.node_packages()
+    for file in HERE.glob("*/*.mjs"):  # they stand beside what they import
+        place = installed.NODE_FOLDER / file.parent.name
+        place.mkdir(exist_ok=True)
+        shutil.copy(file, place)
+
+
+def main(pattern: str = "") -> int:
+    prepare()
     passed = failed = 0
-    for name, play in games:
-        with tempfile.TemporaryDirectory(prefix="interop-") as folder:
-            for step, wrong in play(Path(folder)):
-                verdict = f"FAIL {wrong}" if wrong else "ok"
-                print(f"{name}: {step}: {verdict}", flush=True)
-                passed, failed = passed + (not wrong), failed + bool(wrong)
+    for pair in pairs():
+        if fnmatch.fnmatch(pair.name, f"*{pattern}*"):
+            with tempfile.TemporaryDirectory(prefix="interop-") as folder:
+                for step, wrong in judge(pair, Path(folder)).items():
+                    words = "; ".join(wrong).replace("\n", " | ")[:500]
+                    print(f"{pair.name}: {step}: {f'FAIL {words}' if wrong else 'ok'}", flush=True)
+                    passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--only", metavar="PATTERN", default="*", help="pairs by name")
-    parser.add_argument("--judges", action="store_true", help="foreign pairs only")
-    options = parser.parse_args()
-    prepare()
-    games: list[Game] = [
-        (pair.name, partial(judge, pair))
-        for pair in (judges() if options.judges else pairs())
-    ]
-    if not options.judges:
-        games += [
-            (f"wiretap: {pair.name}", partial(compare, pair, judge=judge))
-            for pair in tapped_pairs()
-        ]
-        games.append(("wiretap: latency", latency))
-    return report([g for g in games if fnmatch.fnmatch(g[0], f"*{options.only}*")])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -1,38 +1,46 @@
 // The bridge's end of the judge's remote control, as in remote.py.
 
-import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
 
-let asked = 0;
-const answers = new Map();
+const PATIENCE = 20000; // ms for notifications to come
+const steps = JSON.parse(await text(process.stdin));
+const events = [];
+let user = {};
+let news = () => {};
 
-const say = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+export const answer = (method) => user[method];
 
-export const event = (method, params) => say({ event: method, params: params ?? {} });
-
-export function ask(method, params) {
-  const number = ++asked;
-  say({ ask: number, method, params: params ?? {} });
-  return new Promise((resolve) => answers.set(number, resolve));
+export function event(method, params) {
+  events.push([method, params ?? {}]);
+  news();
 }
 
-async function perform(actions, told) {
+async function heard({ event: name, count }) {
+  const found = () => events.filter(([method]) => method === name).map(([, params]) => params);
+  const until = Date.now() + PATIENCE;
+  while (found().length < count) {
+    await new Promise((resolve, reject) => {
+      news = resolve;
+      setTimeout(reject, until - Date.now(), new Error(`no ${name} in time`)).unref();
+    });
+  }
+  return found();
+}
+
+async function outcome(actions, told) {
   try {
-    say({ id: told.id, result: (await actions[told.do](told.with)) ?? null });
+    return { result: (await actions[told.action](told.with)) ?? null };
   } catch (error) {
     const { code = null, message } = error;
-    say({ id: told.id, error: { code, message, kind: error.constructor.name } });
+    return { error: { code, message, kind: error.constructor.name } };
   }
 }
 
-export async function serve(actions) {
-  for await (const line of createInterface({ input: process.stdin })) {
-    const told = JSON.parse(line);
-    if ("answer" in told) {
-      answers.get(told.answer)(told.result);
-      answers.delete(told.answer);
-    } else {
-      perform(actions, told);
-    }
+export async function play(actions) {
+  for (const step of steps) {
+    user = step.user;
+    const doing = step.do.map((told) => outcome({ ...actions, heard }, told));
+    process.stdout.write(JSON.stringify(await Promise.all(doing)) + "\n");
   }
 }
 
@@ -50,5 +58,4 @@ export const actionsOf = (client) => ({
   "prompts/get": (params) => client.getPrompt(params),
   "completion/complete": (params) => client.complete(params),
   "logging/setLevel": ({ level }) => client.setLoggingLevel(level),
-  ping: () => client.ping(),
 });

@@ -1,29 +1,21 @@
-"""The bridge's end of the judge's remote control: JSON lines on stdin and stdout.
+"""The bridge's end of the judge's remote control.
 
-A bridge is a small program around one client library. The judge tells it what to do and
-answers for the user; the library does the talking to the server.
-
-    judge:   {"id": 1, "do": "tools/call", "with": {...}}
-             {"answer": 2, "result": {...}}
-    bridge:  {"id": 1, "result": ...} or {"id": 1, "error": {...}}
-             {"event": "notifications/message", "params": {...}}
-             {"ask": 2, "method": "roots/list", "params": {...}}
-
-Every `do` runs as a task of its own, so several lines at once are a burst. The end of
-stdin means: close the client and leave.
+A bridge is a small program around one client library, which does the talking to a server. On stdin
+stands what it has to do: a JSON array of steps, {"user": {METHOD: RESULT}, "do": [{"action": NAME,
+"with": {...}}, ...]}. What stands in one step is done side by side, and `user` answers what a
+server asks meanwhile. Each step done is a line on stdout, an array: {"result": ...} or {"error":
+{"code", "message", "kind"}} of each action. Then the client closes.
 """
-
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import sys
 from collections.abc import Awaitable, Mapping
 from typing import Any, Callable
 
 Action = Callable[..., Awaitable[Any]]
-LONGEST_LINE = 1 << 24
+PATIENCE = 20.0  # seconds for notifications to come
 
 
 def wire(value: Any) -> Any:
@@ -39,56 +31,47 @@ def is_url(address: str) -> bool:
 
 
 class Remote:
-    """One bridge's side of the conversation with the judge."""
-
     def __init__(self) -> None:
-        self._answers: dict[int, asyncio.Future[Any]] = {}
-        self._numbers = itertools.count(1)
-
-    def say(self, **line: Any) -> None:
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+        self.steps = json.load(sys.stdin)
+        self.user: dict[str, Any] = {}
+        self.events: list[tuple[str, Any]] = []
+        self.news = asyncio.Event()
 
     def event(self, method: str, params: Any = None) -> None:
-        self.say(event=method, params=wire(params) or {})
+        """Take note of a notification, on the thread of the loop."""
+        self.events.append((method, wire(params) or {}))
+        self.news.set()
 
-    async def ask(self, method: str, params: Any = None) -> Any:
-        """Return what the judge answers for the user."""
-        number = next(self._numbers)
-        answer = self._answers[number] = asyncio.get_running_loop().create_future()
-        self.say(ask=number, method=method, params=wire(params) or {})
-        return await answer
+    async def progress(self, done: float, total: Any = None, message: Any = None) -> None:
+        self.event("progress", {"progress": done})
 
-    async def serve(self, actions: Mapping[str, Action]) -> None:
-        """Do what the judge says until it closes our stdin."""
-        lines = asyncio.StreamReader(limit=LONGEST_LINE)
-        await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(lines), sys.stdin
-        )
-        running = set()
-        while line := await lines.readline():
-            told = json.loads(line)
-            if "answer" in told:
-                self._answers.pop(told["answer"]).set_result(told["result"])
-                continue
-            task = asyncio.ensure_future(self._do(actions, told))
-            running.add(task)
-            task.add_done_callback(running.discard)
-        for task in running:  # what the judge did not care to wait for
-            task.cancel()
+    async def heard(self, event: str, count: int) -> list[Any]:
+        """Wait for so many notifications of a method; return the params of all that came."""
+        while len(found := [params for method, params in self.events if method == event]) < count:
+            self.news.clear()
+            await asyncio.wait_for(self.news.wait(), PATIENCE)
+        return found
 
-    async def _do(self, actions: Mapping[str, Action], told: dict[str, Any]) -> None:
+    async def play(self, actions: Mapping[str, Action]) -> None:
+        """Do all steps."""
+        actions = {**actions, "heard": self.heard}
+        for step in self.steps:
+            self.user = step["user"]
+            outcomes = await asyncio.gather(*[self.outcome(actions, one) for one in step["do"]])
+            print(json.dumps(outcomes), flush=True)
+
+    async def outcome(self, actions: Mapping[str, Action], told: dict[str, Any]) -> Any:
         try:
-            result = await actions[told["do"]](**told["with"])
-        except (
-            Exception
-        ) as error:  # whatever the library raises is for the judge to judge
+            return {"result": wire(await actions[told["action"]](**told["with"]))}
+        except Exception as error:  # whatever the library raises is for the judge to judge
             cause = getattr(error, "error", error)
-            failure = {
-                "code": getattr(cause, "code", None),
-                "message": str(error),
-                "kind": type(error).__name__,
-            }
-            self.say(id=told["id"], error=failure)
-        else:
-            self.say(id=told["id"], result=wire(result))
+            return {"error": {"code": getattr(cause, "code", None), "message": str(error),
+                              "kind": type(error).__name__}}
+
+
+def run(main: Callable[..., Awaitable[None]]) -> None:
+    """Run main(remote, mode, URL | COMMAND...), from the command line."""
+    async def begin() -> None:
+        await main(Remote(), *sys.argv[1:])
+
+    asyncio.run(begin())

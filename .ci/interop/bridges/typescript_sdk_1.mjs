@@ -8,13 +8,13 @@ import {
   ElicitRequestSchema,
   ListRootsRequestSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { actionsOf, ask, event, isUrl, options, serve } from "./remote.mjs";
+import { actionsOf, answer, event, isUrl, options, play } from "./remote.mjs";
 
 const [, , , command, ...args] = process.argv;
 const capabilities = { elicitation: {}, roots: {}, sampling: {} };
 const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities });
 for (const schema of [CreateMessageRequestSchema, ElicitRequestSchema, ListRootsRequestSchema]) {
-  client.setRequestHandler(schema, ({ method, params }) => ask(method, params));
+  client.setRequestHandler(schema, async ({ method }) => answer(method));
 }
 client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
 
@@ -24,11 +24,10 @@ const transport = isUrl(command)
   : new StdioClientTransport({ command, args });
 transport.setProtocolVersion = (negotiated) => (revision = negotiated);
 await client.connect(transport);
-await serve({
+await play({
   ...actionsOf(client),
   about: async () => ({
     revision,
-    server: client.getServerVersion(),
     capabilities: client.getServerCapabilities(),
   }),
   "tools/call": (params) => client.callTool(params, undefined, options),

@@ -2,7 +2,7 @@
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { actionsOf, ask, event, isUrl, options, serve } from "./remote.mjs";
+import { actionsOf, answer, event, isUrl, options, play } from "./remote.mjs";
 
 const [, , mode, command, ...args] = process.argv;
 const client = new Client(
@@ -13,7 +13,7 @@ const client = new Client(
   },
 );
 for (const method of ["sampling/createMessage", "elicitation/create", "roots/list"]) {
-  client.setRequestHandler(method, ({ params }) => ask(method, params));
+  client.setRequestHandler(method, async () => answer(method));
 }
 client.fallbackNotificationHandler = async ({ method, params }) => event(method, params);
 
@@ -23,11 +23,10 @@ const transport = isUrl(command)
 await client.connect(transport);
 const modern = client.getProtocolEra() === "modern";
 const wantsLog = modern ? { _meta: { "io.modelcontextprotocol/logLevel": "debug" } } : {};
-await serve({
+await play({
   ...actionsOf(client),
   about: async () => ({
     revision: client.getNegotiatedProtocolVersion(),
-    server: client.getServerVersion(),
     capabilities: client.getServerCapabilities(),
   }),
   "tools/call": (params) => client.callTool({ ...params, ...wantsLog }, options),

@@ -1,0 +1,156 @@
+"""A server on the official Python SDK, of the 1.x or the 2.x line.    python_sdk.py [PORT]
+
+Names and texts are those of the conformance suite's fixtures, but for `add`. In the 2.x line
+questions to the user are dependencies (`Resolve`): the same tool asks by a server request in a
+legacy session and by an `input_required` result in the modern era.
+"""
+from __future__ import annotations
+
+import base64
+import sys
+from typing import Annotated, Any
+
+import anyio
+from pydantic import BaseModel
+
+try:
+    import mcp_types as types
+    from mcp.server.elicitation import ElicitationResult
+    from mcp.server.mcpserver import Context
+    from mcp.server.mcpserver import MCPServer as Server
+    from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+except ImportError:
+    Resolve = None
+    from mcp import types
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as Server
+
+PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJ"
+         "RU5ErkJggg==")
+WORDS = ("testing", "tested", "other")
+server = Server("python-sdk", instructions="A fixture.")
+
+
+class Person(BaseModel):
+    username: str
+    email: str
+
+
+def question(prompt: str) -> Any:
+    content = types.TextContent(type="text", text=prompt)
+    return [types.SamplingMessage(role="user", content=content)]
+
+
+def told(answer: Any) -> str:
+    content = answer.data.model_dump_json() if answer.action == "accept" else "none"
+    return f"User response: action={answer.action}, content={content}"
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@server.tool()
+def test_error_handling() -> str:
+    raise ValueError("This tool intentionally returns an error for testing")
+
+
+@server.tool()
+async def test_tool_with_progress(ctx: Context) -> str:
+    for done in (0, 50, 100):
+        await ctx.report_progress(done, 100)
+        await anyio.sleep(0.05)  # TypeScript clients drop progress that comes with the answer
+    return "done"
+
+
+@server.tool()
+async def test_tool_with_logging(ctx: Context) -> str:
+    await ctx.info("Tool execution started")
+    return "done"
+
+
+@server.resource("test://static-text", mime_type="text/plain")
+def static_text() -> str:
+    return "This is the content of the static text resource."
+
+
+@server.resource("test://static-binary", mime_type="image/png")
+def static_binary() -> bytes:
+    return base64.b64decode(PIXEL)
+
+
+@server.resource("test://template/{id}/data", mime_type="application/json")
+def template(id: str) -> str:
+    return f'{{"id":"{id}","templateTest":true,"data":"Data for ID: {id}"}}'
+
+
+@server.prompt()
+def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+@server.completion()
+async def complete(ref: object, argument: types.CompletionArgument, context: object) -> Any:
+    return types.Completion(values=[word for word in WORDS if word.startswith(argument.value)])
+
+
+if Resolve:
+    def ask_person(message: str) -> Elicit[Person]:
+        return Elicit(message, Person)
+
+    def ask_model(prompt: str) -> Sample:
+        return Sample(question(prompt), max_tokens=100)
+
+    def ask_roots() -> ListRoots:
+        return ListRoots()
+
+    @server.tool()
+    async def test_elicitation(
+            message: str, answer: Annotated[ElicitationResult[Person], Resolve(ask_person)]) -> str:
+        return told(answer)
+
+    @server.tool()
+    async def test_sampling(
+            prompt: str, answer: Annotated[types.CreateMessageResult, Resolve(ask_model)]) -> str:
+        return f"LLM response: {answer.content.text}"
+
+    @server.tool()
+    async def test_list_roots(
+            answer: Annotated[types.ListRootsResult, Resolve(ask_roots)]) -> str:
+        return " ".join(str(root.uri) for root in answer.roots)
+
+    @server.tool()
+    async def test_trigger_tool_change(ctx: Context) -> None:
+        await ctx.notify_tools_changed()
+
+    @server.tool()
+    async def test_trigger_resource_update(ctx: Context) -> None:
+        await ctx.notify_resource_updated("test://static-text")
+else:
+    @server.tool()
+    async def test_elicitation(message: str, ctx: Context) -> str:
+        return told(await ctx.elicit(message, schema=Person))
+
+    @server.tool()
+    async def test_sampling(prompt: str, ctx: Context) -> str:
+        answer = await ctx.session.create_message(question(prompt), max_tokens=100)
+        return f"LLM response: {answer.content.text}"
+
+    @server.tool()
+    async def test_list_roots(ctx: Context) -> str:
+        return " ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+    @server.tool()
+    async def test_trigger_tool_change(ctx: Context) -> None:
+        await ctx.session.send_tool_list_changed()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        server.run()
+    elif Resolve:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.settings.port = int(sys.argv[1])
+        server.run("streamable-http")
