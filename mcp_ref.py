@@ -1971,9 +1971,10 @@ def _hints_of(fn: Any) -> Json:
                 types.SimpleNamespace(__annotations__={name: hint}), fn.__globals__,
                 include_extras=True))
         except Exception as error:  # a class that is local to a function, say
-            raise TypeError(
-                f"{name_of(fn)}().{name}: the hint {hint!r:.30} is no type "
-                f"({error!s:.60}); write one that is defined at the top") from None
+            advice = ("put Annotated outside of Optional and Union" if "unhashable" in
+                      str(error) else "write one that is defined at the top")
+            raise TypeError(f"{name_of(fn)}().{name}: the hint {hint!r:.30} is no type "
+                            f"({error!s:.60}); {advice}") from None
     return resolved
 
 

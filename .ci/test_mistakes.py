@@ -242,6 +242,8 @@ class TestMistakes(unittest.TestCase):
             with self.subTest(row.title):
                 if os.name == "nt" and re.search(r'\["(sh|echo|true)"', row.body):
                     continue  # commands of Unix
+                if sys.version_info >= (3, 13) and "outside of Optional" in row.remedy:
+                    continue  # no mistake any more
                 told = happen(row)
                 full = row.wrong if row.remedy in row.wrong else f"{row.wrong} {row.remedy}"
                 self.assertRegex(told.words, f"^{pattern(full)}$")
