@@ -1212,8 +1212,10 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
         return subprocess.Popen(command, env=env, cwd=cwd, bufsize=0,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
-        words = (f"cannot start {' '.join(command)!r:.60} ({error.strerror}); write "
-                 "what works in a terminal, or absolute paths")
+        advice = ("give a cwd that exists" if cwd and error.filename == cwd else
+                  "give its words one by one, not as one" if " " in command[0] else
+                  "write what works in a terminal, or absolute paths")
+        words = f"cannot start {' '.join(command)!r:.60} ({error.strerror}); {advice}"
         raise type(error)(error.errno, words, error.filename) from None
     except (TypeError, AttributeError):
         raise TypeError(f"Client: env is {env!r:.60}; give a dict of strings") from None
@@ -1247,8 +1249,10 @@ class ChildProcess:
         def watch() -> None:
             status = child.wait()
             reader.join(self._close_timeout)  # a child of its own may hold the pipe
-            words = "its stderr is above" if status else "does it call run()?"
-            on_close(ConnectionClosed(f"{name} ended with status {status}; {words}"))
+            words = "see its stderr" if status else "does it call run()?"
+            how = (f"was killed by signal {-status}" if status < 0 else
+                   f"ended with status {status}; {words}")
+            on_close(ConnectionClosed(f"{name} {how}"))
 
         name = " ".join(self._command)
         child = self._child = start_process(self._command, self._env, self._cwd)
@@ -4141,8 +4145,8 @@ USAGE = """usage: python3 mcp_ref.py                    serve the demo server on
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
        python3 mcp_ref.py --version | -h | --help
 --trace before any of these shows each line of the wire on stderr."""
-COMMAND_LINES = {"inspect": "inspect -- COMMAND...",  # by their first word
-                 "call": """call TOOL '{"a": 1}' -- COMMAND..."""}
+COMMAND_LINES = {"inspect": "[--trace] inspect -- COMMAND...",  # by their first word
+                 "call": """[--trace] call TOOL '{"a": 1}' -- COMMAND..."""}
 
 
 def demo_server() -> Server:
