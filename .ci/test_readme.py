@@ -84,7 +84,8 @@ class Reader(unittest.TestCase):
             file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
         os.chmod(file.name, 0o755)
         self.env = {**os.environ, "PATH": commands + os.pathsep + os.environ["PATH"]}
-        self.env.pop("PYTHONWARNINGS", None)
+        for name in ("PYTHONWARNINGS", "PYTHONUNBUFFERED"):
+            self.env.pop(name, None)
 
     def save(self) -> None:
         """Be where the reader is after the first command, with all files saved."""
@@ -127,7 +128,7 @@ class TestText(unittest.TestCase):
     def test_its_sections_have_the_order_of_need(self) -> None:
         heads = re.findall(r"^## (.*)", README, re.M)
         wanted = ["Get it", "Tools", "Client", "Inside", "Registering", "When something is wrong",
-                  "How the protocol goes", "Security", "Tests", "Versions", "Licence"]
+                  "How the protocol goes", "Security", "Tests and versions", "Licence"]
         self.assertEqual(wanted, [one for head in heads for one in wanted
                                   if head.startswith(one)])
         self.assertEqual(len(wanted), len(heads))
@@ -178,7 +179,9 @@ class TestText(unittest.TestCase):
         figures = set(re.findall(r"-?\b\d[\d.-]*\d\b", PROSE.replace("x86-64", ""))) - known
         tail = PROSE[PROSE.index("## Licence"):]
         figures -= set(re.findall(r"\d{4}", tail))
-        self.assertEqual({"3.9", "3.10", "3.11", "3.12", "3.13", "3.14"}, figures)
+        seconds = inspect.signature(Client).parameters["timeout"].default
+        self.assertIn(f"{seconds:.0f} if not given", README)
+        self.assertEqual({"3.9", "3.10", "3.11", "3.12", "3.13", "7.3", "30"}, figures)
 
     def test_its_revisions_are_those_of_the_module(self) -> None:
         first, last = re.search(  # type: ignore[misc]
@@ -195,7 +198,7 @@ class TestText(unittest.TestCase):
         self.assertEqual([PROSE.index(f"*{word}*") + 1 for word in ("legacy", "modern")], first)
 
     def test_its_versions_of_python_are_those_that_run_it(self) -> None:
-        run = re.search(r"was run on Linux \(x86-64\) with CPython\n?([^N]*)\. Not", README)
+        run = re.search(r"was run on Linux \(x86-64\) with CPython\n?([^N]*) and PyPy", README)
         named = re.findall(r"3\.\d+", run[1])  # type: ignore[index]
         self.assertEqual([f"3.{minor}" for minor in range(9, 14)], named)
         self.assertIn("Python 3.9 or newer", README)
@@ -308,11 +311,37 @@ class TestBlocks(Reader):
                              (wrong["isError"], wrong["content"][0]["text"]))
 
     def test_a_host_can_start_what_the_json_names(self) -> None:
+        """From a folder and with an environment of its own; a package, too."""
         self.save()
+        self.save_package()
+        path = os.path.join(self.hello, "python3")
+        shutil.copy2(os.path.join(self.folder, "bin", "python3"), path)
         (text,) = [text for language, text in BLOCKS if language == "json"]
-        for name, entry in json.loads(text.replace(SCRATCH, self.hello))["mcpServers"].items():
-            with self.client(entry["command"], *entry["args"]) as client:
-                self.assertEqual(name, client.server_info["name"])
+        (entry,) = json.loads(text.replace(SCRATCH, self.hello))["mcpServers"].values()
+        (change,) = [code for code in CODE if code.startswith('"args": ')]
+        package = {**entry, **json.loads(f"{{{change}}}".replace(SCRATCH, self.hello))}
+        for one in (entry, package):
+            with Client([one["command"], *one["args"]], env=one.get("env", {}), cwd="/") as client:
+                self.assertEqual("demo", client.server_info["name"])
+        (command,) = [code for code in CODE if "env -i" in code]
+        command = command.replace(SCRATCH, self.hello).replace("PYTHON", path)
+        done = self.run_in(self.folder, command)
+        self.assertEqual((0, "", 1), (done.returncode, done.stderr, done.stdout.count("  tool ")))
+
+    def test_a_package_has_a_copy_of_its_own(self) -> None:
+        self.save_package()
+        (command,) = [code for code in CODE if code.startswith("python3 -m myproduct.mcp_ref")]
+        done = self.run_in(self.hello, command)
+        self.assertEqual((0, "", 1), (done.returncode, done.stderr, done.stdout.count("  tool ")))
+
+    def save_package(self) -> None:
+        """Save the server in a package, with its import as the text says."""
+        package = os.path.join(self.hello, "myproduct")
+        os.makedirs(package)
+        shutil.copy2(os.path.join(ROOT, "mcp_ref.py"), package)
+        self.assertIn("from .mcp_ref import Server", CODE)
+        with open(os.path.join(package, "server.py"), "w", encoding="utf-8") as file:
+            file.write(files()["server.py"].replace("from mcp_ref", "from .mcp_ref"))
 
     def test_the_diagram_of_the_eras_is_what_goes_over_the_wire(self) -> None:
         self.save()
@@ -345,19 +374,6 @@ class TestBlocks(Reader):
                 if message.get("method") != "notifications/progress":
                     said.append((way, words))
             self.assertEqual(drawn[era], said, era)
-
-    def test_the_diagram_of_the_lifecycle_is_the_table_of_transitions(self) -> None:
-        (text,) = [text for language, text in BLOCKS if language == "text"]
-        states = re.search(r"legacy states: +(.*)\nserved in them: (.*)", text)
-        chain = re.split(r" -- | --> ", states[1])  # type: ignore[index]
-        served = re.split(r" {2,}", states[2].strip())  # type: ignore[index]
-        drawn = {(chain[i], chain[i + 1]): chain[i + 2] for i in range(0, len(chain) - 2, 2)}
-        drawn.update({(state, "*" if method == "all else" else method): state
-                      for state, methods in zip(chain[::2], served)
-                      for method in methods.split(", ")})
-        name = {getattr(mcp_ref, one): one for one in ("NEW", "INITIALIZING", "READY")}
-        self.assertEqual({(name[before], method): name[after] for (before, method), after
-                          in mcp_ref.TRANSITIONS.items()}, drawn)
 
 
 class TestTables(Reader):
@@ -403,9 +419,10 @@ class TestTables(Reader):
                 (Point, {"type": "object", "properties": {"x": integer}, "required": ["x"],
                          "additionalProperties": False, "description": "A point."},
                  {"x": 1}, Point(1))],
-            '`Annotated[int, "words"]`, `Annotated[int, {"minimum": 0}]`': [
-                (Annotated[int, "words"], {**integer, "description": "words"}, 1, 1),
-                (Annotated[int, {"minimum": 0}], {**integer, "minimum": 0}, 1, 1)],
+            '`Annotated[Optional[int], "words", {"minimum": 1}]`': [
+                (Annotated[Optional[int], "words", {"minimum": 1}],
+                 {"anyOf": [integer, {"type": "null"}], "description": "words", "minimum": 1},
+                 None, None)],
             "`Context`, `Optional[Context]`": [
                 (Context, None, None, Context), (Optional[Context], None, None, Context)]}
         table = rows("| hint | JSON Schema | the function gets |")
@@ -459,22 +476,28 @@ class TestTables(Reader):
                 lambda: self.call("prompts/get", name="no such"),
                 lambda: self.call("resources/read", uri="x://no"), lambda: self.call("tools/call"),
                 self.unknown_legacy_resource, self.old_arguments],
-            "`RpcError` -32603": [lambda: self.call("resources/read", uri="x://bad"),
-                                  lambda: self.call("prompts/get", name="bad_prompt")],
-            "`RpcError` -32021": [lambda: self.call("tools/call", name="ask"), self.legacy_ask],
+            "`RpcError` -32603, -32021": [
+                lambda: self.call("resources/read", uri="x://bad"),
+                lambda: self.call("prompts/get", name="bad_prompt"),
+                lambda: self.call("tools/call", name="ask"), self.legacy_ask],
             "`RpcError` 429, any other": [
                 self.too_many, lambda: self.call("tools/call", name="own_code")],
             "`RequestTimeout`, `RequestCancelled`": [self.timeout, self.cancelled],
-            "`ConnectionClosed`": [self.server_dies],
+            "`ConnectionClosed`, `FileNotFoundError`": [
+                self.server_dies, lambda: self.fake([]).ping(),
+                lambda: Client(["./no/such/program"]).connect()],
             "`ValueError`": [self.not_as_specified, self.not_as_its_output_schema]}
         wanted = {
             "`RpcError` -32700, -32600": [-32700, -32600, -32600],
             "`RpcError` -32601, -32022": [-32601, -32022],
             "`RpcError` -32602": [-32602, -32602, -32602, -32602, -32002, -32602],
-            "`RpcError` -32603": [-32603, -32603], "`RpcError` -32021": [-32021, None],
+            "`RpcError` -32603, -32021": [-32603, -32603, -32021, None],
             "`RpcError` 429, any other": [429, 7],
             "`RequestTimeout`, `RequestCancelled`": ["RequestTimeout", "RequestCancelled"],
-            "`ConnectionClosed`": ["ConnectionClosed"], "`ValueError`": ["ValueError"] * 2}
+            "`ConnectionClosed`, `FileNotFoundError`": ["ConnectionClosed"] * 2 + [
+                "FileNotFoundError"], "`ValueError`": ["ValueError"] * 2}
+        to_catch = RpcError, ValueError, OSError
+        self.assertIn("What to catch: `RpcError`, `ValueError`, and `OSError`", README)
         self.assertEqual(list(cases), [row[0] for row in rows("| the client gets | when |")])
         for first, functions in cases.items():
             for index, function in enumerate(functions):
@@ -485,6 +508,7 @@ class TestTables(Reader):
                     with self.assertRaises(Exception) as caught:
                         function()
                     error: Any = caught.exception
+                    self.assertIsInstance(error, (*to_catch, mcp_ref.RequestCancelled))
                     self.assertEqual(wanted[first][index], error.code if isinstance(
                         error, RpcError) else type(error).__name__)
 
@@ -714,7 +738,7 @@ class TestTables(Reader):
                 here = owners[index] if index < len(owners) else place
                 self.assertTrue(hasattr(here, name) or hasattr(mcp_ref, name), name)
                 pairs += 1
-        self.assertGreater(pairs, 20)
+        self.assertEqual(21, pairs)
 
     @staticmethod
     def places(cell: str) -> list[tuple[Any, str]]:
@@ -734,10 +758,9 @@ def source(hint: Any) -> str:
     """Write a hint of the table as the table does; "" for a class of this test."""
     words = {None: "None", Any: "Any", Context: "Context", Optional[Context]: "Optional[Context]",
              Optional[int]: "Optional[int]", Union[int, str]: "Union[int, str]",
-             Literal["a", "b"]: 'Literal["a", "b"]', tuple[str, ...]: "tuple[str, ...]",
-             Annotated[int, "words"]: 'Annotated[int, "words"]'}
-    if getattr(hint, "__metadata__", None) == ({"minimum": 0},):
-        return 'Annotated[int, {"minimum": 0}]'
+             Literal["a", "b"]: 'Literal["a", "b"]', tuple[str, ...]: "tuple[str, ...]"}
+    if getattr(hint, "__metadata__", None) == ("words", {"minimum": 1}):
+        return 'Annotated[Optional[int], "words", {"minimum": 1}]'
     if hint in words:
         return words[hint]
     if hint in (str, int, float, bool):
@@ -954,18 +977,105 @@ class TestWhatItSays(Reader):
         self.assertEqual({1, 2, 9}, set(results))
         self.assertEqual((False, True), ("resultType" in results[2], "resultType" in results[9]))
 
-    def test_inspect_quotes_what_is_printed_and_says_how_a_server_ended(self) -> None:
+    def test_where_print_goes_and_how_a_server_ended(self) -> None:
+        """To stderr from run() on; what is flushed before it is quoted by inspect."""
         self.save()
         (command,) = [code for code in CODE if code.startswith("python3 mcp_ref.py inspect --")]
-        with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
-            file.write("print('starting')\n" + files()["server.py"])
-        done = self.run_in(self.hello, command.replace("COMMAND", "python3 server.py"))
-        self.assertEqual((0, files()["server.py"].count("@server.tool")),
-                         (done.returncode, done.stdout.count("  tool ")))
-        self.assertRegex(done.stderr, "^python3 server.py: .*'starting'.*stderr\n$")
+        for words, told in (("print('starting', flush=True)", "^python3 server.py: .*'starting'"),
+                            ("print('starting')", "^starting\n$")):
+            with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
+                file.write(words + "\n" + files()["server.py"])
+            done = self.run_in(self.hello, command.replace("COMMAND", "python3 server.py"))
+            self.assertEqual((0, 1), (done.returncode, done.stdout.count("  tool ")))
+            self.assertRegex(done.stderr, told)
         done = self.run_in(self.hello, command.replace("COMMAND", "python3 missing.py"))
         self.assertEqual(1, done.returncode)
         self.assertIn("python3 missing.py ended with status 2", done.stderr)
+
+    def test_the_options_of_the_client(self) -> None:
+        """All are named; env is all of the environment."""
+        text = README[README.index("Options: `env`"):].split("\n\n")[0]
+        named = [code.split("(")[0] for code in codes(text) if not code.startswith("**")]
+        self.assertEqual({*inspect.signature(Client).parameters} - {"server"}, set(named))
+        self.save()
+        with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
+            file.write(files()["server.py"].replace("return a + b", "return len("
+                                                    "__import__('os').environ.get('HOME', ''))"))
+        counts = []
+        for env in ({}, {"HOME": "home"}):
+            with Client([sys.executable, "server.py"], cwd=self.hello, env=env) as client:
+                result = client.call_tool("add", {"a": 1, "b": 2})
+                counts.append(result["structuredContent"])
+        self.assertEqual([0, 4], counts)
+
+    def test_a_server_that_has_ended_is_started_again(self) -> None:
+        self.save()
+        with open(os.path.join(self.hello, "server.py"), "w", encoding="utf-8") as file:
+            file.write(files()["server.py"].replace(
+                "return a + b", "return a + b if b else __import__('os')._exit(3)"))
+        with self.client("python3", "server.py") as client:
+            with self.assertRaises(mcp_ref.ConnectionClosed):
+                client.call_tool("add", {"a": 1, "b": 0})
+            client.connect()
+            self.assertEqual(3, client.call_tool("add", {"a": 1, "b": 2})["structuredContent"])
+
+    def test_what_a_tool_raises_is_logged_under_the_name_of_the_module(self) -> None:
+        server = Server("fails", "1.0")
+
+        @server.tool
+        def fail() -> None:
+            "Fail."
+            raise ValueError("it failed")
+
+        (code,) = [code for code in CODE if code.startswith("self.assertLogs")]
+        with eval(code) as caught, Client(server) as client:
+            client.call_tool("fail")
+        self.assertIn("ValueError: it failed", caught.output[0])
+
+    def test_hints_of_results_and_defaults(self) -> None:
+        """A class hinted as the result is the outputSchema; a default makes a parameter optional,
+        Optional does not."""
+        server, Bill = Server("shop", "1.0"), typing.TypedDict("Bill", {"total": float})
+
+        def price(count: Optional[int], tax: float = 0.2) -> Any:
+            "Compute a price."
+            return {"total": tax}
+
+        price.__annotations__ = {"count": Optional[int], "tax": float, "return": Bill}
+        server.tool(price)
+        entry = server.entries("tools")["price"]
+        self.assertEqual(["total"], entry["outputSchema"]["required"])
+        self.assertEqual(["count"], entry["inputSchema"]["required"])
+        with Client(server) as client:
+            self.assertEqual({"total": 0.2}, client.call_tool(
+                "price", {"count": None})["structuredContent"])
+
+    def test_objects_alone_are_structured_before_the_newest_revision(self) -> None:
+        for name, row in mcp_ref.REVISIONS.items():
+            self.assertIn(row.structured, [(object,)] if row.modern else [(), (dict,)])
+
+    @unittest.skipIf(os.name == "nt", "no pseudo terminals")
+    def test_call_asks_what_a_tool_asks_its_user(self) -> None:
+        self.save()
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        with subprocess.Popen(
+                [sys.executable, "mcp_ref.py", "call", "lend", '{"title": "Emma"}', "--",
+                 "python3", "library.py"], cwd=self.hello, env=self.env, stdin=slave, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+            os.close(slave)
+            os.write(master, b"y\n")
+            told, asked = child.communicate(timeout=DEADLINE)
+        self.assertIn("Lend Emma?", asked)
+        self.assertEqual("accept", json.loads(told)["content"][0]["text"])
+
+    def test_the_words_of_the_judge(self) -> None:
+        """OURS, n/a: what they mean is in the files of the judge, too."""
+        with open(os.path.join(ROOT, "test_mcp_ref.py"), encoding="utf-8") as file:
+            self.assertIn("OURS: a promise of this module", file.read())
+        with open(os.path.join(ROOT, ".ci", "against.py"), encoding="utf-8") as file:
+            self.assertIn("n/a", file.read())
+        self.assertRegex(README, r"OURS marks a promise of this\nmodule, n/a ")
 
     def test_a_dataclass_goes_out_as_text_and_as_data(self) -> None:
         @dataclasses.dataclass

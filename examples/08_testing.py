@@ -42,7 +42,7 @@ class TestShare(unittest.TestCase):
         self.assertEqual((False, "3"), self.call(total=10, people=3))
 
     def test_the_model_is_told_why_it_failed(self) -> None:
-        with self.assertLogs("mcp_ref", "WARNING"):  # the traceback
+        with self.assertLogs(Server.__module__, "WARNING"):  # the traceback
             told = self.call(total=10, people=3, user="decline")
         self.assertEqual((True, "1 would be left"), told)
 
