@@ -754,7 +754,6 @@ class TestStatus(HttpCase):
                     self.assertEqual((400 if code else 200, code),
                                      (status, body.get("error", {}).get("code")), body)
 
-
     def test_a_value_survives_its_way_through_a_header(self) -> None:
         """[http.header.name-encoded] [http.xheader.conversion] [http.xheader.base64]
         [http.xheader.sentinel-collision] [http.xheader.safe-integer]"""
