@@ -86,7 +86,7 @@ class ProcessChild(Process):
             threading.Thread(target=self.pour, args=pipe, daemon=True).start()
         if not main:
             self.send(*PROCESS_HELLO)
-            self.until("hello", seconds=3 * DEADLINE)  # it has to start, too
+            self.until("hello")
 
     def pour(self, stream: Any, lines: Any) -> None:
         """Put the lines of a stream into a queue, and then None."""
@@ -109,9 +109,9 @@ class ProcessChild(Process):
         self.send(process_run("out", code))
         return process_text(self.until("out"))
 
-    def until(self, *names: Any, seconds: float = DEADLINE) -> Any:
+    def until(self, *names: Any) -> Any:
         """Return the next message with one of these ids or methods; others are passed over."""
-        for line in iter(lambda: self.take(seconds), None):
+        for line in iter(lambda: self.take(DEADLINE), None):
             message = json.loads(line)
             if message.get("method", message.get("id")) in names:
                 return message
@@ -642,12 +642,11 @@ class TestClientProcess(unittest.TestCase):
     def test_the_end_of_a_server_is_told_to_whoever_waits(self) -> None:
         """SHOULD: After all that it wrote, and with its status; connect() starts it again.
         [stdio.crash-restart]"""
-        for code, status, wait in (
-                ("os._exit(7)", "7", DEADLINE), ("os.kill(os.getpid(), 9)", "signal 9", DEADLINE),
-                ("os.write(1, b'{\"half'); os._exit(7)", "7", DEADLINE),
-                (CLIENT_GRANDCHILD + "; os._exit(7)", "7", 1.0),  # these take so long
-                ("os.close(1); signal.pause()", "", 1.0)):
-            with self.subTest(code), self.spawn(close_timeout=wait) as client:
+        for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "signal 9"),
+                             ("os.write(1, b'{\"half'); os._exit(7)", "7"),
+                             (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
+                             ("os.close(1); signal.pause()", "")):
+            with self.subTest(code), self.spawn() as client:
                 pending = client.start("tools/call", {"name": "pass"})
                 self.assertRaisesRegex(ConnectionClosed, status, client.call_tool, code)
                 self.assertRaisesRegex(ConnectionClosed, status, pending.result, DEADLINE)
