@@ -90,7 +90,8 @@ class TestAgainst(ProcessCase):
         def check(old: Optional[str], new: str, said: str, status: int) -> None:
             code = new if old is None else JUDGE_RIGHT.replace(old, new, 1)
             silent = said in ("it is silent", "not spoken")  # then short waits are enough
-            judge = Judge([sys.executable, "-ISc", code], JUDGE_RULES, LEGACY[-2:],
+            revisions = LEGACY[-2:] if status == 0 else LEGACY[-1:]  # it speaks the last
+            judge = Judge([sys.executable, "-ISc", code], JUDGE_RULES, revisions,
                           (0.5 if silent and status == 2 else DEADLINE,
                            0.5 if silent else DEADLINE, 6 * DEADLINE))
             got = judge.run()
