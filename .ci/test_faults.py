@@ -816,6 +816,9 @@ class TestCommandLine(FaultCase):
 
     def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
         """Here a server that never answers the first request."""
+        # A shell lets what it starts in the background ignore SIGINT, and so would the child.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
         slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
         child = self.command("MCP inspect --", *PYTHON, "-c", slow)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
