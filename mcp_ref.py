@@ -3479,8 +3479,6 @@ class ClientSession(McpPeer):
     message, a client can only say so to its own log.
     """
 
-    modern = False  # what was agreed on
-
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         def write(line: bytes) -> None:
             # After close() the transport may have another server: a line that was left
@@ -3842,8 +3840,6 @@ class Client:
     def _introduce(self, row: Revision, result: Json, info: Json) -> None:
         self.row, self.server_info = row, info
         self._outputs: Json = {}  # tool -> the schema of its structured results
-        if self._session is not None:
-            self._session.modern = row.modern
         self.protocol_version: str | None = row.version
         self.instructions: str | None = result.get("instructions")
         self.server_capabilities: Json = result.get("capabilities", {})
@@ -3918,7 +3914,8 @@ class Client:
         session: Any = pending.peer
         for _ in range(ROUND_LIMIT):
             result: Json = pending.result(timeout)
-            modern = session.modern
+            sent: Any = pending.params or {}  # what a connect() meanwhile cannot change
+            modern = META_VERSION in (sent.get("_meta") or {})
             (_MODERN_RESULT if modern else _RESULT).check(result, method)
             if not modern or result.get("resultType") != "input_required":
                 return result

@@ -654,6 +654,47 @@ class TestInProcess(unittest.TestCase):
                     self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": key})))
 
 
+class TestConnecting(unittest.TestCase):
+    """What other threads do with a client while it connects."""
+
+    def test_a_call_sent_before_the_handshake_is_over_is_finished_as_it_was_sent(self) -> None:
+        """Its input is asked for, although nothing is agreed on yet."""
+        sent: "queue.Queue[Any]" = queue.Queue()
+
+        class Transport:
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.on_line = on_line
+
+            def send(self, line: bytes) -> None:
+                sent.put(json.loads(line))
+
+            def close(self) -> None:
+                pass
+
+            def respond(self, message: Any, **result: Any) -> None:
+                self.on_line(json.dumps({
+                    "jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+        transport, results = Transport(), queue.Queue()  # type: ignore[var-annotated]
+        client = Client(transport, on_elicit=lambda params: {"action": "decline"})
+        connecting = threading.Thread(target=client.connect)
+        connecting.start()
+        discover = sent.get(timeout=DEADLINE)
+        calling = threading.Thread(target=lambda: results.put(client.call_tool("greet")))
+        calling.start()
+        transport.respond(sent.get(timeout=DEADLINE), resultType="input_required", inputRequests={
+            "name": {"method": "elicitation/create", "params": {"message": "Who?"}}})
+        again = sent.get(timeout=DEADLINE)
+        self.assertEqual({"name": {"action": "decline"}}, again["params"]["inputResponses"])
+        transport.respond(again, resultType="complete", content=[])
+        self.assertEqual([], results.get(timeout=DEADLINE)["content"])
+        transport.respond(discover, resultType="complete", supportedVersions=[MODERN],
+                          capabilities={})
+        connecting.join(DEADLINE)
+        self.assertEqual(MODERN, client.protocol_version)
+        client.close()
+
+
 class TestCallbacks(unittest.TestCase):
     """on_notification and on_progress run in order, on one thread, and may use the client."""
 
