@@ -234,6 +234,7 @@ def pattern(words: str) -> str:
     return ".*".join(map(re.escape, words.split("...")))
 
 
+@unittest.skipIf(sys.implementation.name != "cpython", "other words of the interpreter")
 class TestMistakes(unittest.TestCase):
     """Each row, and what holds for all of them."""
 
