@@ -529,6 +529,8 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         def check(shell: str, count: int) -> None:
             if "/dev/full" in shell and not os.path.exists("/dev/full"):
                 self.skipTest("there is no /dev/full")
+            if "ulimit" in shell and "-S" not in PYTHON:
+                self.skipTest("coverage could not write what it measures")
             with tempfile.NamedTemporaryFile() as file:
                 done = subprocess.run(
                     ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
@@ -562,6 +564,7 @@ server.run()""")
         limited = child.take(DEADLINE) == b"limited"
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, process_text(child.until(1)))
+        child.end()
         if limited:
             self.skipTest("no descriptors beyond 1023: others were non-blocking")
 
@@ -722,7 +725,7 @@ PROCESS_WORDS = {  # of a command line -> what is started
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
     "ODD": [*PYTHON, "-c", f"""
-from mcp_ref import RpcError, Server
+from mcp_ref import Context, RpcError, Server
 server = Server("caf\u00e9", "1")
 @server.tool
 def odd() -> dict:
@@ -732,6 +735,13 @@ def odd() -> dict:
 def evil() -> str:
     "Fail with what a terminal must not get."
     raise RpcError(1, {PROCESS_EVIL!r})
+@server.tool
+def ask(name: str, context: Context) -> str:
+    "Ask for this and a number, or to visit a page."
+    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}}}
+    got = context.elicit("Please:", {{"type": "object", "properties": fields}},
+                         url=None if name else "https://a.example/")
+    return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
 server.run()"""]}
 PROCESS_PONG = r'^\{"jsonrpc":"2.0","id":7,"result":\{\}\}\n$'
 PROCESS_COMMANDS = [  # (name, arguments, stdin, status, regular expressions of stdout and stderr)
@@ -813,6 +823,23 @@ class TestCommandLine(FaultCase):
         self.assertIn(b"stdin", os.read(child.stderr.fileno(), 9999))
         os.write(master, process_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
+
+    def test_a_user_at_a_terminal_is_asked(self) -> None:
+        """An empty line declines; a page is shown, and accepted by y alone."""
+        def check(name: str, typed: bytes, answer: str, shown: str) -> None:
+            master, slave = os.openpty()
+            self.addCleanup(os.close, master)
+            os.write(master, typed)
+            child = self.command("MCP call ask", json.dumps({"name": name}), "--",
+                                 *PROCESS_WORDS["ODD"], stdin=slave)
+            os.close(slave)
+            status, out, errors = self.told(child)
+            self.assertEqual((0, answer), (status, json.loads(out)["content"][0]["text"]))
+            self.assertIn(shown, errors)
+
+        self.beside(check, [(f"{case}", *case) for case in (
+            ("who", b"Ada\n5\n", "accept 'Ada' 5", "who: n: "), ("who", b"\n", "decline", "who: "),
+            ("", b"y\n", "accept", "https://a.example/"), ("", b"\n", "decline", "[y/N]"))])
 
     def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
         """Here a server that never answers the first request."""
