@@ -289,7 +289,8 @@ class Maker:
             "const": lambda: self.instance(2), "$ref": lambda: self.pick(REFERENCES),
             "required": names, "multipleOf": lambda: self.pick((1, 2, 0.5, 2.5)),
             "pattern": lambda: self.pick(PATTERNS if self.chance() < 0.9 else ODD_PATTERNS),
-            "properties": named, "patternProperties": lambda: {self.pick(PATTERNS): sub()},
+            # (For additionalProperties jsonschema takes the empty pattern for none at all.)
+            "properties": named, "patternProperties": lambda: {self.pick(PATTERNS[:-1]): sub()},
             "dependentSchemas": named, "dependentRequired": lambda: {"a": names()},
             "uniqueItems": lambda: self.chance() < 0.7,
             **dict.fromkeys(("items", "contains", "propertyNames", "additionalProperties",
