@@ -90,11 +90,11 @@ continues the line above. The server is the one that this file runs by itself.
 
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
-(errors, messages), 489 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 780 to 1030 (its outbox, lines, and the threads), 1104 to 1171 (stdio), 2098
-to 2202 (revisions, and what METHODS says), 2270 to 2319 (lifecycle), 2423 to 2500 (what
-a tool gets), 2603 to 2680 (the session), 2773 to 2837 (a function of the author's),
-2875 to 2946 (the server), 3013 to 3093 (its tools), 3331 to 3366 (results). The rest
+(errors, messages), 495 to 637 (a peer, and what it receives), 687 to 722 (how it
+responds), 787 to 1037 (its outbox, lines, and the threads), 1111 to 1178 (stdio), 2103
+to 2207 (revisions, and what METHODS says), 2275 to 2324 (lifecycle), 2428 to 2505 (what
+a tool gets), 2608 to 2685 (the session), 2778 to 2842 (a function of the author's),
+2880 to 2951 (the server), 3018 to 3098 (its tools), 3336 to 3371 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -427,8 +427,9 @@ class PendingRequest:
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.id, self.method, self.params, self.peer = rid, method, params, peer
-        self._done = threading.Event()
-        self._outcomes: list[tuple[Any, Exception | None]] = []  # the first one counts
+        self._outcome: dict[str, tuple[Any, Exception | None]] = {}  # "": the first one
+        self._done = threading.Lock()  # held until there is an outcome; an Event is slow
+        self._done.acquire()
 
     def __str__(self) -> str:
         name = self.params.get("name") if isinstance(self.params, dict) else None
@@ -436,12 +437,17 @@ class PendingRequest:
 
     def settle(self, result: Any, error: Exception | None) -> None:
         """Wake who waits; no effect if that was done already."""
-        self._outcomes.append((result, error))
-        self._done.set()
+        mine = result, error
+        if self._outcome.setdefault("", mine) is mine:
+            self._done.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds (None: for ever); return whether it is over."""
-        return self._done.wait(timeout)
+        seconds = -1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX)
+        over = self._done.acquire(timeout=seconds)
+        if over:
+            self._done.release()
+        return over
 
     def result(self, timeout: float | None = None) -> Any:
         """Return the result; wait up to timeout seconds (None: for ever), then cancel.
@@ -454,7 +460,7 @@ class PendingRequest:
                 f"{self.peer.label}{self}: no response in {timeout} s; timeout= allows "
                 "more"))
             self.peer.flush()
-        result, error = self._outcomes[0]
+        result, error = self._outcome[""]
         if error is not None:
             raise error.with_traceback(None)  # the same object at each call
         return result
@@ -585,7 +591,8 @@ class Peer:
                 raise
             except BaseException as error:  # SystemExit, too
                 warn("the notification %.80r failed", message["method"], error=error)
-        self._append_last(reply, None)
+        if reply is not None:
+            self._append_last(reply, None)
 
     def _take_request(self, message: Json, reply: Reply | None) -> None:
         request = self.incoming_type(message, reply)
@@ -1653,6 +1660,7 @@ class Schema:
             return
         self._members = {name: self._exact_types(one)
                          for name, one in schema.get("properties", {}).items()}
+        self._others = self._exact_types(schema.get("additionalProperties", True))
         self._needed = tuple(schema.get("required", ()))
 
     def _exact_types(self, schema: Any) -> Iterable[type]:
@@ -1672,12 +1680,9 @@ class Schema:
         for name in self._needed:
             if name not in value:
                 return False
-        try:
-            for name, item in value.items():
-                if type(item) not in members[name]:
-                    return False
-        except KeyError:  # a member that the schema does not name
-            return False
+        for name, item in value.items():
+            if type(item) not in members.get(name, self._others):
+                return False
         return True
 
     def faults(self, value: Any, most: int = 1) -> list[str]:
@@ -3891,7 +3896,6 @@ class Client:
             META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
             META_CAPABILITIES: self._capabilities, **given.get("_meta", {})}}
 
-    @checked
     def start(self, method: str, params: Json | None = None) -> PendingRequest:
         """Send a request and return at once. What is returned has result(timeout),
         which gives the result as it came, and cancel()."""
