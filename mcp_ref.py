@@ -428,7 +428,7 @@ class PendingRequest:
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.id, self.method, self.params, self.peer = rid, method, params, peer
         self._outcome: dict[str, tuple[Any, Exception | None]] = {}  # "": the first one
-        self._done = threading.Lock()  # held until there is an outcome; an Event is slow
+        self._done = threading.Lock()  # held until there is an outcome (fast)
         self._done.acquire()
 
     def __str__(self) -> str:
