@@ -835,11 +835,12 @@ class TestCommandLine(FaultCase):
             os.close(slave)
             status, out, errors = self.told(child)
             self.assertEqual((0, answer), (status, json.loads(out)["content"][0]["text"]))
-            self.assertIn(shown, errors)
+            self.assertRegex(errors, shown)
 
         self.beside(check, [(f"{case}", *case) for case in (
-            ("who", b"Ada\n5\n", "accept 'Ada' 5", "who: n: "), ("who", b"\n", "decline", "who: "),
-            ("", b"y\n", "accept", "https://a.example/"), ("", b"\n", "decline", "[y/N]"))])
+            ("who", b"Ada\n5\n", "accept 'Ada' 5", r"\bwho\b.*: n\b.*: "),
+            ("who", b"\n", "decline", r"\bwho\b.*: "),
+            ("", b"y\n", "accept", "https://a.example/"), ("", b"\n", "decline", r"\[y/N\]"))])
 
     def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
         """Here a server that never answers the first request."""
