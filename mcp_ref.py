@@ -89,12 +89,12 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
-(errors, messages), 495 to 637 (a peer, and what it receives), 687 to 722 (how it
-responds), 787 to 1037 (its outbox, lines, and the threads), 1111 to 1178 (stdio), 2103
-to 2207 (revisions, and what METHODS says), 2275 to 2324 (lifecycle), 2428 to 2505 (what
-a tool gets), 2608 to 2685 (the session), 2778 to 2842 (a function of the author's),
-2880 to 2951 (the server), 3018 to 3098 (its tools), 3336 to 3371 (results). The rest
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 422
+(errors, messages), 494 to 636 (a peer, and what it receives), 686 to 721 (how it
+responds), 786 to 1036 (its outbox, lines, and the threads), 1110 to 1177 (stdio), 2102
+to 2206 (revisions, and what METHODS says), 2274 to 2323 (lifecycle), 2427 to 2504 (what
+a tool gets), 2607 to 2684 (the session), 2777 to 2841 (a function of the author's),
+2879 to 2950 (the server), 3017 to 3097 (its tools), 3335 to 3370 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -296,8 +296,8 @@ def _refuse_constant(name: str) -> Any:
 
 
 _to_json = _json_encoder(separators=(",", ":"))
+_BYTE_ORDER_MARK = "\ufeff"  # never sent, but tolerated [RFC 8259 8.1]
 _from_json = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # never sent, but tolerated [RFC 8259 8.1]
 
 
 def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
@@ -309,8 +309,7 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
     try:
         if len(line) > bounds.line:
             raise ValueError(f"a line of over {bounds.line} bytes")
-        data = line[3:] if line.startswith(_BYTE_ORDER_MARK) else line
-        words = data.decode().strip(" \t\r\n")
+        words = line.decode().removeprefix(_BYTE_ORDER_MARK).strip(" \t\r\n")
         value, end = _from_json(words)
         if end != len(words):
             raise ValueError(f"more text after character {end}")
@@ -875,10 +874,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    data = memoryview(line + b"\n")
-    while data:
+    data, sent = line + b"\n", 0
+    while sent < len(data):
         try:
-            data = data[os.write(fd, data):]
+            sent += os.write(fd, memoryview(data)[sent:] if sent else data)
         except BlockingIOError:
             wait_until_ready(fd, select.POLLOUT)
 
@@ -892,6 +891,7 @@ def serve_lines(peer: Peer, fd: int) -> None:
 
 
 WATCH_INTERVAL = 0.005  # seconds between two checks of the job that is running
+BUSY_INTERVAL = 0.02  # what it grows to while there is nothing to do but check
 QUIET_CHECKS = 20  # without a new job, after which the watching thread sleeps
 IDLE_INTERVAL = 1.0  # seconds that it sleeps at most: a signal may come just before
 LAST_WRITE_TIMEOUT = 0.5  # seconds for what is written when a server is interrupted
@@ -962,7 +962,7 @@ class Workers:
                 continue
             running = next(iter(self._slot), None)
             quiet = quiet + 1 if running is seen else 0
-            pause = min(2 * pause, WATCH_INTERVAL)
+            pause = min(2 * pause, BUSY_INTERVAL)
             if running is not None and running is seen and self._start_another():
                 pause = WATCH_INTERVAL / 20  # what follows may wait as well
             seen = running
@@ -970,7 +970,7 @@ class Workers:
             sleeps = self._asleep and not self._slot
             if self._wake.wait(IDLE_INTERVAL if sleeps else pause):
                 self._wake.clear()
-                quiet = 0
+                quiet, pause = 0, WATCH_INTERVAL
         return False
 
     def _start_another(self) -> bool:
@@ -992,20 +992,19 @@ class Workers:
 
     def _read(self) -> None:
         """Read, and run the jobs that come, until another thread has taken over."""
+        slot, jobs, input = self._slot, self._jobs, self._input
         try:
             while True:
-                job = self._next_job() if self._jobs else None
-                if job is None:
-                    job = next(self._input)
+                job = (self._next_job() if jobs else None) or next(input)
                 if job is None:
                     continue
-                self._slot.append(job)  # first this, then a look at _asleep
+                slot.append(job)  # first this, then a look at _asleep
                 if self._asleep:
                     self._asleep = False
                     self._wake.set()
                 job()
                 try:
-                    self._slot.pop()
+                    slot.pop()
                 except IndexError:
                     return self._run_rest()
         except StopIteration:
