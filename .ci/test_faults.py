@@ -725,6 +725,7 @@ PROCESS_WORDS = {  # of a command line -> what is started
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
     "ODD": [*PYTHON, "-c", f"""
+from typing import Optional
 from mcp_ref import Context, RpcError, Server
 server = Server("caf\u00e9", "1")
 @server.tool
@@ -732,7 +733,7 @@ def odd() -> dict:
     "Return an object."
     return {{"odd": [1]}}
 @server.tool
-def evil() -> str:
+def evil(when: Optional[int] = None) -> str:
     "Fail with what a terminal must not get."
     raise RpcError(1, {PROCESS_EVIL!r})
 @server.tool
@@ -756,7 +757,8 @@ PROCESS_COMMANDS = [  # (name, arguments, stdin, status, regular expressions of 
     ("what a server offers", "MCP inspect -- SERVER", b"", 0,
      r"(?s)^mcp_ref demo .*2026-07-28\n.* add\(a: integer, b: integer\): Add two integers\.\n"
      r".* count\(to: integer, pause: number = .* greet\(\): ", "^$"),
-    ("what the terminal cannot show", "MCP inspect -- ODD", b"", 0, r"^caf\\xe9 1 ", "^$"),
+    ("what the terminal cannot show", "MCP inspect -- ODD", b"", 0,
+     r"(?s)^caf\\xe9 1 .* evil\(when: integer or null = \.\.\.\): ", "^$"),
     ("a call", """MCP call add '{"a":2,"b":3}' -- SERVER""", b"", 0, r'(?s)^\{.*"5".*\}\n$', "^$"),
     ("a call without arguments", "MCP call odd -- ODD", b"", 0, r'(?s)^\{.*"odd".*\}\n$', "^$"),
     ("a call that fails", "MCP call add -- SERVER", b"", 1, r'(?s)^\{.*"isError": true.*\}$', "^$"),
