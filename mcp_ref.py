@@ -89,12 +89,12 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 422
-(errors, messages), 494 to 636 (a peer, and what it receives), 686 to 721 (how it
-responds), 786 to 1038 (its outbox, lines, and the threads), 1112 to 1179 (stdio), 2112
-to 2216 (revisions, and what METHODS says), 2285 to 2334 (lifecycle), 2440 to 2517 (what
-a tool gets), 2621 to 2698 (the session), 2791 to 2861 (a function of the author's),
-2899 to 2970 (the server), 3037 to 3117 (its tools), 3355 to 3390 (results). The rest
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 424
+(errors, messages), 496 to 638 (a peer, and what it receives), 688 to 723 (how it
+responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2123
+to 2227 (revisions, and what METHODS says), 2296 to 2345 (lifecycle), 2451 to 2530 (what
+a tool gets), 2634 to 2711 (the session), 2804 to 2874 (a function of the author's),
+2912 to 2983 (the server), 3050 to 3130 (its tools), 3372 to 3407 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -180,9 +180,11 @@ class RpcError(Exception):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        if not isinstance(code, int):
+        if type(code) is bool or not isinstance(code, int):
             raise TypeError(f"RpcError: code is {code!r:.60}; give an integer, and "
                             "then the message")
+        if not isinstance(message, str):
+            raise TypeError(f"RpcError: message is {message!r:.60}; give a string")
         super().__init__(code, message, data)
         self.code, self.message, self.data = code, message, data
 
@@ -822,6 +824,8 @@ class Peer:
                     write(line)
             except Exception as error:  # a broken pipe: no response will ever come
                 self.end(ConnectionClosed(f"cannot send: {error}"))
+                for request in self.unanswered():
+                    self.cancel_incoming(request.request_id)
             finally:
                 if line is not None:
                     self._written += len(line)
@@ -891,7 +895,7 @@ def serve_lines(peer: Peer, fd: int) -> None:
 
 
 WATCH_INTERVAL = 0.005  # seconds between two checks of the job that is running
-BUSY_INTERVAL = 0.02  # what it grows to while there is nothing to do but check
+BUSY_INTERVAL = 0.02  # what it grows to, before it begins anew
 QUIET_CHECKS = 20  # without a new job, after which the watching thread sleeps
 IDLE_INTERVAL = 1.0  # seconds that it sleeps at most: a signal may come just before
 LAST_WRITE_TIMEOUT = 0.5  # seconds for what is written when a server is interrupted
@@ -962,9 +966,9 @@ class Workers:
                 continue
             running = next(iter(self._slot), None)
             quiet = quiet + 1 if running is seen else 0
-            # Each check takes the interpreter away from the thread that reads: while
-            # jobs are quick, and other ones at each check, there are fewer of them.
-            pause = min(2 * pause, BUSY_INTERVAL)
+            # Each check takes the interpreter away from the thread that reads, so there
+            # are few: after two close ones, which see a job of 5 ms, come distant ones.
+            pause = 2 * pause if pause < BUSY_INTERVAL else WATCH_INTERVAL
             if running is not None and running is seen and self._start_another():
                 pause = WATCH_INTERVAL / 20  # what follows may wait as well
             seen = running
@@ -1081,7 +1085,8 @@ class Signals:
     An exception is the way out of whatever that thread waits for: the next check, or
     with workers=0 a tool. A tool that swallows it finds the server ending all the same.
 
-    Only the main thread can set handlers. One that was not set from Python stays.
+    Only the main thread can set handlers. One that was not set from Python stays, and
+    so does a signal that is ignored, as nohup has it.
     """
 
     def __init__(self, end: Job) -> None:
@@ -1094,7 +1099,8 @@ class Signals:
         is_main = threading.current_thread() is threading.main_thread()
         self._old = {number: signal.signal(number, self._interrupt)
                      for number in (signal.SIGINT, signal.SIGTERM)
-                     if is_main and signal.getsignal(number) is not None}
+                     if is_main and signal.getsignal(number) not in (
+                         None, signal.SIG_IGN)}
 
     def _interrupt(self, number: int, frame: Any) -> None:
         raises = self.live and not self.number
@@ -1431,7 +1437,7 @@ def ecma_pattern(pattern: str) -> Any:
     try:
         return re.compile("".join(r"\Z" if p == "$" else p for p in parts), re.ASCII)
     except (re.error, ValueError, OverflowError):
-        raise ValueError("expected a pattern that Python shares") from None
+        raise NotImplementedError("a pattern that Python does not share") from None
 
 
 def _additional(value: Any, wanted: Any, schema: Json, walk: Any) -> Iterator[str]:
@@ -1560,7 +1566,7 @@ class Walk:
 
     The budget is for schemas of the other end, such as a server's outputSchema: a
     few nested anyOf can ask for more steps than there are atoms. References may form a
-    cycle; a value that is finite ends it.
+    cycle: one that goes into the value ends with it, any other is refused as too deep.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -1740,7 +1746,8 @@ class Described(NamedTuple):
     """What a hint says: the schema of its values in JSON, and their cast.
 
     A value is checked by the schema first, so a cast never fails because of the type of
-    what it gets. It may fail in the __post_init__ of a dataclass: then the tool fails.
+    what it gets, unless an input_schema of the author's own lets it pass. It may fail
+    in the __post_init__ of a dataclass: then the tool fails.
     """
     schema: Json
     cast: Cast = None
@@ -1750,7 +1757,6 @@ class Described(NamedTuple):
 # (whether a hint is of this sort, what describes it); filled at the end of the section.
 _SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = []
 
-# What to write for a type that JSON does not have, by name.
 # What to write instead of the hints that people try first; any other one is told what
 # there is.
 _INSTEAD = {"bytes": "str, with base64", "any": "Any", "object": "Any",
@@ -1776,6 +1782,11 @@ def describe(hint: Any, where: str) -> Described:
     except NameError as error:  # in the hints of a class
         raise TypeError(f"{where}: in {hint!r:.40}: {error}; define it at the top of "
                         "the module") from None
+    except TypeError as error:
+        if "for |" not in str(error):
+            raise
+        raise TypeError(f"{where}: in {hint!r:.40}: {error}; write Optional or Union"
+                        ) from None
     word = hint.__name__ if isinstance(hint, type) else f"{hint!r:.40}"
     use = _INSTEAD.get(getattr(hint, "__name__", ""), "str, int, float, bool, list, "
                        "dict, Optional, Union, Literal, an Enum or a dataclass")
@@ -1892,7 +1903,10 @@ def to_plain(value: Any) -> Any:
                  for field in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {name: to_plain(item) for name, item in value.items()}
-    return list(map(to_plain, value)) if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return list(map(to_plain, value))
+    base = next((one for one in (str, int, float) if isinstance(value, one)), None)
+    return base(value) if base else value  # of numpy, say
 
 
 def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
@@ -1963,8 +1977,8 @@ def _describe_dataclass(hint: Any, args: Any, where: str) -> Described:
 
 
 _SORTS += [
-    (lambda hint, origin, name: isinstance(hint, (type, type(None)))
-     and hint in _SCALARS, _describe_scalar),
+    (lambda hint, origin, name: origin is hint and isinstance(
+        hint, (type, type(None))) and hint in _SCALARS, _describe_scalar),
     (lambda hint, origin, name: hint is Any, lambda *_: Described({})),
     (lambda hint, origin, name: name == "Annotated" or hasattr(hint, "__metadata__"),
      _describe_annotated),
@@ -2008,10 +2022,12 @@ def _hints_of(fn: Any) -> Json:
                 types.SimpleNamespace(__annotations__={name: hint}), fn.__globals__,
                 include_extras=True))
         except Exception as error:  # a class that is local to a function, say
+            words = str(error)
             advice = ("put Annotated outside of Optional and Union" if "unhashable" in
-                      str(error) else "write one that is defined at the top")
+                      words else "write Optional or Union" if "for |" in words else
+                      "write one that is defined at the top")
             raise TypeError(f"{name_of(fn)}().{name}: the hint {hint!r:.30} is no type "
-                            f"({error!s:.60}); {advice}") from None
+                            f"({words:.60}); {advice}") from None
     return resolved
 
 
@@ -2276,8 +2292,8 @@ CLIENT_METHODS = {
         {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
     "elicitation/create": ClientMethod("elicitation", "on_elicit", shape(
         "message", message="string", mode={"enum": ["form", "url"]}, url="string",
-        requestedSchema=shape("type properties", type={"const": "object"},
-                              properties="object")),
+        requestedSchema=shape("type properties", type={"const": "object"}, properties={
+            "type": "object", "additionalProperties": {"type": "object"}})),
         shape("action", action={"enum": ["accept", "decline", "cancel"]},
               content="object"))}
 
@@ -2479,8 +2495,10 @@ class Context(IncomingRequest):
         return self.client_meta.get(META_CAPABILITIES) or {}
 
     def notify(self, method: str, **params: Any) -> None:
-        """Send a notification about this request, unless it is answered already."""
-        self.session.notify(method, params, self)
+        """Send a notification about this request, unless it is answered already, or
+        more than bounds.line bytes wait to be read."""
+        if self.session.unwritten <= self.session.bounds.line:
+            self.session.notify(method, params, self)
 
     @checked
     def progress(self, progress: float, total: float | None = None,
@@ -3273,7 +3291,11 @@ class Server:
             raise RpcError(INVALID_PARAMS, f"Nothing to complete for {name[:80]!r}")
         function = self._completions.get((name, argument["name"]))
         others = params.get("context", {}).get("arguments", {})
-        values = list(finished(function(argument["value"], others))) if function else []
+        found = finished(function(argument["value"], others)) if function else []
+        values = list(found)
+        if isinstance(found, str) or not all(isinstance(one, str) for one in values):
+            raise TypeError(f"the completion of {argument['name']} returned "
+                            f"{found!r:.60}; return a list of str")
         return {"completion": {"values": values[:100], "total": len(values),
                                "hasMore": len(values) > 100}}
 
@@ -3459,7 +3481,8 @@ class Callbacks:
         self._news = threading.Condition()  # guards all that follows
         self._jobs: collections.deque[tuple[int, Job]] = collections.deque()
         self._thread: threading.Thread | None = None
-        self._dropped = 0
+        self._waiting = [0, 0, 0]  # how many jobs, by weight
+        self._dropped = False
 
     def put(self, job: Job, weight: int) -> None:
         """Have a job run after those before it.
@@ -3469,13 +3492,14 @@ class Callbacks:
         """
         with self._news:
             self._jobs.append((weight, job))
-            if len(self._jobs) > CALLBACK_LIMIT:
-                least = min(self._jobs, key=operator.itemgetter(0))
-                if least[0] < RESPONSE:
-                    self._jobs.remove(least)
-                    self._dropped += 1
-                    if self._dropped == 1:
-                        warn("callbacks are too slow: notifications were dropped")
+            self._waiting[weight] += 1
+            least = next(one for one in range(3) if self._waiting[one])
+            if len(self._jobs) > CALLBACK_LIMIT and least < RESPONSE:
+                self._jobs.remove(next(one for one in self._jobs if one[0] == least))
+                self._waiting[least] -= 1
+                if not self._dropped:
+                    warn("callbacks are too slow: notifications were dropped")
+                self._dropped = True
             self._thread = self._thread or spawn(self._run)
             self._news.notify()
 
@@ -3489,7 +3513,8 @@ class Callbacks:
                 if not self._news.wait_for(lambda: self._jobs, 1.0):
                     self._thread = None  # the next job gets a new thread
                     return
-                _, job = self._jobs.popleft()
+                weight, job = self._jobs.popleft()
+                self._waiting[weight] -= 1
             try:
                 job()
             except BaseException as error:  # SystemExit, too
@@ -3515,13 +3540,15 @@ class ClientSession(McpPeer):
         self._client, self.label = client, f"{client.name}: "
 
     def refuse(self, message: Any, rid: Id | None, error: RpcError, reply: Any) -> None:
-        """Skip what must not be answered, such as the output of a stray print().
+        """Skip what cannot be answered, such as the output of a stray print().
 
         The log shows the line, escaped, with the server's command and a likely cause.
         """
         words = ("a print()? stdout is for messages alone, print to stderr"
                  if error.code == PARSE_ERROR else error.message)
         warn("%sskipped %.80s: %s", self.label, ascii(message), words)
+        if rid is not None and not self._client.row.modern:  # a request, if a bad one
+            return super().refuse(message, rid, error, reply)
         self._append_last(reply, None)
 
     def check_batch(self, messages: list[Any]) -> None:
@@ -3754,7 +3781,8 @@ class Client:
         if on_elicit:
             self._capabilities["elicitation"] = {"form": {}, "url": {}}
         self._turn = threading.RLock()  # one thread connects or closes at a time
-        self._session: ClientSession | None = None
+        self._opening: Any = None  # the session that connect() has made
+        self._session: ClientSession | None = None  # the same, once it has agreed
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
         self._progress: dict[Any, tuple[Callable[..., Any], bool]] = {}  # by token
         self.subscriptions: list[Subscription] = []
@@ -3784,6 +3812,7 @@ class Client:
             self._open()
             try:
                 self._agree()
+                self._session = self._opening
                 for subscription in list(self.subscriptions):
                     try:
                         subscription.begin()
@@ -3795,13 +3824,10 @@ class Client:
         return self
 
     def _open(self) -> None:
+        """Start the server. Until it has agreed, no other request may go to it."""
         session = ClientSession(self, self._transport.send, self._ids)
-        self._session = session
-        try:
-            self._transport.open(session.receive, session.close)
-        except BaseException:
-            self._session = None
-            raise
+        self._transport.open(session.receive, session.close)
+        self._opening = session
 
     def _agree(self) -> None:
         """Find a common revision; see the head of this section.
@@ -3819,8 +3845,8 @@ class Client:
             if self._wanted or isinstance(why, RpcError) and why.code in MODERN_ERRORS:
                 if not isinstance(why, RpcError) or not names_modern(why):
                     raise
-                self._discover(self._timeout)
-                return None
+                if self._discover(self._timeout):
+                    return None
             if isinstance(why, ConnectionClosed):  # some legacy servers end at once
                 warn("%s; connecting again, as to a legacy server", why)
                 self._transport.close()
@@ -3828,9 +3854,8 @@ class Client:
         try:
             self._initialize(LEGACY)
         except RpcError as error:  # its response to the probe came too late
-            if not names_modern(error):
+            if not names_modern(error) or not self._discover(self._timeout):
                 raise
-            self._discover(self._timeout)
 
     def _discover(self, timeout: float) -> bool:
         """Ask what a modern server is; False if it has nothing but legacy versions.
@@ -3839,7 +3864,8 @@ class Client:
         that this client was told to speak.
         """
         self.row = MODERN
-        result = self.start("server/discover").result(timeout)
+        result = self._opening.request(
+            "server/discover", self._params({})).result(timeout)
         _DISCOVERED.check(result, "server/discover")
         if MODERN.version not in result["supportedVersions"]:
             named = result["supportedVersions"]
@@ -3852,7 +3878,7 @@ class Client:
 
     def _initialize(self, row: Revision) -> None:
         self.row = row
-        result = self.start("initialize", {
+        result = self._opening.request("initialize", {
             "protocolVersion": row.version, "capabilities": self._capabilities,
             "clientInfo": CLIENT_INFO}).result(self._timeout)
         fault = "".join(_INITIALIZED.faults(result))
@@ -3861,7 +3887,7 @@ class Client:
             raise ConnectionError(f"{self.name}: no common revision: initialize{fault} "
                                   f"gave {result!r:.300}")
         self._introduce(agreed, result, result["serverInfo"])
-        self.notify("notifications/initialized")
+        self._opening.notify("notifications/initialized")
 
     def _introduce(self, row: Revision, result: Json, info: Json) -> None:
         self.row, self.server_info = row, info
@@ -3882,7 +3908,7 @@ class Client:
         any thread, and from a callback.
         """
         with self._turn:
-            session, self._session = self._session, None
+            session, self._opening, self._session = self._opening, None, None
             if session is not None:
                 session.close(ConnectionClosed("closed by this client"))
                 self._transport.close()
@@ -3947,7 +3973,7 @@ class Client:
             try:
                 responses = {key: self.serve_request(one["method"], one.get("params"))
                              for key, one in result.get("inputRequests", {}).items()}
-            except RpcError as error:  # it must not look as if the server had sent it
+            except (RpcError, NotImplementedError) as error:  # it is not the server's
                 raise ValueError(f"{method}: an input request of the server: {error}"
                                  ) from None
             if self._session is not session:
@@ -3997,7 +4023,8 @@ class Client:
 
         Refused is what this client does not offer (-32601), and what has the wrong
         shape or a mode that the revision does not have (-32602). What a handler of the
-        user raises becomes an internal error; its text goes to the log.
+        user raises becomes an internal error, its text in the log; or, modern, an
+        exception of the call.
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
@@ -4303,11 +4330,11 @@ def describe_item(item: Json) -> str:
     An optional parameter is shown with ` = ...` behind its type.
     """
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
-    schema = item.get("inputSchema", {})
-    needed = schema.get("required", ())
+    schema = item.get("inputSchema") or {}
+    needed = schema.get("required") or ()
     parameters = [f"{key}: {type_of(one)}{'' if key in needed else ' = ...'}"
-                  for key, one in schema.get("properties", {}).items()]
-    parameters += [one["name"] for one in item.get("arguments", ())]
+                  for key, one in (schema.get("properties") or {}).items()]
+    parameters += [one["name"] for one in item.get("arguments") or ()]
     shown = f"({', '.join(parameters)})" if "inputSchema" in item or parameters else ""
     first = str(item.get("description") or "").split("\n")[0]
     return f"{name}{shown}: {first}" if first else f"{name}{shown}"
@@ -4327,8 +4354,11 @@ def inspect_server(command: list[str]) -> None:
                  "prompts": client.list_prompts}
         for kind, list_items in lists.items():
             if kind.split()[0].rstrip("s") + "s" in client.server_capabilities:
-                for item in list_items():
-                    print(printable(f"  {kind[:-1]} {describe_item(item)}"))
+                try:
+                    for item in list_items():
+                        print(printable(f"  {kind[:-1]} {describe_item(item)}"))
+                except RpcError as error:  # many have resources and no templates
+                    complain(printable(f"  {kind}: {error}"))
 
 
 def ask_on_terminal(params: Json) -> Json:

@@ -1385,16 +1385,17 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
     *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
         "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
         "maximum": [True], "minimum": ["1"], "enum": [1], "uniqueItems": [1], "$anchor": [1],
-        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "pattern": [1, "(", "a{2,1}"], "not": [1],
-        "patternProperties": [[], {"[": {}}], "items": [[True]], "properties": [[]], "anyOf": [{}],
-        "allOf": [[]], "required": ["a", [1]], "dependentRequired": [{"a": "b"}], **dict.fromkeys((
-            "maxLength", "minLength", "maxItems", "minItems", "maxContains", "minContains",
-            "maxProperties", "minProperties"), [-1, 0.5, True, "1", None])
+        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "pattern": [1], "not": [1], "items": [[True]],
+        "patternProperties": [[]], "properties": [[]], "anyOf": [{}], "allOf": [[]],
+        "required": ["a", [1]], "dependentRequired": [{"a": "b"}], **dict.fromkeys(
+            [keyword + of for keyword in ("max", "min") for of in (
+                "Length", "Items", "Contains", "Properties")], [-1, 0.5, True, "1", None])
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
         "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
         "$dynamicAnchor": ["a"], "$recursiveRef": ["#"], "$recursiveAnchor": [True],
-        "$ref": ["https://a.example/b", "b.json#/a"], "pattern": [r"\p{L}", r"\\\P{L}"],
+        "$ref": ["https://a.example/b", "b.json#/a"], "patternProperties": [{"[": {}}],
+        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
     *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
