@@ -711,10 +711,11 @@ class TestClientProcess(unittest.TestCase):
 from mcp_ref import Client
 client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
                 env={{"K": "v"}}, cwd="/", protocol_version="2025-11-25").connect()
-code = "os.write(2, b'x' * 99999); answer(at=[os.getcwd(), os.environ['K']])"
+code = "os.write(2, b'x' * 99999); answer(at=[os.getcwd(), os.environ['K'], 'PATH' in os.environ])"
 print(*client.call_tool(code)["at"])
 """], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
-        self.assertEqual((0, b"/ v\n", b"x" * 99999), (done.returncode, done.stdout, done.stderr))
+        self.assertEqual((0, b"/ v False\n", b"x" * 99999),
+                         (done.returncode, done.stdout, done.stderr))
 
 
 # --- Command line ---------------------------------------------------------------------------------
@@ -724,6 +725,8 @@ PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # so nothing 
 PROCESS_WORDS = {  # of a command line -> what is started
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
+    "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
+              "mcp_ref.Server('noisy', '1').run()"],
     "ODD": [*PYTHON, "-c", f"""
 from mcp_ref import Context, RpcError, Server
 server = Server("caf\u00e9", "1")
@@ -766,6 +769,8 @@ PROCESS_COMMANDS = [  # (name, arguments, stdin, status, regular expressions of 
     ("an error that forges lines", "MCP call evil -- ODD", b"", 1, "^$", "forged"),
     ("a command that is not there", "MCP inspect -- './no such'", b"", 1, "^$", "no such"),
     ("a server that ends", "MCP inspect -- DEAD", b"", 1, "^$", "status 7"),
+    ("a server that prints before it runs", "MCP inspect -- NOISY", b"", 0, "^noisy 1 ",
+     r"(?s)(?=.*: skipped b'flushed')(?=.*(^|\n)buffered\n)"),
     ("the wire of a client", "MCP --trace call odd -- ODD", b"", 0, '"odd"',
      r'(?m)^ +[\d.]+ > .*"tools/call"(.|\n)*^ +[\d.]+ < +[\d.]+ ms .*"odd"'),
     ("the wire of a server", "MCP --trace", process_line(7), 0, PROCESS_PONG,
