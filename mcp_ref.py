@@ -4255,6 +4255,14 @@ class Trace:
         complain(f"{now:8.3f} {arrow} {took:>10} {shown}")
 
 
+def type_of(schema: Any) -> str:
+    """Return in words which types a schema asks for; "any" where it names none."""
+    if not isinstance(schema, dict):
+        return "any"
+    kinds = schema.get("type") or [type_of(one) for one in schema.get("anyOf", ())]
+    return kinds if isinstance(kinds, str) else " or ".join(map(str, kinds)) or "any"
+
+
 def describe_item(item: Json) -> str:
     """Return the name, parameters and first line of the description of an entry.
 
@@ -4263,8 +4271,7 @@ def describe_item(item: Json) -> str:
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
     schema = item.get("inputSchema", {})
     needed = schema.get("required", ())
-    parameters = [f"{key}: {one.get('type', 'any') if isinstance(one, dict) else 'any'}"
-                  f"{'' if key in needed else ' = ...'}"
+    parameters = [f"{key}: {type_of(one)}{'' if key in needed else ' = ...'}"
                   for key, one in schema.get("properties", {}).items()]
     parameters += [one["name"] for one in item.get("arguments", ())]
     shown = f"({', '.join(parameters)})" if "inputSchema" in item or parameters else ""

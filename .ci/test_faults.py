@@ -728,6 +728,7 @@ PROCESS_WORDS = {  # of a command line -> what is started
     "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
               "mcp_ref.Server('noisy', '1').run()"],
     "ODD": [*PYTHON, "-c", f"""
+from typing import Optional
 from mcp_ref import Context, RpcError, Server
 server = Server("caf\u00e9", "1")
 @server.tool
@@ -735,7 +736,7 @@ def odd() -> dict:
     "Return an object."
     return {{"odd": [1]}}
 @server.tool
-def evil() -> str:
+def evil(when: Optional[int] = None) -> str:
     "Fail with what a terminal must not get."
     raise RpcError(1, {PROCESS_EVIL!r})
 @server.tool
@@ -759,7 +760,8 @@ PROCESS_COMMANDS = [  # (name, arguments, stdin, status, regular expressions of 
     ("what a server offers", "MCP inspect -- SERVER", b"", 0,
      r"(?s)^mcp_ref demo .*2026-07-28\n.* add\(a: integer, b: integer\): Add two integers\.\n"
      r".* count\(to: integer, pause: number = .* greet\(\): ", "^$"),
-    ("what the terminal cannot show", "MCP inspect -- ODD", b"", 0, r"^caf\\xe9 1 ", "^$"),
+    ("what the terminal cannot show", "MCP inspect -- ODD", b"", 0,
+     r"(?s)^caf\\xe9 1 .* evil\(when: integer or null = \.\.\.\): ", "^$"),
     ("a call", """MCP call add '{"a":2,"b":3}' -- SERVER""", b"", 0, r'(?s)^\{.*"5".*\}\n$', "^$"),
     ("a call without arguments", "MCP call odd -- ODD", b"", 0, r'(?s)^\{.*"odd".*\}\n$', "^$"),
     ("a call that fails", "MCP call add -- SERVER", b"", 1, r'(?s)^\{.*"isError": true.*\}$', "^$"),

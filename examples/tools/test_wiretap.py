@@ -266,8 +266,8 @@ class WiretapTest(unittest.TestCase):
         self.addCleanup(stop)
         return process
 
-    def play(self, command: List[str], data: bytes = b"") -> Any:
-        return subprocess.run(command, input=data, stdout=-1, stderr=-1, timeout=DEADLINE)
+    def play(self, command: List[str], data: bytes = b"", stdout: int = -1) -> Any:
+        return subprocess.run(command, input=data, stdout=stdout, stderr=-1, timeout=DEADLINE)
 
     def read(self, process: Any, size: int) -> bytes:
         """Read exactly so many bytes of its stdout."""
@@ -574,6 +574,13 @@ class TestEverythingIsSeen(WiretapTest):
             self.assertEqual((status, b""), (done.returncode, done.stdout))
             self.assertIn(said, done.stderr)
             self.assertFalse(os.path.exists(self.path("page")))
+
+    def test_a_report_that_nobody_reads_ends_quietly(self) -> None:
+        nobody, pipe = os.pipe()
+        os.close(nobody)
+        done = self.play([sys.executable, PROGRAM, "--report", self.log(HELLO)], stdout=pipe)
+        os.close(pipe)
+        self.assertEqual((1, b""), (done.returncode, done.stderr))
 
     def test_the_report_shows_what_each_call_triggered_and_who_waited(self) -> None:
         hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')
