@@ -459,26 +459,6 @@ class TestCallbacks(unittest.TestCase):
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
 
-    def test_one_that_does_not_return_holds_up_a_call_no_longer_than_its_timeout(self) -> None:
-        gate = threading.Event()
-        self.addCleanup(gate.set)
-        client = self.client(fixture_server())
-        with self.assertRaises(RequestTimeout):
-            client.call_tool("count", {"to": 1}, 0.2, lambda *step: gate.wait(2 * DEADLINE))
-        self.assertEqual("a", text_of(client.call_tool("echo", {"text": "a"})))
-
-    def test_one_may_close_the_client(self) -> None:
-        closed = threading.Event()
-
-        def on_progress(*step: Any) -> None:
-            client.close()
-            closed.set()
-
-        client = self.client(fixture_server())
-        with self.assertRaises(ConnectionClosed):
-            client.call_tool("hold", {"key": "a"}, on_progress=on_progress)
-        self.assertTrue(closed.wait(DEADLINE))
-
     def test_one_that_fails_is_logged_and_harms_no_other(self) -> None:
         steps: List[Any] = []
         client = self.client(fixture_server())
