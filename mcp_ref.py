@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 422
 (errors, messages), 494 to 636 (a peer, and what it receives), 686 to 721 (how it
-responds), 786 to 1036 (its outbox, lines, and the threads), 1110 to 1177 (stdio), 2102
-to 2206 (revisions, and what METHODS says), 2274 to 2323 (lifecycle), 2427 to 2504 (what
-a tool gets), 2607 to 2684 (the session), 2777 to 2841 (a function of the author's),
-2879 to 2950 (the server), 3017 to 3097 (its tools), 3335 to 3370 (results). The rest
+responds), 786 to 1038 (its outbox, lines, and the threads), 1112 to 1179 (stdio), 2112
+to 2216 (revisions, and what METHODS says), 2285 to 2334 (lifecycle), 2440 to 2517 (what
+a tool gets), 2621 to 2698 (the session), 2791 to 2861 (a function of the author's),
+2899 to 2970 (the server), 3037 to 3117 (its tools), 3355 to 3390 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -962,6 +962,8 @@ class Workers:
                 continue
             running = next(iter(self._slot), None)
             quiet = quiet + 1 if running is seen else 0
+            # Each check takes the interpreter away from the thread that reads: while
+            # jobs are quick, and other ones at each check, there are fewer of them.
             pause = min(2 * pause, BUSY_INTERVAL)
             if running is not None and running is seen and self._start_another():
                 pause = WATCH_INTERVAL / 20  # what follows may wait as well
@@ -1364,8 +1366,8 @@ Faults = Callable[[Any, Any, Json, Any], Iterable[str]]
 
 def _assert(holds: Callable[[Any, Any], Any], words: str) -> Faults:
     """Make an assertion of one comparison."""
-    return lambda value, argument, schema, walk: (
-        () if holds(value, argument) else (": expected " + words.format(argument),))
+    return lambda value, argument, schema, walk: () if holds(value, argument) else (
+        f": expected {words.format(argument)}, got {reprlib.repr(value)}",)
 
 
 def _size(holds: Callable[[Any, Any], Any], words: str) -> Faults:
@@ -1617,8 +1619,8 @@ class Schema:
             if word in KEYWORDS:
                 inside = f"{place}/{word}"
                 for fault in Walk({}).faults(argument, KEYWORDS[word].form):
-                    shown = reprlib.repr(argument)
-                    raise ValueError(f"{inside}{fault}; it is {shown}")
+                    words, shown = fault.partition(", got")[0], reprlib.repr(argument)
+                    raise ValueError(f"{inside}{words}; it is {shown}")
                 self._examine_argument(word, argument, inside)
         if type(schema) is dict and "$anchor" in schema:
             self._places[f"#{schema['$anchor']}"] = schema
@@ -1752,6 +1754,7 @@ _SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = 
 # What to write instead of the hints that people try first; any other one is told what
 # there is.
 _INSTEAD = {"bytes": "str, with base64", "any": "Any", "object": "Any",
+            "Context": "Context alone, of the same copy of this module as the Server",
             **dict.fromkeys(("set", "frozenset"), "list"),
             **dict.fromkeys(("date", "datetime", "time", "Path", "UUID"), "str")}
 
@@ -1805,6 +1808,12 @@ _ANNOTATIONS = {
     "writeOnly", "format", "contentEncoding", "contentMediaType", "$comment"}
 
 
+# What people write who know these keywords from another library; nearest() does not
+# find them, because the words are too short.
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
+           "lt": "exclusiveMaximum"}
+
+
 def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
     """Annotated[T, "what it is"], Annotated[T, {"minimum": 0}]: more of the schema."""
     schema, cast, _ = describe(hint.__origin__, where)
@@ -1813,7 +1822,8 @@ def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
             schema = {**schema, "description": note}
         elif isinstance(note, dict):
             for word in note.keys() - KEYWORDS.keys() - _ANNOTATIONS:
-                near = " or ".join(nearest(word, [*KEYWORDS, *_ANNOTATIONS])[:3])
+                near = _BOUNDS.get(word) or " or ".join(
+                    nearest(word, [*KEYWORDS, *_ANNOTATIONS])[:3])
                 raise TypeError(f"{where}: {word!r:.40} is no keyword of JSON Schema; "
                                 f"is it {near}?")
             schema = {**schema, **note}
@@ -2249,21 +2259,22 @@ METHODS = {
 class ClientMethod(NamedTuple):
     """A request that servers send: legacy as such, modern as an input request."""
     capability: str  # of the client
+    option: str  # of Client, that offers it
     params: Json  # their schema
     result: Json  # the schema of the result
     parts: dict[str, str] = {}  # member of params -> part of the capability it needs
 
 
 CLIENT_METHODS = {
-    "roots/list": ClientMethod("roots", {}, shape("roots", roots={
+    "roots/list": ClientMethod("roots", "roots", {}, shape("roots", roots={
         "type": "array", "items": shape("uri", uri={
             "type": "string", "pattern": "^file://"})})),
-    "sampling/createMessage": ClientMethod("sampling", shape(
+    "sampling/createMessage": ClientMethod("sampling", "on_sample", shape(
         "messages maxTokens", messages="array", maxTokens="integer"), shape(
         "role content model", role={"enum": ["user", "assistant"]}, model="string",
         content={"type": ["object", "array"]}),
         {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
-    "elicitation/create": ClientMethod("elicitation", shape(
+    "elicitation/create": ClientMethod("elicitation", "on_elicit", shape(
         "message", message="string", mode={"enum": ["form", "url"]}, url="string",
         requestedSchema=shape("type properties", type={"const": "object"},
                               properties="object")),
@@ -2383,18 +2394,20 @@ def is_block(value: Any) -> bool:
 
 
 def is_content(value: Any) -> bool:
-    """Tell content from data, which goes into structuredContent as well."""
+    """Tell content from data, which goes into structuredContent as well. A list is
+    content if a block is in it: an empty one, and one of strings alone, are data."""
     if isinstance(value, list):
-        return value != [] and all(map(is_block, value))
+        return any(map(is_block, value))
     return value is None or isinstance(value, str) or is_block(value)
 
 
 def to_content(value: Any, revision: Revision) -> list[Json]:
     """Turn what a function returned into content blocks. A block that the revision does
-    not have becomes text."""
+    not have becomes text, and so does what stands beside blocks in a list."""
     if not isinstance(value, (dict, list)) or not is_content(value):
         return [] if value is None else [text(value)]
-    return [block if block["type"] in revision.blocks else
+    return [text(block) if not is_block(block) else
+            block if block["type"] in revision.blocks else
             text(block.get("uri") or f"[{block['type']}: {block.get('mimeType')}]")
             for block in (value if isinstance(value, list) else [value])]
 
@@ -2597,7 +2610,8 @@ class Context(IncomingRequest):
                 offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
         if not isinstance(offer, dict) or need.keys() - offer.keys():
             words = (f"The client does not offer {known.capability} {' '.join(need)}; "
-                     "look at context.client_capabilities first")
+                     "look at context.client_capabilities first, or give the Client "
+                     f"{known.option}")
             if row.modern:
                 raise RpcError(MISSING_CAPABILITY, words, {
                     "requiredCapabilities": {known.capability: need}})
@@ -2800,6 +2814,12 @@ class Function:
         described = describe_object(hints, signature.defaults, where, signature.others)
         self.arguments = examined(described.schema if input_schema is None else
                                   input_schema, f"{where}, input schema")
+        # A model that reads the default in the schema may send it: then it is refused.
+        for name, one in described.schema["properties"].items():
+            if "default" in one and Schema(one).faults(one["default"]):
+                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
+                     one["default"], "write Optional[...]" if one["default"] is None
+                     else "change one of them")
         self._cast = described.cast
         self._exact = described.exact and input_schema is None
         self.returns: Json | None = None  # the schema of a result with named members
@@ -3035,10 +3055,10 @@ class Server:
 
         Its hints become the input schema, and a TypedDict or dataclass that it returns
         the output schema, where none are given; the hints also cast what comes. It
-        returns str, a content block, a list of blocks, or data, which is structured
-        content as well. What it raises is told to the model, with its text. meta is
-        listed as _meta. TypeError or ValueError for a hint or a schema that cannot be
-        enforced. [2025-11-25 server/tools]
+        returns str, a content block, a list with blocks in it, or data, which is
+        structured content as well. What it raises is told to the model, with its text.
+        meta is listed as _meta. TypeError or ValueError for a hint or a schema that
+        cannot be enforced. [2025-11-25 server/tools]
         """
         def register(function: F) -> F:
             adapted = Function(function, input_schema)
@@ -3473,7 +3493,8 @@ class Callbacks:
             try:
                 job()
             except BaseException as error:  # SystemExit, too
-                warn("on_notification or on_progress failed", error=error)
+                warn("on_notification(method, params) or on_progress(progress, total, "
+                     "message) failed", error=error)
 
 
 class ClientSession(McpPeer):
@@ -3653,8 +3674,9 @@ def _transport_of(server: Any, env: dict[str, str] | None, cwd: Any, longest: in
         return ChildProcess(server, env, cwd, longest, close_timeout)
     if all(hasattr(server, name) for name in ("open", "send", "close")):
         return server
-    raise TypeError(f"Client: {server!r:.50} is no server; give a list of strings, "
-                    'such as ["python3", "server.py"], a Server, or a transport')
+    raise TypeError(f"Client: {server!r:.50} is no server; give a list of strings "
+                    """(["python3", "server.py"]), this module's Server, or a """
+                    "transport")
 
 
 def names_modern(error: RpcError) -> bool:
@@ -3943,6 +3965,10 @@ class Client:
         The server may answer in any order, and serves them side by side. When the time
         is over, RequestTimeout is raised, and what is not answered is cancelled.
         """
+        for one in calls:
+            if not isinstance(one, (tuple, list)) or len(one) != 2:
+                raise TypeError(f"Client.batch: calls has {one!r:.60}; give (method, "
+                                "params) for each")
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         together = self.row.batches and calls
         pending = (self._open_session().request_batch(calls) if together else
@@ -3985,8 +4011,8 @@ class Client:
         if "tools" in named or "toolChoice" in named:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
-        Schema(CLIENT_METHODS[method].result).check(
-            result, f"{method}: what this client's handler returned")
+        known = CLIENT_METHODS[method]
+        Schema(known.result).check(result, f"{known.option} returned {result!r:.60}")
         return result
 
     def hears_progress(self, params: Params) -> bool:
@@ -4018,7 +4044,8 @@ class Client:
     # Tools.
 
     def _list(self, method: str) -> list[Json]:
-        """Return the items of all pages. An empty cursor is one, null is none.
+        """Return the items of all pages. An empty cursor is one, null is none. A server
+        that does not offer such items need not know the method: there are none.
 
         ValueError for pages without end: a cursor that comes again, or PAGE_LIMIT.
         """
@@ -4027,7 +4054,13 @@ class Client:
             kind: {"type": "array", "items": shape("name", name="string")}}))
         items, seen = [], {cursor}
         while len(seen) <= PAGE_LIMIT:
-            result = self.request(method, present(cursor=cursor))
+            try:
+                result = self.request(method, present(cursor=cursor))
+            except RpcError as error:
+                if error.code == METHOD_NOT_FOUND and (
+                        METHODS[method].capability not in self.server_capabilities):
+                    return []
+                raise
             page.check(result, method)
             items += result[kind]
             cursor = result.get("nextCursor")
@@ -4256,7 +4289,8 @@ class Trace:
 
 
 def type_of(schema: Any) -> str:
-    """Return in words which types a schema asks for; "any" where it names none."""
+    """Return in words which types a schema asks for; "any" where it names none. Of an
+    anyOf, which is what Optional and Union become, the types of its parts."""
     if not isinstance(schema, dict):
         return "any"
     kinds = schema.get("type") or [type_of(one) for one in schema.get("anyOf", ())]
@@ -4301,16 +4335,17 @@ def ask_on_terminal(params: Json) -> Json:
     """Answer elicitation/create from stdin; an empty line or no terminal declines.
 
     What is no string is read as JSON: 5, true, [1, 2]. A form without fields, or a url
-    to visit, is shown, and accepted by y alone; nothing is ever opened.
+    to visit, is shown, and accepted by y or yes; nothing is ever opened.
     """
     complain(printable(f"{params['message']} {params.get('url', '')}"))
     if not sys.stdin or not sys.stdin.isatty():
+        complain("(declined: there is no terminal to ask on)")
         return {"action": "decline"}
     content: Json = {}
     fields = params.get("requestedSchema", {}).get("properties", {})
     if not fields:  # a url to visit, or nothing but a yes
         complain("Accept? [y/N] ", end="")
-        accepts = sys.stdin.readline().strip().lower() == "y"
+        accepts = sys.stdin.readline().strip().lower() in ("y", "yes")
         return {"action": "accept" if accepts else "decline"}
     for name, field in fields.items():
         kind = field.get("enum", field.get("type", "any"))
@@ -4331,13 +4366,14 @@ def call_tool(command: list[str], tool: str, arguments: str = "{}") -> None:
 
     arguments: a JSON object, as text. SystemExit(1) when the tool has failed.
     """
+    given, fault = None, ""
     try:
         given = json.loads(arguments)
-    except ValueError:
-        given = None
+    except json.JSONDecodeError as error:
+        fault = f" ({error.msg})"
     if not isinstance(given, dict):
-        raise ValueError(f"the arguments {arguments:.60} are no JSON object; write it "
-                         """in quotes, such as '{"a": 1}'""")
+        raise ValueError(f"the arguments {arguments:.60} are no JSON object{fault}; "
+                         """write it in quotes, such as '{"a": 1}'""")
     with Client(command, on_elicit=ask_on_terminal) as client:
         names = [one["name"] for one in client.list_tools()]
         if tool not in names:

@@ -55,6 +55,6 @@ if __name__ == "__main__":
         print(bill["structuredContent"])  # -> {'total': 20.0}
         wrong = client.call_tool("order", {"pizza": {"size": "huge"}, "count": 0})
         print(wrong["content"][0]["text"].replace("; ", "\n"))
-        # -> arguments.pizza.size: expected one of ['small', 'large']
+        # -> arguments.pizza.size: expected one of ['small', 'large'], got 'huge'
         # -> arguments.pizza: missing toppings
-        # -> arguments.count: expected at least 1
+        # -> arguments.count: expected at least 1, got 0

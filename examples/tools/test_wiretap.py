@@ -602,7 +602,7 @@ s 1
   the server ended with status 0
 
 Faults
-      0.110 s   < junk: output on stdout that is not a message: text; a stray print?
+      0.110 s   < "oops": output on stdout that is not a message: text; a stray print?
                 shows as "Unexpected token", "invalid JSON"
                 cause    the server prints to stdout
                 remedy   print to stderr: stdout belongs to the protocol

@@ -227,7 +227,8 @@ SYMPTOMS = (
     ("was not started", '"spawn ENOENT", "command not found"', "a command that cannot be executed",
      "use absolute paths: hosts have a PATH and a folder of their own"),
     ("before its input ended", 'server exits at once, "Connection closed"',
-     "the server failed", "see what it wrote to stderr, or run its command in a terminal"),
+     "the server failed, or does not call run()",
+     "see what it wrote to stderr, or run its command in a terminal"),
     ("after its input ended", "servers pile up", "the server ignores EOF", "end when stdin ends"),
     ("id of the wrong type", '"Invalid request", `id` null or missing',
      "ids that are null, fractions or booleans", "use strings or integers"),
@@ -716,7 +717,8 @@ def shown(value: Any, width: int = 60) -> str:
 def label(entry: Entry, width: int = 60) -> str:
     """Name an entry as a person would: > tools/call add 3."""
     said = [entry.get("method"), entry.get("name"), "id" in entry and js(entry["id"]),
-            entry["kind"] in ("isError", "input_required") and entry["kind"], entry.get("about")]
+            entry["kind"] in ("isError", "input_required") and entry["kind"], entry.get("about"),
+            entry["kind"] == "junk" and js(entry["text"])]
     parts = [shown(one, width) for one in said if one]
     return " ".join([*entry["way"], *(parts or [entry["kind"]])])
 
