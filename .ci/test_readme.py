@@ -262,7 +262,7 @@ class TestBlocks(Reader):
 
     def test_the_client_prints_what_its_comments_say(self) -> None:
         self.save()
-        done = self.run_in(self.hello, code("python3 client.py"))
+        done = self.run_in(self.hello, "python3 client.py")
         wanted, = re.findall(r"print\(.*?\) +# (.*\n)", FILES["client.py"])
         self.assertEqual((0, wanted, ""), (done.returncode, done.stdout, done.stderr))
 
