@@ -45,11 +45,11 @@ class TestFuzz(unittest.TestCase):
     def test_a_server_answers_what_it_owes_whatever_the_bytes(self) -> None:
         """Before, within and after each handshake, and without one; tools that ask, fail, return
         no JSON. [base.response.same-id] [base.error.parse] [base.notification.no-response]"""
-        self.assertGreater(self.run_cases("server", 300).seen["question"], 10)
+        self.assertGreater(self.run_cases("server", 200).seen["question"], 8)
 
     def test_a_client_answers_what_it_owes_and_believes_only_its_own_answers(self) -> None:
         """Junk, questions, damaged and doubled answers. [batch.match-by-id]"""
-        self.assertGreater(self.run_cases("client", 250).seen["response"], 100)
+        self.assertGreater(self.run_cases("client", 150).seen["response"], 50)
 
     def test_two_ends_agree_over_a_wire_that_doubles_drops_damages_and_reorders(self) -> None:
         """[base.response.same-id] [cancel.race-tolerated]"""

@@ -1,7 +1,6 @@
 """Mistakes that people make, and what they are told: the rows of mistakes.txt.
 
-    python3 .ci/test_mistakes.py            test all rows
-    python3 .ci/test_mistakes.py --show     print what each row is told now
+    python3 .ci/test_mistakes.py
 
 An answer names the culprit, says what to write instead, takes at most two lines of a terminal, and
 comes from the line that made the mistake, with no second traceback behind it.
@@ -17,6 +16,7 @@ import json
 import linecache
 import logging
 import os
+import queue
 import re
 import shlex
 import shutil
@@ -33,6 +33,7 @@ sys.path.insert(0, ROOT)
 
 import mcp_ref  # noqa: E402
 from mcp_ref import Client, Context, Server  # noqa: E402
+from test_mcp_ref import LEGACY, Wire  # noqa: E402
 
 SERVER = [sys.executable, mcp_ref.__file__]  # the demo server
 DEADLINE = 30.0  # seconds that a line of the log may take
@@ -100,46 +101,19 @@ def rows() -> Iterator[Row]:
                   " ".join(remedy.split()))
 
 
-class Log(logging.Handler):
-    """Keeps what the module logs while a row happens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self.one = threading.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
-        self.one.set()
-
-    def __enter__(self) -> Log:
-        logging.getLogger(mcp_ref.__name__).addHandler(self)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        logging.getLogger(mcp_ref.__name__).removeHandler(self)
-
-
-class Answers:
-    """A transport whose server answers the call of a tool with one line."""
+class Answers(Wire):
+    """A legacy server that answers the call of a tool with one line."""
 
     def __init__(self, line: str) -> None:
+        super().__init__(LEGACY[-1], timeout=0.05)
         self.line = line
-
-    def open(self, on_line: Any, on_close: Any) -> None:
-        self.on_line = on_line
 
     def send(self, line: bytes) -> None:
         message = json.loads(line)
-        opening = {"protocolVersion": "2025-11-25", "capabilities": {},
-                   "serverInfo": {"name": "a", "version": "1"}}
-        answer = {"initialize": json.dumps({"jsonrpc": "2.0", "id": 1, "result": opening}),
-                  "tools/call": self.line.replace("$id", str(message.get("id")))}
-        if message["method"] in answer:
-            self.on_line(answer[message["method"]].encode())
-
-    def close(self) -> None:
-        """There is nothing to close."""
+        if message["method"] == "initialize":
+            self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": 1, "result": self.welcome}))
+        elif message["method"] == "tools/call":
+            self.on_line(self.line.replace("$id", str(message["id"])).encode())
 
 
 class Told(NamedTuple):
@@ -189,10 +163,15 @@ def run(row: Row) -> Told:
         model.extend(block["text"] for block in result["content"] if result.get("isError"))
 
     def answered(line: str) -> None:
-        with Client(Answers(line), protocol_version="2025-11-25", timeout=0.05) as client:
+        with Answers(line).client as client:
             client.call_tool("add")
 
-    with Log() as log, contextlib.ExitStack() as stack:
+    logged: "queue.Queue[str]" = queue.Queue()
+    log, handler = logging.getLogger(mcp_ref.__name__), logging.Handler()
+    handler.emit = lambda record: logged.put(record.getMessage())  # type: ignore
+    log.addHandler(handler)
+    with contextlib.ExitStack() as stack:
+        stack.callback(log.removeHandler, handler)
         space = {**NAMES, "server": Server("demo", "1.0"), "library": server, "call": call,
                  "answered": answered, "__name__": __name__}
         if "client." in row.body and "as client" not in row.body:
@@ -211,12 +190,12 @@ def run(row: Row) -> Told:
                     "yours.py", mcp_ref.__file__, __file__)],
                 bool(error.__cause__ or error.__context__ and not error.__suppress_context__))
         if row.wrong.startswith("log: "):
-            assert log.one.wait(DEADLINE), "nothing was logged"
-            first, *more = log.lines[0].splitlines()
-            places = re.findall(r'"yours.py", line (\d+)', log.lines[0])
+            text = logged.get(timeout=DEADLINE)
+            first, *more = text.splitlines()
+            places = re.findall(r'"yours.py", line (\d+)', text)
             told = Told("log: " + ": ".join([first, *more[-1:]]).replace(":     ", ": "),
                         [int(place) for place in places],
-                        chained=log.lines[0].count("Traceback") > 1)
+                        chained=text.count("Traceback") > 1)
     return Told(f"model: {model[0]}") if row.wrong.startswith("model: ") and model else told
 
 
@@ -279,23 +258,11 @@ class TestMistakes(unittest.TestCase):
                 exec(compile(old, name, "exec"), {"__name__": name})
         for line in ("from __future__ import annotations", '__version__: str = "'):
             self.assertRegex(source, f"(?m)^{re.escape(line)}.*  # needs Python 3.9 or newer")
-        for python in filter(None, map(shutil.which, ("python3.8", "python3.7", "python3.6"))):
+        for python in filter(None, map(shutil.which, ("python3.8", "python3.6"))):
             done = subprocess.run([python, mcp_ref.__file__], stdin=subprocess.DEVNULL, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if "not found" not in done.stdout:  # a shim
                 self.assertIn("needs Python 3.9 or newer", done.stdout)
-
-    @unittest.skipIf(os.name == "nt", "no pseudo terminals")
-    def test_a_server_started_by_hand_says_that_it_waits(self) -> None:
-        master, slave = os.openpty()
-        self.addCleanup(os.close, master)
-        with subprocess.Popen(SERVER, stdin=slave, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True) as child:
-            os.close(slave)
-            os.write(master, b"\x04")  # Ctrl-D
-            told = child.communicate(timeout=DEADLINE)[1].strip()
-        self.assertEqual("mcp_ref demo is an MCP server: it waits for JSON-RPC messages on stdin; "
-                         "connect an MCP client to it, or press Ctrl-C", told)
 
     def test_editors_and_type_checkers_know_the_options(self) -> None:
         """They are spelled out, in the overloads too: mypy refuses desc= before it is run."""
@@ -311,23 +278,5 @@ class TestMistakes(unittest.TestCase):
             self.assertNotIn(inspect.Parameter.VAR_KEYWORD, kinds)
 
 
-def show() -> None:
-    """Print each row and what it is told, for a person to judge."""
-    for row in rows():
-        try:
-            told = happen(row)
-        except Exception as error:
-            told = Told(f"({type(error).__name__}: {error})")
-        print(f"{row.title}\n    {told.words}")
-        faults = {
-            f"{len(told.words)} columns": len(told.words) > TWO_LINES,
-            f"line {told.places}": told.places and told.places[-1] not in culprit_lines(row),
-            f"frames of {', '.join(told.strange)}": told.strange, "two tracebacks": told.chained,
-            **{f"{one} is not named": one not in told.words for one in row.culprits}}
-        for fault, is_there in faults.items():
-            if is_there:
-                print(f"    FAULT: {fault}")
-
-
 if __name__ == "__main__":
-    show() if sys.argv[1:] == ["--show"] else unittest.main()
+    unittest.main()

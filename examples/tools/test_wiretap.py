@@ -1,6 +1,7 @@
 """Tests of wiretap.py: nothing changes, everything is seen, each fault has a remedy."""
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import json
@@ -18,11 +19,11 @@ from typing import Any, List, Optional, Tuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import wiretap  # noqa: E402  (it puts the folder of mcp_ref on the path)
-from mcp_ref import REVISIONS, Client  # noqa: E402
+from mcp_ref import REVISIONS, Client, demo_server  # noqa: E402
 
 DEADLINE = 60.0
 PROGRAM = os.path.join(HERE, "wiretap.py")
-MODULE = os.path.join(HERE, "..", "..", "mcp_ref.py")
+ROOT = os.path.dirname(os.path.dirname(HERE))
 ECHO = """
 import os, sys
 os.write(2, b"up\\n")
@@ -269,6 +270,16 @@ class WiretapTest(unittest.TestCase):
     def play(self, command: List[str], data: bytes = b"", stdout: int = -1) -> Any:
         return subprocess.run(command, input=data, stdout=stdout, stderr=-1, timeout=DEADLINE)
 
+    def report(self, *arguments: str) -> Tuple[Any, str, str]:
+        """Have a log reported; return status, stdout and stderr."""
+        with contextlib.redirect_stdout(io.StringIO()) as out, \
+                contextlib.redirect_stderr(io.StringIO()) as errors:
+            try:
+                status: Any = wiretap.main(["--report", *arguments])
+            except SystemExit as error:
+                status = error.code
+        return status, out.getvalue(), errors.getvalue()
+
     def read(self, process: Any, size: int) -> bytes:
         """Read exactly so many bytes of its stdout."""
         data = b""
@@ -426,12 +437,11 @@ class TestNothingChanges(WiretapTest):
         self.assertEqual(7, other.wait(DEADLINE))
 
     def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
-        plain = [sys.executable, MODULE]
-        tapped = [sys.executable, PROGRAM, "--log", self.path("log"), "--", *plain]
+        serve = f"import sys; sys.path.insert(0, {ROOT!r}); import mcp_ref; mcp_ref.main([])"
         for version in REVISIONS:
             said = []
-            for command in (plain, tapped):
-                with Client(command, timeout=DEADLINE, protocol_version=version) as client:
+            for server in (demo_server(), self.command(code=serve)):
+                with Client(server, timeout=DEADLINE, protocol_version=version) as client:
                     said.append([client.protocol_version, client.server_info,
                                  client.list_tools(), client.call_tool("add", {"a": 1, "b": 2})])
             self.assertEqual(*said)
@@ -563,16 +573,15 @@ class TestEverythingIsSeen(WiretapTest):
         self.assertIn("a line of over", next(watch.feed(0.0, "<", b"\n"))["flags"][0])
 
     def test_an_empty_log_is_said_to_be_empty_with_a_status(self) -> None:
-        for content, status, said in (("", 1, b"is empty"), ("no entry\n", 1, b"is empty"),
-                                      (None, 2, b"No such file")):
+        for content, status, said in (("", 1, "is empty"), ("no entry\n", 1, "is empty"),
+                                      (None, 2, "No such file")):
             if content is not None:
                 with open(self.path("log"), "w", encoding="ascii") as file:
                     file.write(content)
             name = self.path("none" if content is None else "log")
-            done = self.play([sys.executable, PROGRAM, "--report", name, "--html",
-                              self.path("page")])
-            self.assertEqual((status, b""), (done.returncode, done.stdout))
-            self.assertIn(said, done.stderr)
+            done = self.report(name, "--html", self.path("page"))
+            self.assertEqual((status, ""), done[:2])
+            self.assertIn(said, done[2])
             self.assertFalse(os.path.exists(self.path("page")))
 
     def test_a_report_that_nobody_reads_ends_quietly(self) -> None:
@@ -631,10 +640,9 @@ Unanswered
         log = self.log(*sessions)
         with open(log, "a", encoding="ascii") as file:
             file.write('{"session": "c", "n": 1, "at')  # the recorder was killed
-        done = self.play([sys.executable, PROGRAM, "--report", log, "--html", self.path("page")])
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual(len(sessions), done.stdout.count(b"Calls, and what each triggered"))
-        self.assertIn(b"wiretap: skipped what is no entry", done.stderr)
+        status, out, errors = self.report(log, "--html", self.path("page"))
+        self.assertEqual((0, len(sessions)), (status, out.count("Calls, and what each triggered")))
+        self.assertIn("wiretap: skipped what is no entry", errors)
         with open(self.path("page"), encoding="ascii") as page:
             text = page.read()
         data = text.split('type="application/json">', 1)[1].split("</script>", 1)[0]
