@@ -1062,7 +1062,7 @@ class TestEnvelope(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
 # An error has a code. Its id is that of the request, if it can be read.
-== An unknown method is -32601  MUST [base.error.method-not-found]
+== An unknown method is -32601  MUST [base.error.method-not-found] [base.response.result-xor-error]
 > {"jsonrpc":"2.0","id":1,"method":"no/such"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 
@@ -1071,7 +1071,7 @@ class TestEnvelope(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
 == JSON that is no request is -32600  MUST [base.error.invalid-request] [base.jsonrpc.version]
-   [base.request.method-string] [base.response.result-xor-error]
+   [base.request.method-string]
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 > {"id":2,"method":"tools/list"}
@@ -1734,13 +1734,13 @@ LIFE_HANDSHAKE = r'''
 
 == The server does not ask for what the client did not offer  SHOULD 2025-03-26-
    [life.operate.capabilities-should]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":1,"...":0}
+> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":"a","...":0}
 
 == Since 2025-06-18 it must not ask for what the client did not offer  MUST legacy 2025-06-18+
    [life.operate.capabilities-must]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":1,"...":0}
+> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":"a","...":0}
 
 == A server without features has the handshake and ping, and tells of nothing it did not offer
    MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
@@ -1773,7 +1773,7 @@ LIFE_MODERN = r'''
    "content":[{"type":"text","text":"3"}],"...":0}}
 
 == A modern request that lacks clientCapabilities in `_meta` is refused: -32602  MUST
-   modern raw [meta.request.missing-rejected]
+   modern raw [meta.request.missing-rejected] [base.error.mcp-block-meaning]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
@@ -1906,7 +1906,7 @@ class TestModern(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
 == What a server does not know in `_meta` changes nothing  MUST
-   [meta.reserved-no-assumption] [meta.trace-format] [ver.ext.fallback]
+   [meta.reserved-no-assumption] [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
    "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
    "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
@@ -1969,13 +1969,12 @@ class TestOrderOfChecks(unittest.TestCase):
 > [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
 
-== In the other revisions an array is an error, and nothing in it is done  SHOULD 2025-03-26!
-   [batch.array-rejected] [batch.none-2024]
+== Elsewhere an array is an error; nothing in it is done  SHOULD 2025-03-26! [batch.array-rejected]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== No array opens a session  OURS 2025-03-26 raw [life.init-not-in-batch]
+== No array opens a session  OURS 2025-03-26 raw
 > [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
@@ -2025,8 +2024,7 @@ class TestLifecycleTables(unittest.TestCase):
 
     def test_a_method_is_known_in_the_revisions_that_have_it_and_in_no_other(self) -> None:
         """-32601 says that it is not. [base.error.method-not-found] [ping.removed]
-        [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]
-        [life.operate.version-must] [life.operate.version-should]"""
+        [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
             talk = self.talk(revision)
             for methods, revisions, code in LIFE_METHODS:
@@ -2210,7 +2208,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 = "no" in said
 
 == The words of an exception are told, but not the path of the file that was missing  OURS on values
-   [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
 
@@ -2219,7 +2216,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
 == Before 2025-11-25 they are an error  OURS 2025-06-18- [tools.call.bad-arguments-protocol]
-   [tools.security.validate-input] [life.operate.version-must] [life.operate.version-should]
+   [tools.security.validate-input]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
@@ -2292,8 +2289,7 @@ class TestTools(unittest.TestCase):
 
     def test_params_that_have_not_the_shape_of_their_method_are_an_error(self) -> None:
         """MUST: In each revision. [base.error.invalid-params] [tools.call.malformed]
-        [res.validate-uri] [prompts.validate-arguments] [comp.validate-input]
-        [comp.missing-argument] [comp.ref-types] [comp.bad-reference] [page.operations]"""
+        [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
         name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
         plays_rows(self, r"""
 == These params are invalid  MUST on values
@@ -2354,7 +2350,8 @@ class TestTools(unittest.TestCase):
    [res.internal-error] [log.no-secrets]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken"}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
+   "_meta":{"io.modelcontextprotocol/logLevel":"debug"}}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
 = "secret" not in said
 
@@ -2377,7 +2374,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
 == The role is user or assistant: another one, or an exception, is an error  MUST on values
-   [prompts.message-shape] [prompts.internal-error] [comp.internal-error] [log.no-secrets]
+   [prompts.message-shape] [prompts.internal-error] [comp.internal-error]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
 < {"jsonrpc":"2.0","id":1,"result":{"messages":[
    {"role":"user","content":{"type":"text","text":"Hi."}},
@@ -2503,7 +2500,8 @@ class TestLists(unittest.TestCase):
 
     def test_an_entry_has_the_members_that_its_revision_has(self) -> None:
         """MUST NOT: What is newer is left out, as is an output schema of another type than object
-        before 2026-07-28. [tools.structured.absent-early] [tools.def.output-root-object]"""
+        before 2026-07-28. [tools.structured.absent-early] [tools.def.output-root-object]
+        [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
                 ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
                 ("prompts", {"arguments"}, set(), set()),
@@ -2637,7 +2635,7 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
 == Progress carries the token of the request, and comes before the response  MUST 2025-03-26+
-   [progress.token-echoed] [progress.token-type] [progress.increasing] [progress.message-readable]
+   [progress.token-echoed] [progress.message-readable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"count","arguments":{"to":2},"_meta":{"progressToken":"0"}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{
@@ -2647,7 +2645,7 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"counted to 2"}],"...":0}}
 
 == Without a token there is none; what does not increase or comes late is left out  MUST on values
-   [progress.active-token-only] [progress.increasing] [progress.token-type] [progress.stops]
+   [progress.active-token-only] [progress.increasing] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
@@ -2672,7 +2670,7 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
 == A modern request that is cancelled must not be answered  MUST modern [cancel.server-silent-must]
-   [cancel.server-silent-should] [cancel.server-stops] [progress.stops]
+   [cancel.server-silent-should] [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"hold","arguments":{"key":"a"},
    "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
@@ -2778,13 +2776,17 @@ SERVERS["asking"] = asking_server
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
 == A url to visit has mode "url" and an elicitationId; the user may decline
-   MUST 2025-11-25 offers [elic.url.params-2025-11] [elic.url.valid]
+   MUST 2025-11-25 offers [elic.url.params-2025-11]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Visit this.",
    "mode":"url","url":"https://a.example/pay?id=1","elicitationId":"$id","...":0}}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"decline"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"decline"}],"...":0}}
+
+== A url that is none is not sent: the tool fails  OURS 2025-11-25+ offers [elic.url.valid]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"visit","arguments":{"url":"x"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
 == A legacy server reads the roots, and has the client's model answer
    MUST legacy offers [samp.request.shape] [samp.content.single]
@@ -2801,9 +2803,8 @@ SERVERS["asking"] = asking_server
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"four"}],"...":0}}
 
 # Whoever stops waiting for a response says so, and ignores it if it comes after all.
-== A request to the client is cancelled together with the request that it belongs to
-   SHOULD legacy offers [cancel.own-inflight] [cancel.request-id-given] [cancel.receiver-stops]
-   [cancel.late-response-ignored]
+== A request to the client is cancelled together with the request that it belongs to  SHOULD legacy
+   offers [cancel.own-inflight] [cancel.request-id-given] [cancel.late-response-ignored]
 > {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
@@ -2864,9 +2865,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "requestState":"$state?"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== Sampling, roots and urls are input requests, too; a url to visit is no error
-   MUST modern offers [samp.request.shape] [samp.role-and-content] [elic.url.params-2026]
-   [elic.url.valid] [base.error.no-32042]
+== Sampling, roots and urls are input requests, too; a url to visit is no error  MUST modern offers
+   [samp.request.shape] [samp.role-and-content] [elic.url.params-2026] [base.error.no-32042]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$one":{
@@ -2938,6 +2938,7 @@ ASKING_TABLE = """
     url       {"elicitation":{}}          no         no         no         no         no
     url       {"elicitation":{"form":{}}} no         no         no         no         no
     url       {"elicitation":{"url":{}}}  no         no         no         yes        yes
+    sampling  {"roots":{}}                no         no         no         no         no
     sampling  {"sampling":{}}             yes        yes        yes        yes        yes
     tools     {"sampling":{}}             no         no         no         no         no
     tools     {"sampling":{"tools":{}}}   open       open       open       yes        yes
@@ -2953,11 +2954,10 @@ class TestWhatMayBeAsked(unittest.TestCase):
     """The client has to offer it, and the revision to know it."""
 
     def test_what_is_not_offered_or_not_known_is_refused(self) -> None:
-        """With -32021 in the modern era; in the legacy era the tool fails.
+        """Modern: with -32021; legacy: the tool fails. [meta.capability.missing-error]
         [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
         [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
-        [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]
-        [meta.capability.missing-error] [base.error.mcp-block-meaning]"""
+        [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]"""
         heads, *rows = [line.split() for line in ASKING_TABLE.strip().split("\n")]
         for asked, offered, *marks in rows:
             method, params, needs = ASKING_KINDS[asked]
@@ -2978,10 +2978,10 @@ class TestWhatMayBeAsked(unittest.TestCase):
 
 
 ASKING_ADA = {"action": "accept", "content": {"name": "Ada"}}
-ASKING_RETRIES = [  # why, inputResponses -> "complete", the keys that are missing, or a code
-    ("all is there", {"where": {"roots": []}, "who": ASKING_ADA}, "complete"),
-    ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, "complete"),
-    ("one too many", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, "complete"),
+ASKING_RETRIES = [  # why, inputResponses -> who is named, the keys that are missing, or a code
+    ("all is there", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
+    ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, ["nobody"]),
+    ("one too many", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
     ("nothing is there", {}, ["where", "who"]),
     ("one is missing", {"where": {"roots": []}}, ["who"]),
     ("no roots", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
@@ -3015,7 +3015,7 @@ class TestRequestState(unittest.TestCase):
                                         requestState=first["requestState"])
                     result = got.get("result", {})
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
-                        result.get("inputRequests", [])) or result["resultType"])
+                        result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
     def test_the_answers_of_earlier_rounds_are_in_the_state(self) -> None:
         """Each under a key of its own, or the author's. [mrtr.repeatable] [mrtr.keys-unique]"""
@@ -3084,9 +3084,8 @@ class TestRequestState(unittest.TestCase):
 # A modern client opens subscriptions. Each is a request that is not answered while it lasts; its
 # id, equal in value and in type, tags each of its notifications.
 == A subscription is acknowledged, and brings what its filter names until it is cancelled
-   MUST modern [subs.ack-sent] [subs.nothing-before-ack] [subs.ack-subset] [subs.pending-response]
-   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
-   [subs.silent-after-cancel] [cancel.server-silent-must]
+   MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response] [subs.tagged]
+   [subs.tag-value] [subs.only-requested] [subs.watched-uris-only] [subs.silent-after-cancel]
    [tools.list-changed.subscribed] [prompts.list-changed.subscribed] [res.list-changed.subscribed]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
    "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
@@ -3142,7 +3141,6 @@ class TestRequestState(unittest.TestCase):
 # One page of the specification demands a notification for that, another one a response.
 == A server that ends a subscription says so
    MUST modern [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
-   [cancel.server-listen-only] [cancel.request-id-given]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -3206,10 +3204,10 @@ class TestSubscriptions(unittest.TestCase):
 # The modern era has no handshake. Each request says in `_meta` who speaks and what the client can
 # be asked for; most transcripts leave that to the runner.
 
-== Each modern request names version, client and capabilities, beside the caller's _meta  MUST
-   modern raw client offers [meta.request.present] [meta.request.protocol-version] [ver.era-cached]
-   [meta.request.client-info] [meta.request.client-capabilities] [roots.capability-request]
-   [samp.capability-request] [elic.capability-request] [base.result.resulttype-absent]
+== A modern request names version, client and capabilities, beside the caller's _meta  MUST modern
+   raw client offers [meta.request.present] [meta.request.protocol-version] [meta.trace-format]
+   [ver.era-cached] [roots.capability-request] [samp.capability-request] [elic.capability-request]
+   [meta.request.client-info] [meta.request.client-capabilities] [base.result.resulttype-absent]
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -3222,11 +3220,11 @@ class TestSubscriptions(unittest.TestCase):
 = offers == {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 = (client.protocol_version, client.server_info) == (revision, INFO)
 = (client.server_capabilities, client.instructions) == ({"tools": {}}, None)
-! got = client.call_tool("x", meta={"example.com/trace": "t"})
+! got = client.call_tool("x", meta={"baggage": "user=ada"})
 > {"jsonrpc":"2.0","id":"$call","method":"tools/call","params":{"name":"x","_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientInfo":{"name":"...","version":"...","...":0},
-   "io.modelcontextprotocol/clientCapabilities":"$offers","example.com/trace":"t"}}}
+   "io.modelcontextprotocol/clientCapabilities":"$offers","baggage":"user=ada"}}}
 # A result without resultType, of a server that does not know it yet, is complete.
 < {"jsonrpc":"2.0","id":"$call","result":{"content":[]}}
 = got["content"] == []
@@ -3309,7 +3307,7 @@ class TestClientOpening(unittest.TestCase):
 = got["content"] == [{"type": "text", "text": "1"}]
 
 == Prompts and completions have strings as arguments; other values are sent as JSON text  MUST
-   client [prompts.arguments-strings] [comp.ref-types] [comp.context] [comp.client-behaviour]
+   client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
 ! got = client.get_prompt("greet", {"name": "Ada", "count": 2, "tags": ["x"], "none": None})
 > {"jsonrpc":"2.0","id":"$a","method":"prompts/get","params":{"name":"greet","arguments":{
    "name":"Ada","count":"2","tags":"[\"x\"]","none":"null"}}}
@@ -3323,7 +3321,7 @@ class TestClientOpening(unittest.TestCase):
 = got["messages"] == [] and values == {"values": ["warm"]}
 
 == Progress comes to the call that has its token, and before its result  MUST client
-   [progress.token-type] [progress.token-unique] [progress.tracked] [progress.server-to-client-only]
+   [progress.token-type] [progress.token-unique] [progress.tracked]
 ! steps = []; client.call_tool("x", on_progress=lambda *step: steps.append(step))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x",
    "_meta":{"progressToken":"$t","...":0}}}
@@ -3476,7 +3474,7 @@ class TestClientRequests(unittest.TestCase):
 # --- What a legacy server may ask the client for: a request of its own, at any time.
 
 == Requests of a legacy server are answered; a handler may send requests itself  MUST legacy
-   client offers [ping.answered] [base.response.same-id] [roots.list.answer] [samp.result.shape]
+   client offers [ping.answered] [base.response.same-id] [roots.list.answer]
 ! wire.sample = lambda params: (client.ping(), fixture_sample(params))[1]
 < {"jsonrpc":"2.0","id":"","method":"ping"}
 > {"jsonrpc":"2.0","id":"","result":{}}
@@ -3614,7 +3612,7 @@ class TestClientAnswers(unittest.TestCase):
     """Roots, the model and the user, for servers of both eras; subscriptions; the end."""
 
     def test_what_cannot_be_answered_is_an_error(self) -> None:
-        """MUST: Not offered, or with wrong params, or its handler fails or refuses.
+        """MUST: Not offered, wrong params, or its handler fails or refuses. [samp.result.shape]
         [base.error.method-not-found] [base.error.invalid-params] [elic.mode.undeclared-error]
         [samp.tools.undeclared-error] [base.error.internal] [roots.not-supported] [samp.rejected]"""
         sample, form = ('{"messages":[],"maxTokens":9%s}',
@@ -3622,21 +3620,23 @@ class TestClientAnswers(unittest.TestCase):
         plays_rows(self, r"""
 == This request is refused  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
-! wire.sample, wire.elicit = lambda params: 1 / 0, refuse
+! wire.sample = lambda params: {} if params["messages"] else refuse(params)
+! wire.elicit = lambda params: 1 / 0
 < {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
 > {"jsonrpc":"2.0","id":1,"error":{"code":%s,"message":"..."}}
-""", [(params, when, method, params, code) for method, cases in (
+""", [(it, when, method, it, code) for method, cases in (
             ("roots/list", [("legacy", "{}", -32601)]), ("no/such", [("legacy", "{}", -32601)]),
             ("sampling/createMessage", [
                 ("legacy", sample % "", -32601), ("legacy offers", '{"messages":[]}', -32602),
                 ("2025-11-25 offers", sample % ',"tools":[]', -32602),
                 ("2025-11-25 offers", sample % ',"toolChoice":{}', -32602),
-                ("legacy offers", sample % "", -32603)]),
+                ("legacy offers", '{"messages":[{}],"maxTokens":9}', -32603),
+                ("legacy offers", sample % "", -1)]),
             ("elicitation/create", [
                 ("2025-06-18+ legacy", form % "", -32601),
                 ("2025-03-26- offers", form % "", '"..."'), ("2025-11-25 offers", "{}", -32602),
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
-                ("2025-06-18+ legacy offers", form % "", -1)])) for when, params, code in cases])
+                ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
 
     def test_what_the_user_enters_is_completed_and_held_to_the_form(self) -> None:
         """MUST: [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
@@ -3654,6 +3654,7 @@ class TestClientAnswers(unittest.TestCase):
              '"result":{"action":"accept","content":{"n":1,"b":0,"s":"x"}}'),
             *((f'"accept", "content": {content}', '"error":{"code":-32603,"message":"..."}')
               for content in ('{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')),
+            ('"perhaps"', '"error":{"code":-32603,"message":"..."}'),
             ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
             ('"cancel"', '"result":{"action":"cancel"}'))])
 
@@ -3740,7 +3741,6 @@ class TestTranscriptsOverPipes(ProcessCase):
                                     for one in raw[::len(raw) // 10]])
 
     def test_no_line_ends_a_connection(self) -> None:
-        """[base.error.parse] [base.error.invalid-request]"""
         def check(revision: str) -> None:
             child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
             self.addCleanup(child.close)
