@@ -1532,7 +1532,8 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("SchemaBoth", schema_object({"deep": {"type": "boolean", "description": "how deep"},
                                   "at": SCHEMA_POINT, "name": SCHEMA_STR}, "name"),
      {"name": "n", "at": SCHEMA_P}, {"name": "n", "at": SCHEMA_Q}),
-    ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
+    ("list[Annotated[int, {'minimum': 0}]]", {"type": "array", "items": {
+        **SCHEMA_INT, "minimum": 0}}, [1.0], [1]),
     ("Annotated[int, {'minimum': 0}, 'size']",
      {**SCHEMA_INT, "minimum": 0, "description": "size"}, 1.0, 1),
     ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),

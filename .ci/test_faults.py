@@ -525,7 +525,9 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
                 self.skipTest("coverage could not write what it measures")
             with tempfile.NamedTemporaryFile() as file:
                 done = subprocess.run(
-                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
+                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], timeout=DEADLINE,
+                    input=lines.replace(b"os.write(1, b'out')", b"os.kill(os.getpid(), 2)")
+                    if "trap" in shell else lines,
                     env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
             self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
             self.assertEqual({"hello", 1, 2} if count else set(),
@@ -535,6 +537,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         lines = b"\n".join((*PROCESS_HELLO, process_run(1, "os.write(1, b'out')"), process_line(2)))
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         self.beside(check, [
+            ("a signal that is ignored", 'trap "" INT; exec "$@"', 3),
             ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
             ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
             ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),

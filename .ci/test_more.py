@@ -162,6 +162,48 @@ class TestPeerMore(unittest.TestCase):
         flood(300)
         self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # of 1.5 MB
 
+    def test_what_a_tool_says_to_a_client_that_does_not_read_is_bounded(self) -> None:
+        server = Server("s", "1", bounds=Bounds(line=10_000))
+        writes, reads = threading.Event(), threading.Event()
+
+        def send(line: bytes) -> None:
+            writes.set()
+            reads.wait(DEADLINE)
+
+        @server.tool
+        def talk(context: Context) -> None:
+            "Log much more than may wait."
+            for _ in range(100):
+                context.log("info", "x" * 1000)
+
+        end = PeerHeld(server)
+        end.session = server.connect(send, lambda job: job())
+        writing = threading.Thread(target=end.session.receive, args=[
+            b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
+        writing.start()
+        self.addCleanup(writing.join, DEADLINE)
+        self.addCleanup(reads.set)
+        self.assertTrue(writes.wait(DEADLINE))
+        end.call(8, "talk")
+        self.assertLess(9_000, end.session.unwritten)
+        self.assertLess(end.session.unwritten, 12_000)
+
+    def test_a_tool_whose_client_is_gone_is_told(self) -> None:
+        contexts: List[Context] = []
+        server, gone = Server("s", "1"), []  # type: ignore[var-annotated]
+
+        @server.tool
+        def keep(context: Context) -> None:
+            "Keep the context."
+            contexts.append(context)
+            gone.append(1)
+            context.log("info", "what nobody reads any more")
+
+        end = PeerHeld(server)
+        end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
+        end.call(1, "keep")
+        self.assertTrue(contexts[0].cancelled)
+
     def test_what_is_ignored_is_logged_and_cannot_steer_a_terminal(self) -> None:
         end = PeerHeld(SERVERS["plain"]())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
@@ -236,7 +278,8 @@ class TestPlays(unittest.TestCase):
     [res.subscribe.only-subscribed] [subs.no-request-scoped] [subs.ack-sent]
     [subs.nothing-before-ack] [cancel.receiver-stops] [cancel.request-id-given]
     [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
-    [state.interleaved-contexts] [elic.url.required-error] [elic.url.required-error-data]"""
+    [state.interleaved-contexts] [elic.url.required-error] [elic.url.required-error-data]
+    [life.client-no-early-requests] [base.error.invalid-request]"""
 
     def test_what_they_cite_is_what_is_cited_here(self) -> None:
         cited = {slug for one in transcripts(PLAYS) for slug in one.slugs}
