@@ -560,11 +560,12 @@ told.wait(DEADLINE)
 client.notify("notifications/x") is client.ping() is None
 [*map(type, client.batch([("tools/list", None), ("no/such", None)]))] == [dict, RpcError]
 client.close() is None and not client.connected'''.splitlines()
-        greet = {"type": "ref/prompt", "name": "greet"}
         client = Client(self.server(), on_notification=lambda *one: told.set())
         self.addCleanup(client.close)
+        names = {**globals(), "client": client, "told": told,
+                 "greet": {"type": "ref/prompt", "name": "greet"}}
         for line in calls:
-            self.assertTrue(eval(line), line)
+            self.assertTrue(eval(line, names), line)
         for row in rows("| method | returns (dicts are those of the wire) |"):
             for one in {*codes(" ".join(row))} - {"with", "on_notification"}:
                 self.assertRegex(" ".join(calls), rf"\b{one.split('(')[0]}\b")
