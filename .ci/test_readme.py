@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import importlib.util
 import inspect
 import itertools
 import json
@@ -104,8 +105,9 @@ class Reader(unittest.TestCase):
         most of what is done here."""
         os.makedirs(os.path.join(folder, "__pycache__"), exist_ok=True)
         shutil.copy2(os.path.join(ROOT, "mcp_ref.py"), folder)
-        if os.path.exists(mcp_ref.__cached__):
-            shutil.copy2(mcp_ref.__cached__, os.path.join(folder, "__pycache__"))
+        compiled = importlib.util.cache_from_source(mcp_ref.__file__)
+        if os.path.exists(compiled):
+            shutil.copy2(compiled, os.path.join(folder, "__pycache__"))
 
     def run_in(self, folder: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["bash", "-c", command], cwd=folder, env=self.env, text=True,
