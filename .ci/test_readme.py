@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import enum
+import importlib.util
 import inspect
 import itertools
 import json
@@ -104,8 +105,9 @@ class Reader(unittest.TestCase):
         most of what is done here."""
         os.makedirs(os.path.join(folder, "__pycache__"), exist_ok=True)
         shutil.copy2(os.path.join(ROOT, "mcp_ref.py"), folder)
-        if os.path.exists(mcp_ref.__cached__):
-            shutil.copy2(mcp_ref.__cached__, os.path.join(folder, "__pycache__"))
+        compiled = importlib.util.cache_from_source(mcp_ref.__file__)
+        if os.path.exists(compiled):
+            shutil.copy2(compiled, os.path.join(folder, "__pycache__"))
 
     def run_in(self, folder: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["bash", "-c", command], cwd=folder, env=self.env, text=True,
@@ -560,11 +562,12 @@ told.wait(DEADLINE)
 client.notify("notifications/x") is client.ping() is None
 [*map(type, client.batch([("tools/list", None), ("no/such", None)]))] == [dict, RpcError]
 client.close() is None and not client.connected'''.splitlines()
-        greet = {"type": "ref/prompt", "name": "greet"}
         client = Client(self.server(), on_notification=lambda *one: told.set())
         self.addCleanup(client.close)
+        names = {**globals(), "client": client, "told": told,
+                 "greet": {"type": "ref/prompt", "name": "greet"}}
         for line in calls:
-            self.assertTrue(eval(line), line)
+            self.assertTrue(eval(line, names), line)
         for row in rows("| method | returns (dicts are those of the wire) |"):
             for one in {*codes(" ".join(row))} - {"with", "on_notification"}:
                 self.assertRegex(" ".join(calls), rf"\b{one.split('(')[0]}\b")
