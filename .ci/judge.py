@@ -180,7 +180,10 @@ class Judge:
             early = REVISIONS[-2] if method in ("ping", "initialize") else MODERN
             revision = MODERN if META + "protocolVersion" in meta else self.revision or early
             named = params if isinstance(params, dict) else {}
-            self.asked.setdefault(key, []).append((method, revision, named))
+            entries = self.asked.setdefault(key, [])
+            if entries:  # nobody can tell which of them is answered
+                method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
+            entries.append((method, revision, named))
             self.progress.pop(key_of(meta.get("progressToken")), None)
             if method == "subscriptions/listen":
                 self.acknowledged[key] = False
