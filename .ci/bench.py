@@ -1,6 +1,6 @@
 """Measure mcp_ref beside the bare loop and other servers: the same calls over pipes, in one run.
 
-    python3 .ci/bench.py [--rounds N] [--python PATH] [mcpatom] [NAME=FILE ...]
+    python3 .ci/bench.py [--rounds N] [mcpatom] [NAME=FILE ...]
 
 More columns are mcpatom, a package that is installed into .venv/, and other editions of mcp_ref.py:
 first=/tmp/mcp_ref.py, say. Each round measures every server, so that a machine that is busy for a
@@ -101,12 +101,11 @@ print(statistics.median(a for a, _ in pairs) / statistics.median(b for _, b in p
 
 class Target(NamedTuple):
     """A server under test."""
-    python: str
     script: str
     folder: str  # where the script finds what it imports
 
     def start(self, workers: int = 64, many: int = 0) -> list[str]:
-        return [self.python, "-c", self.script, self.folder, str(workers), str(many)]
+        return [sys.executable, "-c", self.script, self.folder, str(workers), str(many)]
 
 
 # The wire ---------------------------------------------------------------------------------------
@@ -249,7 +248,7 @@ def measure_module(target: Target) -> Figures:
     if target.script != MODULE:
         return {}
     setting = json.dumps([target.start(), HELLO, COUNT // 10])
-    client = subprocess.run([target.python, "-c", CLIENT, target.folder, setting],
+    client = subprocess.run([sys.executable, "-c", CLIENT, target.folder, setting],
                             capture_output=True, timeout=DEADLINE, check=True)
     return {"client": float(client.stdout), "wait 1000": asked(
         target.start(workers=1000), calls(1000, "wait", seconds=0.2), 1000)}
@@ -330,30 +329,29 @@ def table(samples: Samples, rounds: int) -> None:
 # ------------------------------------------------------------------------------------------------
 
 
-def other(python: str, argument: str, folder: str) -> tuple[str, Target]:
+def other(argument: str, folder: str) -> tuple[str, Target]:
     """Return name and server of a further column; an edition is copied, as mcp_ref.py."""
     name, _, file = argument.partition("=")
     if name == "mcpatom":
         (place,) = Path(installed.venv(name)).parent.parent.glob("lib/*/site-packages")
-        return name, Target(python, MCPATOM, str(place))
+        return name, Target(MCPATOM, str(place))
     place = Path(folder, name)
     place.mkdir()
     shutil.copy(file, place / "mcp_ref.py")
-    return name, Target(python, MODULE, str(place))
+    return name, Target(MODULE, str(place))
 
 
 def main(folder: str) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--python", default=sys.executable, help="interpreter under test")
     parser.add_argument("others", nargs="*", metavar="mcpatom | NAME=FILE", help="more columns")
     chosen = parser.parse_args()
-    rounds, python, others = chosen.rounds, chosen.python, chosen.others
+    rounds, others = chosen.rounds, chosen.others
     installed.begin("make bench", f"half a minute and, for each of {rounds} rounds, 3 s a column",
                   *{"mcpatom"} & {*others})
-    servers = {"loop": Target(python, LOOP, str(ROOT / "examples")),
-               "mcp_ref": Target(python, MODULE, str(ROOT)),
-               **dict(other(python, one, folder) for one in others)}
+    servers = {"loop": Target(LOOP, str(ROOT / "examples")),
+               "mcp_ref": Target(MODULE, str(ROOT)),
+               **dict(other(one, folder) for one in others)}
     samples: Samples = {name: defaultdict(list) for name in servers}
     for target in servers.values():
         Session(target.start()).end()  # the first start compiles
