@@ -8,8 +8,8 @@ server may send at any time. Each wait has an end.
 
 It prints a table of rules: ok, FAIL, note (a promise of mcp_ref alone that the server does not
 share), n/a or late, with the pages of the specification. The exit status is 1 when a MUST fails,
-2 when the server cannot be judged, and 0 otherwise. The judge's own rules, and what belongs to which
-capability, are in against.txt.
+2 when the server cannot be judged, and 0 otherwise. The judge's own rules, and what belongs to
+which capability, are in against.txt.
 """
 from __future__ import annotations
 
