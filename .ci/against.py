@@ -9,7 +9,7 @@ server may send at any time. Each wait has an end.
 It prints a table of rules: ok, FAIL, note (a promise of mcp_ref alone that the server does not
 share), n/a or late, with the pages of the specification. The exit status is 1 when a MUST fails,
 2 when the server cannot be judged, and 0 otherwise. The judge's own rules, and what belongs to
-which capability, are in against.txt.
+which capability, are in against_rules.txt.
 """
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ JUDGE_LISTS = (  # what the survey lists: method, member of the result, key of a
     ("tools/list", "tools", "name"), ("prompts/list", "prompts", "name"),
     ("resources/list", "resources", "uri"),
     ("resources/templates/list", "resourceTemplates", "uriTemplate"))
-with open(os.path.join(HERE, ".ci", "against.txt"), encoding="ascii") as _file:
+with open(os.path.join(HERE, ".ci", "against_rules.txt"), encoding="ascii") as _file:
     _rows, _mark, _rules = _file.read().partition("== ")
 JUDGE_NEEDS = {method: row.split()[0] for row in _rows.splitlines() if row[:1] != "#"
                for method in row.split()[1:]}  # method -> the capability that it belongs to
