@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 424
 (errors, messages), 496 to 638 (a peer, and what it receives), 688 to 723 (how it
-responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2123
-to 2227 (revisions, and what METHODS says), 2296 to 2345 (lifecycle), 2451 to 2530 (what
-a tool gets), 2634 to 2711 (the session), 2804 to 2874 (a function of the author's),
-2912 to 2983 (the server), 3050 to 3130 (its tools), 3372 to 3407 (results). The rest
+responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2128
+to 2232 (revisions, and what METHODS says), 2301 to 2350 (lifecycle), 2456 to 2535 (what
+a tool gets), 2639 to 2716 (the session), 2809 to 2879 (a function of the author's),
+2917 to 2988 (the server), 3055 to 3135 (its tools), 3377 to 3412 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a

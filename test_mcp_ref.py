@@ -1384,18 +1384,18 @@ SCHEMAS: List[Tuple[Any, ...]] = [  # (why, schema, fit, do not fit[, named for 
 SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that the message names)
     *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
         "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
-        "maximum": [True], "minimum": ["1"], "enum": [1], "uniqueItems": [1], "$anchor": [1],
-        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "pattern": [1], "not": [1], "items": [[True]],
-        "patternProperties": [[]], "properties": [[]], "anyOf": [{}], "allOf": [[]],
-        "required": ["a", [1]], "dependentRequired": [{"a": "b"}], **dict.fromkeys(
-            [keyword + of for keyword in ("max", "min") for of in (
-                "Length", "Items", "Contains", "Properties")], [-1, 0.5, True, "1", None])
+        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
+        **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
+        "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
+        "minimum": ["1"], "dependentRequired": [{"a": "b"}],
+        **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
+           for of in ("Length", "Items", "Contains", "Properties")}
     }.items() for it in arguments],
     *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
-        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
-        "$dynamicAnchor": ["a"], "$recursiveRef": ["#"], "$recursiveAnchor": [True],
-        "$ref": ["https://a.example/b", "b.json#/a"], "patternProperties": [{"[": {}}],
-        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"],
+        **{f"${one}": ["#a"] for one in ("dynamicRef", "dynamicAnchor", "recursiveRef")},
+        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$recursiveAnchor": [True],
+        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"], "patternProperties": [{"[": {}}],
+        "$ref": ["https://a.example/b", "b.json#/a"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
     *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
@@ -1532,10 +1532,9 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("SchemaBoth", schema_object({"deep": {"type": "boolean", "description": "how deep"},
                                   "at": SCHEMA_POINT, "name": SCHEMA_STR}, "name"),
      {"name": "n", "at": SCHEMA_P}, {"name": "n", "at": SCHEMA_Q}),
-    ("list[Annotated[int, {'minimum': 0}]]", {"type": "array", "items": {
-        **SCHEMA_INT, "minimum": 0}}, [1.0], [1]),
-    ("Annotated[int, {'minimum': 0}, 'size']",
-     {**SCHEMA_INT, "minimum": 0, "description": "size"}, 1.0, 1),
+    ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
+    ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
+        **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
     ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),
                "description": "A point of the plane."}, {"x": 1, "y": 2}, Place(1, 2)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
@@ -3759,10 +3758,9 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
-# --- The file itself ------------------------------------------------------------------------------
-# What mcp_ref.py promises about its own text: it can be read from the top, and cut.
+# --- The file itself: it can be read from the top, and cut ----------------------------------------
 
-CODE_LINES = 2791  # at most: neither blank, nor comment, nor docstring
+CODE_LINES = 2817  # at most: neither blank, nor comment, nor docstring
 READING_LINES = 1500  # at most, on the way to one whole tools/call, blank ones included
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
 

@@ -8,13 +8,13 @@ server may send at any time. Each wait has an end.
 
 It prints a table of rules: ok, FAIL, note (a promise of mcp_ref alone that the server does not
 share), n/a or late, with the pages of the specification. The exit status is 1 when a MUST fails,
-2 when the server cannot be judged, and 0 otherwise.
+2 when the server cannot be judged, and 0 otherwise. The judge's own rules, and what belongs to
+which capability, are in against_rules.txt.
 """
 from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import csv
 import functools
 import io
 import json
@@ -22,9 +22,10 @@ import os
 import signal
 import subprocess
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from mcp_ref import Client
+from spec import requirements
 from test_mcp_ref import (HERE, MODERN, REVISIONS, TRANSCRIPTS, Ids, Memory, Mismatch, Play,
                           Process, Transcript, fixture_server, hello,
                           modern_meta, transcripts)
@@ -34,29 +35,16 @@ JUDGE_SILENCE = 0.4  # seconds after which a ping finds out whether the server i
 JUDGE_SLOW = 0.6  # seconds to start: then what needs a process is played in one revision
 JUDGE_FLOOD, JUDGE_LINE = 5000, 1 << 24  # lines not taken, bytes a line: no more is read
 JUDGE_OVER = b"\0"  # comes after its last line
-JUDGE_NEEDS = {  # method -> the capability that it belongs to
-    "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
-    "prompts/get": "prompts", "resources/list": "resources", "resources/read": "resources",
-    "resources/templates/list": "resources", "resources/subscribe": "resources.subscribe",
-    "resources/unsubscribe": "resources.subscribe", "completion/complete": "completions",
-    "logging/setLevel": "logging", "notifications/message": "logging",
-    "notifications/resources/updated": "resources.subscribe",
-    **{f"notifications/{kind}/list_changed": f"{kind}.listChanged"
-       for kind in ("tools", "prompts", "resources")}}
 JUDGE_GONE = ("resources/subscribe", "resources/unsubscribe", "logging/setLevel")  # in MODERN
 JUDGE_LISTS = (  # what the survey lists: method, member of the result, key of an entry
     ("tools/list", "tools", "name"), ("prompts/list", "prompts", "name"),
     ("resources/list", "resources", "uri"),
     ("resources/templates/list", "resourceTemplates", "uriTemplate"))
-JUDGE_SURVEY, JUDGE_CLEAN, JUDGE_DECLARED, JUDGE_TOOL, JUDGE_ENDS = transcripts('''
-== The survey  OURS
-== Nothing but messages comes on stdout  MUST [stdio.stdout-only-messages]
-== What a server lists belongs to a capability that it declares  MUST [tools.capability]
-   [prompts.capability] [res.capability]
-== Each tool has a name, and an inputSchema of type "object"  MUST [tools.def.required-fields]
-   [tools.def.input-root-object]
-== The server ends soon after its stdin  SHOULD modern [stdio.shutdown.server-eof-exit]
-''')
+with open(os.path.join(HERE, ".ci", "against_rules.txt"), encoding="ascii") as _file:
+    _rows, _mark, _rules = _file.read().partition("== ")
+JUDGE_NEEDS = {method: row.split()[0] for row in _rows.splitlines() if row[:1] != "#"
+               for method in row.split()[1:]}  # method -> the capability that it belongs to
+JUDGE_SURVEY, JUDGE_CLEAN, JUDGE_DECLARED, JUDGE_TOOL, JUDGE_ENDS = transcripts(_mark + _rules)
 JUDGE_RANK = ("", "n/a", "ok", "late", "FAIL")  # of several revisions the worst counts
 
 
@@ -73,17 +61,17 @@ def judge_request(name: str, revision: str, method: str = "", offers: Any = None
 class Foreign(Process):
     """A process of others, read and written by threads: nothing that it does holds up the judge."""
 
-    def __init__(self, command: List[str], revision: str, waits: Tuple[float, ...],
+    def __init__(self, command: list[str], revision: str, waits: tuple[float, ...],
                  start: float = 0) -> None:  # seconds that it may take to start, if known
         self.revision, self.waits, self.start, self.ids = revision, waits, start, Ids()
         self.writer = concurrent.futures.ThreadPoolExecutor(1)
         self.opening: Any = {}  # its answer to initialize or server/discover
-        self.listed: Dict[str, Any] = {}  # what it lists -> names of arguments
+        self.listed: dict[str, Any] = {}  # what it lists -> names of arguments
         self.expected, self.offers = "", {}  # type: str, Any
-        self.fresh, self.ended, self.junk = True, "", []  # type: bool, str, List[bytes]
+        self.fresh, self.ended, self.junk = True, "", []  # type: bool, str, list[bytes]
         super().__init__(command, stderr=subprocess.DEVNULL, start_new_session=True)
 
-    def names(self) -> Dict[str, Any]:
+    def names(self) -> dict[str, Any]:
         return {}
 
     def give(self, line: bytes) -> None:
@@ -99,7 +87,7 @@ class Foreign(Process):
                     break
         self.lines.put(JUDGE_OVER)
 
-    def take(self, seconds: float) -> Optional[bytes]:
+    def take(self, seconds: float) -> bytes | None:
         """Return the next message; what is none is noted, and what may come unasked passed over.
 
         After a short silence a ping goes out: who has answered that has nothing else to say.
@@ -173,7 +161,7 @@ class Judged(Play):
         except Mismatch:
             raise Mismatch(f"{self.end.ended or 'it is silent'}, expected\n  {why}") from None
 
-    def compared(self, want: Any, got: Any, names: Dict[str, Any]) -> Optional[List[Any]]:
+    def compared(self, want: Any, got: Any, names: dict[str, Any]) -> list[Any] | None:
         """In results, errors and params others may add members, and write 1 as 1.0."""
         def relaxed(value: Any, more: bool, depth: int = 0) -> Any:
             if type(value) is list:
@@ -205,12 +193,12 @@ class Judged(Play):
         raise Mismatch("this came where only the answer to the judge may come")
 
 
-def judge_needs(transcript: Transcript, revision: str) -> Tuple[List[str], List[str]]:
+def judge_needs(transcript: Transcript, revision: str) -> tuple[list[str], list[str]]:
     """Return the capabilities that a transcript is about, and the names and URIs that it uses."""
-    needs: List[Any] = []
-    names: List[Any] = []
+    needs: list[Any] = []
+    names: list[Any] = []
 
-    def walk(value: Any, way: Tuple[Any, ...] = ()) -> None:
+    def walk(value: Any, way: tuple[Any, ...] = ()) -> None:
         if type(value) is dict:
             method = str(value.get("method"))
             needs.append(JUDGE_NEEDS.get(method) if (
@@ -229,7 +217,7 @@ def judge_needs(transcript: Transcript, revision: str) -> Tuple[List[str], List[
     return list(filter(None, needs)), [one for one in names if isinstance(one, str)]
 
 
-def judge_listed(entries: Any, key: str) -> Dict[str, Any]:
+def judge_listed(entries: Any, key: str) -> dict[str, Any]:
     """Return what a list names, with the names of the arguments that each takes."""
     found = {}
     with contextlib.suppress(AttributeError, TypeError, KeyError):
@@ -240,7 +228,7 @@ def judge_listed(entries: Any, key: str) -> Dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=None)
-def judge_fixture() -> Dict[str, Any]:
+def judge_fixture() -> dict[str, Any]:
     """Return what the fixture lists."""
     with Client(fixture_server()) as ours:
         lists = (ours.list_tools(), ours.list_prompts(), ours.list_resources(),
@@ -252,18 +240,18 @@ def judge_fixture() -> Dict[str, Any]:
 class Judge:
     """Judges one command by transcripts: run(), then `lines` is the report."""
 
-    def __init__(self, command: List[str], rules: List[Transcript],
-                 revisions: Tuple[str, ...] = REVISIONS,
-                 waits: Tuple[float, ...] = JUDGE_WAITS) -> None:
+    def __init__(self, command: list[str], rules: list[Transcript],
+                 revisions: tuple[str, ...] = REVISIONS,
+                 waits: tuple[float, ...] = JUDGE_WAITS) -> None:
         self.command, self.revisions, self.waits = command, revisions, waits
         self.rules = [one for one in rules if one.server == "fixture" and "client" not in one.words
                       and not any(mark == "!" for mark, _ in one.steps)]
         self.until, self.start = time.monotonic() + waits[2], 0.1  # seconds: the slowest start
-        self.spoken: List[str] = []
-        self.jobs: List[Any] = []  # each may add others
-        self.doubts: Dict[str, List[Any]] = {}  # title -> what failed on a shared connection
-        self.found: Dict[str, Any] = {}  # title -> (rule, {revision: (outcome, what is wrong)})
-        self.lines: List[str] = []
+        self.spoken: list[str] = []
+        self.jobs: list[Any] = []  # each may add others
+        self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
+        self.found: dict[str, Any] = {}  # title -> (rule, {revision: (outcome, what is wrong)})
+        self.lines: list[str] = []
 
     def note(self, rule: Transcript, revision: str, outcome: str, text: str = "") -> None:
         slots = self.found.setdefault(rule.title, (rule, {}))[1]
@@ -282,7 +270,7 @@ class Judge:
             list(self.pool.map(self.recheck, self.doubts.values()))
         return self.report()
 
-    def survey(self, revision: str) -> Optional[Foreign]:
+    def survey(self, revision: str) -> Foreign | None:
         """Open a revision and see what the server has; None if it does not speak this revision."""
         end = Foreign(self.command, revision, self.waits)
         play, began = Judged(JUDGE_SURVEY, end), time.monotonic()
@@ -385,7 +373,7 @@ class Judge:
         self.close(end)
         return bool(wrong)
 
-    def recheck(self, doubts: List[Tuple[Transcript, str, str]]) -> None:
+    def recheck(self, doubts: list[tuple[Transcript, str, str]]) -> None:
         """Play alone what failed, due to what came before it, maybe. Once it fails, that holds."""
         fails = False
         for rule, revision, wrong in doubts:
@@ -412,7 +400,8 @@ class Judge:
         if not self.spoken:
             self.lines.append("The server cannot be judged.")
             return 2
-        pages, sums = judge_pages(), {}  # type: Any, Dict[str, List[str]]
+        pages = {row.slug: row.page for row in requirements()}
+        sums: dict[str, list[str]] = {}
         for rule, slots in self.found.values():
             outcome = max((one for one, _ in slots.values()), key=JUDGE_RANK.index)
             wrong = {one: text for one, (got, text) in sorted(slots.items()) if got == outcome}
@@ -431,17 +420,7 @@ class Judge:
         return 1 if "FAIL" in sums["MUST"] else 2 * any("late" in got for got in sums.values())
 
 
-def judge_pages() -> Dict[str, str]:
-    """Return the page of each requirement, if the table is there."""
-    table = os.path.join(HERE, ".ci", "spec", "requirements-stdio.tsv")
-    if not os.path.exists(table):
-        return {}
-    with open(table, encoding="utf-8") as file:
-        return {row["slug"]: row["page"]
-                for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
-
-
-def main(arguments: List[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Judge the server that the arguments name; return the exit status."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     options, command = arguments[:cut], arguments[cut + 1:]

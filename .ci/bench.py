@@ -1,10 +1,11 @@
 """Measure mcp_ref beside the bare loop and other servers: the same calls over pipes, in one run.
 
-    python3 .ci/bench.py [--rounds N] [--python PATH] [mcpatom] [NAME=FILE ...]
+    python3 .ci/bench.py [--rounds N] [mcpatom] [NAME=FILE ...]
 
 More columns are mcpatom, a package that is installed into .venv/, and other editions of mcp_ref.py:
 first=/tmp/mcp_ref.py, say. Each round measures every server, so that a machine that is busy for a
-while is busy for all of them. Nothing of the module runs in this process. POSIX only.
+while is busy for all of them. Nothing of the module runs in this process. The rows, their goals and
+what is said below them are in bench.txt. POSIX only.
 """
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import json
 import math
 import operator
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,14 +32,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 60.0  # seconds after which a session is killed, and the run with it
 MIB = 1 << 20
 COUNT = 20_000  # calls in a row
-LEGEND = """
-Figures are medians of {rounds} rounds, in brackets the quartiles. Beside the loop's column
-(examples/00_bare_loop.py) they are ratios where a row has a unit in that column: the figure of a
-round, divided by the loop's of the same round. The loop checks nothing, so a goal says what all
-that the module checks may cost: >= 0.85 is at least 85 % of the loop's speed, <= 1.25 at most a
-quarter more. The last rows compare a server with itself, or need no comparison. "met" is about the
-column mcp_ref: {met} of {goals} goals are met."""
-
 # Servers: started as python -c SCRIPT FOLDERS WORKERS MANY, with bytecode cached. Nothing here
 # ends them but the end of their input.
 
@@ -107,12 +101,11 @@ print(statistics.median(a for a, _ in pairs) / statistics.median(b for _, b in p
 
 class Target(NamedTuple):
     """A server under test."""
-    python: str
     script: str
     folder: str  # where the script finds what it imports
 
     def start(self, workers: int = 64, many: int = 0) -> list[str]:
-        return [self.python, "-c", self.script, self.folder, str(workers), str(many)]
+        return [sys.executable, "-c", self.script, self.folder, str(workers), str(many)]
 
 
 # The wire ---------------------------------------------------------------------------------------
@@ -255,7 +248,7 @@ def measure_module(target: Target) -> Figures:
     if target.script != MODULE:
         return {}
     setting = json.dumps([target.start(), HELLO, COUNT // 10])
-    client = subprocess.run([target.python, "-c", CLIENT, target.folder, setting],
+    client = subprocess.run([sys.executable, "-c", CLIENT, target.folder, setting],
                             capture_output=True, timeout=DEADLINE, check=True)
     return {"client": float(client.stdout), "wait 1000": asked(
         target.start(workers=1000), calls(1000, "wait", seconds=0.2), 1000)}
@@ -290,31 +283,15 @@ ONCE = (measure_waiting, measure_eof, measure_noise, measure_growth)
 class Row(NamedTuple):
     what: str
     key: str
-    unit: str = ""
-    ratio: bool = False  # to the loop
-    goal: str = ""
+    unit: str
+    beside: str  # what it is a ratio to
+    goal: str
 
 
-ROWS = (
-    Row("pipelined tools/call, throughput", "calls", "/s", True, ">= 0.85"),
-    Row("CPU per message", "cpu", " us", True, "<= 1.25"),
-    Row("round trip of one call, p50", "p50", " us", True, "<= 1.30"),
-    Row("the same, p99", "p99", " us", True),
-    Row("start to first answer", "start", " ms", True, "<= 2.0"),
-    Row("memory, idle", "idle", " MiB", True, "<= 1.4"),
-    Row("memory, after all those calls", "full", " MiB", True, "<= 1.4"),
-    Row("16 MiB argument echoed", "large", " MB/s", True, ">= 0.85"),
-    Row("50 concurrent calls that each wait 0.2 s", "wait 50", " s", goal="< 0.5"),
-    Row("1,000 of them, workers=1000", "wait 1000", " s", goal="< 2"),
-    Row("answered of 205 calls in flight at EOF", "eof", goal=">= 205"),
-    Row("stdout clean of print", "noisy", "yes", goal=">= 1"),
-    Row("stdout clean of a child's output", "child", "yes", goal=">= 1"),
-    Row("client's round trip over hand-written", "client", goal="<= 1.3"),
-    Row("a call among all of them, over a tenth", "row", goal="<= 2"),
-    Row("a tool in a list of 10,000, over 1,000", "listed", goal="<= 2"),
-    Row("a call with 10,000 tools there, over 10", "registered", goal="<= 2"),
-    Row("a KiB of 16 MiB, over one of 1 MiB", "bytes", goal="<= 2"),
-)
+with open(Path(__file__).with_suffix(".txt"), encoding="ascii") as file:
+    _, ROWS_TEXT, LEGEND = file.read().split("\n\n", 2)
+ROWS = [Row(*("" if cell == "-" else cell for cell in re.split("  +", line)))
+        for line in ROWS_TEXT.splitlines()]
 COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 Samples = dict[str, dict[str, list[float]]]  # server, key, a figure of each round
 
@@ -325,11 +302,12 @@ def cell(row: Row, mine: list[float], loops: list[float]) -> tuple[str, float]:
         return "-", math.nan
     if row.unit == "yes":
         return "yes" if all(mine) else "no", median(mine)
-    ratios = row.ratio and mine is not loops
+    ratios = row.beside and mine is not loops
     figures = [one / other for one, other in zip(mine, loops)] if ratios else mine
     low, middle, high = quantiles(figures * 2, n=4)  # it wants two
+    unit = row.unit if row.unit in ("", "/s") else f" {row.unit}"
     digits = 2 if middle % 1 and middle < 100 else 0
-    shown = f"{middle:,.{digits}f}{'' if ratios else row.unit}"
+    shown = f"{middle:,.{digits}f}{'' if ratios else unit}"
     spread = f" ({low:,.{digits}f}-{high:,.{digits}f})" if low < high else ""
     return shown + spread * (mine is not loops), middle
 
@@ -345,36 +323,35 @@ def table(samples: Samples, rounds: int) -> None:
             verdicts.append(COMPARE[sign](cells["mcp_ref"][1], float(goal)))
         print(f"{row.what:40}", *(f"{shown:>18}" for shown, _ in cells.values()),
               f"{row.goal:>8}  {('NO', 'yes')[verdicts[-1]] if goal else ''}")
-    print(LEGEND.format(rounds=rounds, met=sum(verdicts), goals=len(verdicts)))
+    print("\n" + LEGEND.rstrip().format(rounds=rounds, met=sum(verdicts), goals=len(verdicts)))
 
 
 # ------------------------------------------------------------------------------------------------
 
 
-def other(python: str, argument: str, folder: str) -> tuple[str, Target]:
+def other(argument: str, folder: str) -> tuple[str, Target]:
     """Return name and server of a further column; an edition is copied, as mcp_ref.py."""
     name, _, file = argument.partition("=")
     if name == "mcpatom":
         (place,) = Path(installed.venv(name)).parent.parent.glob("lib/*/site-packages")
-        return name, Target(python, MCPATOM, str(place))
+        return name, Target(MCPATOM, str(place))
     place = Path(folder, name)
     place.mkdir()
     shutil.copy(file, place / "mcp_ref.py")
-    return name, Target(python, MODULE, str(place))
+    return name, Target(MODULE, str(place))
 
 
 def main(folder: str) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--python", default=sys.executable, help="interpreter under test")
     parser.add_argument("others", nargs="*", metavar="mcpatom | NAME=FILE", help="more columns")
     chosen = parser.parse_args()
-    rounds, python, others = chosen.rounds, chosen.python, chosen.others
+    rounds, others = chosen.rounds, chosen.others
     installed.begin("make bench", f"half a minute and, for each of {rounds} rounds, 3 s a column",
                   *{"mcpatom"} & {*others})
-    servers = {"loop": Target(python, LOOP, str(ROOT / "examples")),
-               "mcp_ref": Target(python, MODULE, str(ROOT)),
-               **dict(other(python, one, folder) for one in others)}
+    servers = {"loop": Target(LOOP, str(ROOT / "examples")),
+               "mcp_ref": Target(MODULE, str(ROOT)),
+               **dict(other(one, folder) for one in others)}
     samples: Samples = {name: defaultdict(list) for name in servers}
     for target in servers.values():
         Session(target.start()).end()  # the first start compiles

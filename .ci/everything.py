@@ -1,8 +1,8 @@
 """One server that offers something of everything: `make conformance`, interop and soak talk to it.
 
 What begins with test_ or test: are the fixtures that the official conformance suite asks for, by
-its names and with its contents; what does not is asked for by interop and soak. No line here knows
-which revision is spoken, or over which transport.
+its names and with its contents, many of which stand in everything.json; what does not is asked for
+by interop and soak. No line here knows which revision is spoken, or over which transport.
 """
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from typing import Annotated, Any, Callable, Optional
 # The module lies beside this folder: found so from any working directory.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mcp_ref import Context, Server, audio, image  # noqa: E402
+from mcp_ref import Context, Server, image  # noqa: E402
 
 Json = dict[str, Any]
-PNG = base64.b64decode(  # one red pixel
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAA"
-    "AABJRU5ErkJggg==")
-WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
-ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
-STRING: Json = {"type": "string"}
+TEXT = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
+DATA: Json = json.loads(TEXT.replace("$png", json.loads(TEXT)["png"]))
+PNG, ICON = base64.b64decode(DATA["png"]), DATA["icon"]  # one red pixel
 
 server = Server("everything", "1.0", title="Everything", page_size=100,  # more than there is
                 instructions="Something of every feature, one small tool for each.")
@@ -38,24 +35,13 @@ def embedded(uri: str, mime_type: str, text: str) -> Json:
 
 # --- Tools: what they return, and what they take ------------------------------------------------
 
-CONTENTS = {  # tool: what it returns, always
-    "test_simple_text": "This is a simple text response for testing.",
-    "test_image_content": image(PNG, "image/png"),
-    "test_audio_content": audio(WAV, "audio/wav"),
-    "test_embedded_resource": embedded(
-        "test://embedded-resource", "text/plain", "This is an embedded resource content."),
-    "test_multiple_content_types": [
-        {"type": "text", "text": "Multiple content types test:"}, image(PNG, "image/png"),
-        embedded("test://mixed-content-resource", "application/json",
-                 '{"test":"data","value":123}')],
-}
 
 
 def returning(content: Any) -> Callable[[], Any]:
     return lambda: content
 
 
-for name, content in CONTENTS.items():
+for name, content in DATA["contents"].items():
     server.tool(name=name, description="Return always the same.", icons=[ICON])(returning(content))
 
 
@@ -65,20 +51,7 @@ def test_error_handling() -> None:
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
-@server.tool(input_schema={
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object",
-    "$defs": {"address": {"$anchor": "addressDef", "type": "object",
-                          "properties": {"street": STRING, "city": STRING}}},
-    "properties": {
-        "name": STRING, "address": {"$ref": "#/$defs/address"},
-        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-        "phone": STRING, "email": STRING},
-    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-    "then": {"required": ["phone"]},
-    "else": {"required": ["email"]},
-    "additionalProperties": False})
+@server.tool(input_schema=DATA["schema"])
 def json_schema_2020_12_tool(name: str = "", address: Optional[Json] = None,
                              contactMethod: str = "", phone: str = "", email: str = "") -> str:
     """Take what a hand-written schema allows: it is listed as it is, and enforced."""
@@ -144,97 +117,66 @@ def test_reconnection(ctx: Context) -> str:
 # call that brings the answers. A key names a question there.
 
 
-def elicit(message: str, *required: str, **fields: Json) -> Any:
-    """Build the question for a form: a flat object of named fields."""
-    form = {"type": "object", "properties": fields, "required": list(required)}
-    return "elicitation/create", {"message": message, "requestedSchema": form}
+def question(name: str, words: str = "") -> Any:
+    """Build a question for the user (a form), for the model (a text), or for the roots; words
+    stand in the place of "$", or are the text."""
+    if name in DATA["forms"]:
+        form = DATA["forms"][name]
+        return "elicitation/create", {
+            "message": form["message"].replace("$", words), "requestedSchema": {
+                "type": "object", "properties": form["fields"], "required": form["required"]}}
+    if name == "roots":
+        return "roots/list", {}
+    content = {"type": "text", "text": words or DATA["samples"][name]}
+    return "sampling/createMessage", {
+        "messages": [{"role": "user", "content": content}], "maxTokens": 100}
 
 
-def sample(text: str) -> Any:
-    """Build a question for a model."""
-    messages = [{"role": "user", "content": {"type": "text", "text": text}}]
-    return "sampling/createMessage", {"messages": messages, "maxTokens": 100}
-
-
-def choice(*values: str, **more: Any) -> Json:
-    return {"type": "string", "enum": list(values), **more}
-
-
-NAME = elicit("What is your name?", "name", name=STRING)
-CONFIRM = elicit("Please confirm", "ok", ok={"type": "boolean"})
-ROOTS = ("roots/list", {})
-TITLED = [{"const": f"value{number}", "title": f"{name} Option"}
-          for number, name in enumerate(("First", "Second", "Third"), 1)]
-ASKING: dict[str, Json] = {  # tool: its questions, by key
-    "test_missing_capability": {"hello": sample("Say hello.")},
-    "test_elicitation_sep1034_defaults": {"values": elicit(
-        "Please check these values",
-        name={"type": "string", "default": "John Doe"}, age={"type": "integer", "default": 30},
-        score={"type": "number", "default": 95.5},
-        status=choice("active", "inactive", "pending", default="active"),
-        verified={"type": "boolean", "default": True})},
-    "test_elicitation_sep1330_enums": {"choices": elicit(
-        "Please choose",  # in each of the five forms that a choice can have
-        untitledSingle=choice("option1", "option2", "option3"),
-        titledSingle={"type": "string", "oneOf": TITLED},
-        legacyEnum=choice("opt1", "opt2", "opt3", enumNames=["One", "Two", "Three"]),
-        untitledMulti={"type": "array", "items": choice("option1", "option2", "option3")},
-        titledMulti={"type": "array", "items": {"anyOf": TITLED}})},
-    "test_input_required_result_elicitation": {"user_name": NAME},
-    "test_input_required_result_sampling": {"capital_question": sample("Capital of France?")},
-    "test_input_required_result_list_roots": {"client_roots": ROOTS},
-    "test_input_required_result_request_state": {"confirm": CONFIRM},
-    "test_input_required_result_tampered_state": {"confirm": CONFIRM},
-    "test_input_required_result_multiple_inputs": {
-        "user_name": NAME, "greeting": sample("Write a greeting."), "client_roots": ROOTS},
-}
-
-
-def asking(questions: Json) -> Callable[[Context], str]:
+def asking(**questions: Any) -> Callable[[Context], str]:
     def ask(ctx: Context) -> str:
         return f"state-ok: {json.dumps(ctx.ask(questions))}"
 
     return ask
 
 
-for name, questions in ASKING.items():
-    server.tool(name=name, description="Ask, and return the answers.")(asking(questions))
+for name, keys in DATA["asking"].items():
+    server.tool(name=name, description="Ask, and return the answers.")(
+        asking(**{key: question(asked) for key, asked in keys.items()}))
 
 
 @server.tool
 def test_input_required_result_capabilities(ctx: Context) -> str:
     """Ask only what the client has said it can answer."""
-    possible = {"elicitation": NAME, "sampling": sample("Write a greeting."), "roots": ROOTS}
-    return asking({key: question for key, question in possible.items()
-                   if key in ctx.client_capabilities})(ctx)
+    possible = {"elicitation": "name", "sampling": "greeting", "roots": "roots"}
+    return asking(**{key: question(name) for key, name in possible.items()
+                     if key in ctx.client_capabilities})(ctx)
 
 
 @server.tool
 def test_input_required_result_multi_round(ctx: Context) -> str:
     """Ask twice: the second question is only known after the first answer."""
-    first = ctx.ask({"step1": NAME})["step1"]
-    name = first.get("content", {}).get("name", "stranger")
-    return asking({"step2": elicit(f"Step 2, {name}: a color?", color=STRING)})(ctx)
+    first = ctx.ask({"step1": question("name")})["step1"]
+    return asking(step2=question(
+        "step2", first.get("content", {}).get("name", "stranger")))(ctx)
 
 
 @server.tool
 def test_elicitation(message: str, ctx: Context) -> str:
     """Have the user fill in a form."""
-    return asking({"form": elicit(
-        message, "username", "email", username=STRING, email=STRING)})(ctx)
+    return asking(form=question("user", message))(ctx)
 
 
 @server.tool
 def test_sampling(prompt: str, ctx: Context) -> str:
     """Have the client's model answer a prompt."""
-    return asking({"answer": sample(prompt)})(ctx)
+    return asking(answer=question("", prompt))(ctx)
 
 
 @server.tool
 def test_streaming_elicitation(ctx: Context) -> str:
     """Report progress, then ask."""
     ctx.progress(1, 2, "about to ask")
-    return asking({"confirm": CONFIRM})(ctx)
+    return asking(confirm=question("confirm"))(ctx)
 
 
 # --- Tools: what changes while clients look on --------------------------------------------------
@@ -317,8 +259,9 @@ def test_prompt_with_arguments(arg1: Annotated[str, "the first value"],
 @server.prompt
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
     """A prompt that brings a resource along."""
-    words = "Embedded resource content for testing."
-    return [embedded(resourceUri, "text/plain", words),
+    resource = {"uri": resourceUri, "mimeType": "text/plain",
+                "text": "Embedded resource content for testing."}
+    return [{"type": "resource", "resource": resource},
             "Please process the embedded resource above."]
 
 
@@ -331,20 +274,17 @@ def test_prompt_with_image() -> list[Any]:
 @server.prompt
 def test_input_required_result_prompt(ctx: Context) -> str:
     """A prompt that asks its user first."""
-    return asking({"user_context": elicit("What is this about?", "context", context=STRING)})(ctx)
+    return asking(user_context=question("context"))(ctx)
 
 
-@server.completion("test_prompt_with_arguments", "arg1")
-def complete_arg1(value: str, others: dict[str, str]) -> list[str]:
-    return [word for word in ("fruit", "color") if word.startswith(value)]
+def suggesting(words: dict[str, list[str]]) -> Any:
+    """Suggest words: others once the first argument is chosen."""
+    return lambda value, others: [word for word in words.get(others.get("arg1", ""), words[""])
+                                  if word.startswith(value)]
 
 
-@server.completion("test_prompt_with_arguments", "arg2")
-def complete_arg2(value: str, others: dict[str, str]) -> list[str]:
-    """Suggest words, and fewer once the other argument is chosen."""
-    words = {"fruit": ["apple", "apricot", "banana"], "color": ["amber", "blue"]}
-    known = words.get(others.get("arg1", ""), words["fruit"] + words["color"])
-    return [word for word in known if word.startswith(value)]
+for name, words in DATA["suggestions"].items():
+    server.completion("test_prompt_with_arguments", name)(suggesting(words))
 
 
 @server.completion("test://template/{id}/data", "id")

@@ -21,9 +21,10 @@ import signal
 import sys
 import threading
 import time
-from typing import Any, Callable, Counter, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Counter, Iterator
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 
 from judge import META, MODERN, REVISIONS, Judge, key_of, mcp_ref, meta_of  # noqa: E402
 
@@ -46,22 +47,24 @@ def throw(error: BaseException) -> Any:
     raise error
 
 
-SAID: Dict[str, List[Tuple[str, Any]]] = collections.defaultdict(list)  # mark -> [(method, params)]
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuzz.txt")) as file:
+SAID: dict[str, list[tuple[str, Any]]] = collections.defaultdict(list)  # mark -> [(method, params)]
+with open(os.path.join(HERE, "fuzz.txt"), encoding="ascii") as file:
     for row in [row for row in file if row.strip() and row[0] != "#"]:
         mark, method, params = row.split(None, 2)
         SAID[mark].append((method, json.loads(params)))
-TOUR, CALLS, QUESTIONS = SAID[">"], SAID[">"] + SAID["+"], SAID["<"]
+TOUR, CALLS, QUESTIONS, TABLES = SAID[">"], SAID[">"] + SAID["+"], SAID["<"], dict(SAID["@"])
 ASKED, ANSWERS = dict(reversed(QUESTIONS)), dict(SAID["="])  # of several of a method the first
+FINE = [call for call in TOUR if re.match("(tools|prompts|resources)/[^su]", call[0])]
 OFFERS = {"roots": {}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 INFO = {"name": "fuzz", "version": "0"}
-LOOP: List[Any] = []
+LOOP: list[Any] = []
 LOOP.append(LOOP)
-ALIENS: Tuple[Callable[[], Any], ...] = (  # what tools give back, and no JSON can hold
+ALIENS: tuple[Callable[[], Any], ...] = (  # what tools give back, and no JSON can hold
     lambda: {1}, lambda: float("nan"), lambda: LOOP, lambda: b"x", object, sys.exit,
     lambda: throw(RecursionError()), lambda: throw(RpcError(7, "no", {1})),
     lambda: throw(RpcError(8, "no", ["why"])), lambda: {"\ud800": ["\u2028\n"]})
-METHODS: Dict[str, Callable[..., Any]] = {  # of a plain peer
+FAILS = re.compile("alien|broken|torn")  # in what may come to an internal error
+METHODS: dict[str, Callable[..., Any]] = {  # of a plain peer
     "update": lambda *n: None, "echo": lambda **params: params, "none": lambda **n: None,
     "fail": lambda **params: throw(RpcError(7, "no", {"why": [1]})),
     "crash": lambda **params: throw(TypeError("/secret")), "set": lambda **params: {1}}
@@ -72,16 +75,16 @@ def full_server() -> Any:
     server = Server("fuzz", "1", instructions="Read me.")
 
     @server.tool
-    def point(x: int, y: float = 0.5) -> Dict[str, float]:
+    def point(x: int, y: float = 0.5) -> dict[str, float]:
         """Return a point."""
         return {"x": x, "y": y}
 
     @server.tool
     def steps(context: Context) -> str:
         """Report progress, and log."""
-        for number in (1, 2, 3):
+        for number, level in enumerate(("debug", "info", "error"), 1):
             context.progress(number, 3, f"step {number}")
-            context.log(("debug", "info", "error")[number - 1], {"step": number}, "steps")
+            context.log(level, {"step": number}, "steps")
         return "done"
 
     @server.tool
@@ -107,35 +110,24 @@ def full_server() -> Any:
 SERVER = full_server()  # all cases share it: nothing of a session stays in it
 
 
-FAILS = re.compile("alien|broken|torn")  # in what may come to an internal error
+def rpc(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode()
+
+
+def modern_meta(**more: Any) -> dict[str, Any]:
+    """Return what a modern request says of its client; more, as `logLevel="info"`."""
+    return {META + "protocolVersion": MODERN, META + "clientCapabilities": OFFERS,
+            **{META + name: value for name, value in more.items()}}
 
 
 # --- Chance -------------------------------------------------------------------------------------
 
-IDS = (0, 1, 2, 3, "", "0", "1", "a", -1, 2**53 + 1, 10**40, "\0", "\ud800", "\u2028", "\u00e9",
-       "i" * 300)
-FEW_IDS = (0, 1, "0", "1")  # so few that they meet again
-NO_IDS = (True, False, None, 1.0, 1.5, {}, [], [1], {"id": 1})
-ALIKE = {"0": (False, 0.0, 0, "0"), "1": (True, 1.0, 1, "1")}
-VALUES = (*NO_IDS, *IDS, 1e308, -0.0, 10**300, "demo://text", "debug", "a\nb", "2025-03-26",
-          "\U0001f600")
-SIMPLE = (None, True, False, 0, 1, 1.0, 2, 2.5, -3, 7, 1e20, "", "a", "ab", "b.", "xyz",
-          "\U0001f600", [1], [True], {"a": 1}, {"a": "ab", "b": 2, "x": [0]}, [1, "a", {"a": 2}])
-KEYS = ("", "a", "name", "uri", "value", "arguments", "id", "cursor", "\u00e9", "x y", "requestId",
-        "progressToken", "params", "method", "__class__")
+IDS, NO_IDS = (*TABLES["ids"], 10**40, "i" * 300), TABLES["no_ids"]
+VALUES = (*NO_IDS, *IDS, *TABLES["values"], 10**300)
 DEEP = (b"[" * 20_000, b'{"a":' * 20_000, b"[" * 100_000 + b"]" * 100_000)
-TOKENS = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"NaN", b"-Infinity", b"\r", b"1e999",
-          b"-0", b"9" * 5000, b"[" * 100_000, b'"id":1,', b'"id":null,', b'"jsonrpc":"1.0",',
-          b'"result":{},', b'"error":{},', b'"method":5,', b"\\u0000", b"\\ud800", b"{", b"}", b"[",
-          b"]", b",", b'"', b" \t", b"true", b"null", b"1.0")
-TYPES = ("object", "array", "string", "boolean", "integer", "number", "null")
-SIBLINGS = {  # keywords that mean something else beside these
-    "prefixItems": ("items",), "if": ("then", "else"), "contains": ("minContains", "maxContains"),
-    "properties": ("additionalProperties",),
-    "patternProperties": ("additionalProperties", "properties")}
-PATTERNS = ("a", "^a", "b$", "[ab]+", "^[a-c]*$", "\\.", "x|y", "^.$", "")
-ODD_PATTERNS = ("(", "[a", "a{2,1}", "*", r"\p{L}", "(?<n>a)")
-REFERENCES = ("#", "#/$defs/a", "#/$defs/b", "#/properties/a", "#/items", "#/allOf/0")
+TOKENS = (*[one.encode("latin-1") for one in TABLES["tokens"]], b"9" * 5000, b"[" * 100_000)
+GRAMMAR = {word: how for table, words in SAID["@"] if table == "schema"
+           for word, how in words.items()}
 
 
 def read(line: bytes) -> Any:
@@ -163,9 +155,9 @@ class Maker:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.pick, self.chance = rng, rng.choice, rng.random
-        self.recent: List[Any] = []  # ids of requests
+        self.recent: list[Any] = []  # ids of requests
 
-    def value(self, depth: int = 2, keys: Any = KEYS, plain: Any = VALUES) -> Any:
+    def value(self, depth: int = 2, keys: Any = TABLES["keys"], plain: Any = VALUES) -> Any:
         luck = self.chance() if depth else 1
         if luck < 0.2:
             return {self.pick(keys): self.value(depth - 1, keys, plain) for _ in range(self.few())}
@@ -173,7 +165,7 @@ class Maker:
             return [self.value(depth - 1, keys, plain) for _ in range(self.few())]
         return self.pick(plain)
 
-    instance = functools.partialmethod(value, keys="abcx", plain=SIMPLE)
+    instance = functools.partialmethod(value, keys="abcx", plain=TABLES["simple"])
 
     def few(self) -> int:
         return self.pick((0, 1, 1, 2, 3))
@@ -190,7 +182,7 @@ class Maker:
         if self.chance() < 0.2:
             del new[key]
         elif isinstance(new, dict) and self.chance() < 0.15:
-            new[self.pick(KEYS)] = self.value()
+            new[self.pick(TABLES["keys"])] = self.value()
         else:
             new[key] = self.spoil(new[key], depth - 1)
         return new
@@ -198,7 +190,8 @@ class Maker:
     def message(self, calls: Any, revision: str) -> Any:
         """Make one message; nine in ten keep to the rules of the envelope."""
         luck, message = self.chance(), {"jsonrpc": "2.0"}
-        rid = self.pick(NO_IDS if self.chance() < 0.1 else IDS if self.chance() < 0.4 else FEW_IDS)
+        rid = self.pick(NO_IDS if self.chance() < 0.1 else IDS if self.chance() < 0.4 else
+                        TABLES["few_ids"])
         if luck < 0.6:
             message.update(id=rid, **self.call(calls, revision))
             self.recent.append(rid)
@@ -207,7 +200,7 @@ class Maker:
             if self.recent and self.chance() < 0.7:
                 rid = self.pick(self.recent)
                 if self.chance() < 0.5:
-                    rid = self.pick(ALIKE.get(str(rid), (rid,)))
+                    rid = self.pick(TABLES["alike"].get(str(rid), (rid,)))
                 message.update(method="notifications/cancelled", params={"requestId": rid})
         elif luck < 0.85:
             error = {"code": self.pick((-32601, 0, 1.0, "1")), "message": self.pick(("", 5))}
@@ -280,37 +273,26 @@ class Maker:
         if not depth or not whole and self.chance() < 0.1:
             return self.pick((True, False, {}, {"type": "integer"}, {"$ref": "#"}))
         sub = functools.partial(self.rules, depth - 1)
-        count = functools.partial(self.pick, (0, 1, 2, 2.0))
-        named = lambda: {self.pick("abc"): sub() for _ in range(self.few())}  # noqa: E731
         names = lambda: self.rng.sample("abc", self.pick((0, 1, 2)))  # noqa: E731
-        makers: Dict[str, Callable[[], Any]] = {
-            "type": lambda: self.pick((*TYPES, *[self.rng.sample(TYPES, n) for n in (1, 2, 2)])),
-            "enum": lambda: [self.instance(2) for _ in range(3)],
-            "const": lambda: self.instance(2), "$ref": lambda: self.pick(REFERENCES),
-            "required": names, "multipleOf": lambda: self.pick((1, 2, 0.5, 2.5)),
-            "pattern": lambda: self.pick(PATTERNS if self.chance() < 0.9 else ODD_PATTERNS),
+        patterns, types = TABLES["patterns"], TABLES["types"]
+        makers: dict[str, Callable[[], Any]] = {
+            "schema": sub, "schemas": lambda: [sub() for _ in range(self.pick((1, 2)))],
+            "named": lambda: {self.pick("abc"): sub() for _ in range(self.few())},
+            "names": names, "needs": lambda: {"a": names()},
+            "value": lambda: self.instance(2),
+            "values": lambda: [self.instance(2) for _ in range(3)],
+            "types": lambda: self.pick((*types, *[self.rng.sample(types, n) for n in (1, 2, 2)])),
+            "pattern": lambda: self.pick(
+                patterns if self.chance() < 0.9 else TABLES["odd_patterns"]),
             # (For additionalProperties jsonschema takes the empty pattern for none at all.)
-            "properties": named, "patternProperties": lambda: {self.pick(PATTERNS[:-1]): sub()},
-            "dependentSchemas": named, "dependentRequired": lambda: {"a": names()},
-            "uniqueItems": lambda: self.chance() < 0.7,
-            **dict.fromkeys(("items", "contains", "propertyNames", "additionalProperties",
-                             "not", "if", "then", "else"), sub),
-            **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"),
-                            lambda: [sub() for _ in range(self.pick((1, 2)))]),
-            **dict.fromkeys(("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum"),
-                            lambda: self.pick((-3, 0, 1, 2.5, 7))),
-            **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties",
-                             "minProperties", "minContains", "maxContains"), count)}
-        words = self.rng.sample(list(makers), self.pick((1, 2, 3, 4)))
-        words += [other for word in words for other in SIBLINGS.get(word, ())
+            "patterns": lambda: {self.pick(patterns[:-1]): sub()}}
+        words = self.rng.sample(list(GRAMMAR), self.pick((1, 2, 3, 4)))
+        words += [other for word in words for other in TABLES["siblings"].get(word, ())
                   if self.chance() < 0.5 and other not in words]
-        return {word: makers[word]() if self.chance() < 0.97 else self.value() for word in words}
-
-
-def modern_meta(**more: Any) -> Dict[str, Any]:
-    """Return what a modern request says of its client; more, as `logLevel="info"`."""
-    return {META + "protocolVersion": MODERN, META + "clientCapabilities": OFFERS,
-            **{META + name: value for name, value in more.items()}}
+        hows = {word: GRAMMAR[word] for word in words}
+        return {word: self.value() if self.chance() < 0.03 else
+                makers[how]() if isinstance(how, str) else self.pick(how)
+                for word, how in hows.items()}
 
 
 # --- The ledger ---------------------------------------------------------------------------------
@@ -327,11 +309,12 @@ class Ledger:
                  serves: bool = True) -> None:
         self.skips, self.batches, self.serves = skips, batches, serves
         self.lock = threading.Lock()
-        self.faults: List[str] = []
-        self.owed: Dict[str, List[int]] = {}  # id in JSON, "" for none: [least, most]
+        self.faults: list[str] = []
+        self.owed: dict[str, list[int]] = {}  # id in JSON, "" for none: [least, most]
         self.given: Counter[str] = collections.Counter()
-        self.alone: Set[str] = set()  # ids of requests that were no members of a batch
-        self.mine: Dict[str, Any] = {}  # id of an own request: its outcome, or None
+        self.alone: set[str] = set()  # ids of requests that were no members of a batch
+        self.mine: dict[str, Any] = {}  # id of an own request: its outcome, or None
+        self.calls: list[tuple[str, Any]] = []  # (id of an own request, what waits for its outcome)
         self.seen: Counter[str] = collections.Counter()
 
     def heard(self, line: bytes) -> None:
@@ -400,14 +383,13 @@ class Ledger:
         counts[:] = [max(0, counts[0] - 1), counts[1] - sure]
         return sure
 
-    def cancels(self) -> List[bytes]:
+    def cancels(self) -> list[bytes]:
         """Write the lines that cancel whatever this end still has to answer."""
-        return [json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {
-            "requestId": json.loads(key)}}).encode() for key in list(self.owed)
-            if key and self.pending(key)]
+        return [rpc(method="notifications/cancelled", params={"requestId": json.loads(key)})
+                for key in list(self.owed) if key and self.pending(key)]
 
-    def said(self, line: bytes) -> Any:
-        """Hold a line that this end wrote to what it owes; return it, read."""
+    def said(self, line: bytes) -> list[Any]:
+        """Hold a line that this end wrote to what it owes; return its messages."""
         with self.lock:
             try:
                 if not line.isascii() or b"\n" in line or b"\r" in line:
@@ -415,12 +397,11 @@ class Ledger:
                 message = read(line)
             except ValueError as error:
                 self.faults.append(f"{error}: {line[:200]!r}")
-                return None
+                return []
             members = message if isinstance(message, list) else [message]
             answers = [one for one in members if "method" not in one]
-            for one in members:
-                if "method" in one and "id" in one:
-                    self.mine[key_of(one["id"])] = None
+            self.mine.update((key_of(one["id"]), None) for one in members
+                             if "method" in one and "id" in one)
             for one in answers:
                 key = "" if one.get("id") is None else key_of(one["id"])
                 self.given[key] += 1
@@ -428,14 +409,37 @@ class Ledger:
                     self.faults.append(f"answered twice, or unasked: {line[:200]!r}")
             if isinstance(message, list) and len(answers) not in (0, len(message)):
                 self.faults.append(f"a batch of answers and of others: {line!r}")
-        return message
+            return members
+
+    def begin(self, start: Callable[[], Any]) -> None:
+        """Start requests; note them with the ids that they went out under."""
+        before = len(self.mine)
+        calls = start()
+        self.calls += zip(list(self.mine)[before:], calls if isinstance(calls, list) else [calls])
+
+    def give_up(self, which: int) -> None:
+        """Cancel an own request, and note it if it had no outcome."""
+        if self.calls:
+            key, call = self.calls[which % len(self.calls)]
+            self.mine[key] = self.mine[key] or ("cancelled", "")
+            call.cancel()
 
     def settle(self) -> None:
-        """Now all must have been answered."""
+        """The connection has ended: all is answered, and calls came to what was seen here."""
         for key, (least, most) in self.owed.items():
             if not least <= self.given[key] <= most:
                 self.faults.append(f"{self.given[key]} answers to {key or 'no id'}, which "
                                    f"is owed {least} to {most}")
+        for key, call in self.calls:
+            wanted = self.mine[key] or ("closed", "")
+            try:
+                found = "result", key_of(call.result(0))
+            except RpcError as error:
+                found = "error", key_of([error.code, error.message, error.data])
+            except (mcp_ref.RequestCancelled, mcp_ref.ConnectionClosed) as error:
+                found = "closed" if isinstance(error, OSError) else "cancelled", ""
+            if found != wanted:
+                self.faults.append(f"request {key}: expected {wanted}, got {found}")
 
 
 class ServerLedger(Ledger):
@@ -446,20 +450,19 @@ class ServerLedger(Ledger):
         self.judge = Judge("Server", metas=False)
         self.judge.faults = self.faults
         self.ready = False
-        self.barred: Dict[str, Set[str]] = {}  # id: what cannot be the answer
+        self.barred: dict[str, set[str]] = {}  # id: what cannot be the answer
 
     def member(self, message: Any, alone: bool) -> None:
-        rid = message.get("id") if isinstance(message, dict) else None
-        if type(rid) in (int, str) and not {"result", "error"} & set(message):
-            busy, known = self.pending(key_of(rid)), self.judge.asked.get(key_of(rid), [])
-            self.judge.heard({**message, "method": "?"} if busy else message)
-            known[:] = [("?" if busy else one[0], *one[1:]) for one in known]
-            self.barred[key_of(rid)] = set() if busy else self.bars(message)
-        elif isinstance(message, dict) and message.get("method") == "notifications/initialized":
-            self.ready = self.ready or bool(self.judge.revision)
+        if isinstance(message, dict) and not {"result", "error"} & set(message):
+            if type(message.get("id")) in (int, str):
+                key = key_of(message["id"])
+                self.barred[key] = set() if self.pending(key) else self.bars(message)
+                self.judge.heard(message)
+            elif message.get("method") == "notifications/initialized":
+                self.ready = self.ready or bool(self.judge.revision)
         super().member(message, alone)
 
-    def bars(self, message: Any) -> Set[str]:
+    def bars(self, message: Any) -> set[str]:
         """Say what must not come of a request: a result too early, an internal error."""
         early = message.get("method") not in ("ping", "initialize") and not self.ready and (
             META + "protocolVersion" not in meta_of(message))
@@ -472,14 +475,14 @@ class ServerLedger(Ledger):
             self.judge.heard({"method": "notifications/cancelled", "params": {"requestId": rid}})
         return sure
 
-    def said(self, line: bytes) -> Any:
+    def said(self, line: bytes) -> list[Any]:
         self.judge.said(line)
-        message = super().said(line)
-        for one in message if isinstance(message, list) else [message or {}]:
+        members = super().said(line)
+        for one in members:
             came = "result" if "result" in one else str(one.get("error", {}).get("code"))
             if "method" not in one and came in self.barred.get(key_of(one.get("id")), ()):
                 self.faults.append(f"{came} must not come of this: {line!r}")
-        return message
+        return members
 
 
 # --- The plays ----------------------------------------------------------------------------------
@@ -488,7 +491,7 @@ class ServerLedger(Ledger):
 class Play:
     """Takes the steps of a case; each step is a method of its subclass."""
 
-    ledgers: List[Any]
+    ledgers: list[Any]
 
     def __init__(self) -> None:
         self.threads = set(threading.enumerate())
@@ -500,6 +503,8 @@ class Play:
                 self.rest()
                 self.check()
             self.finish()
+            self.rest()
+            self.end()
             for ledger in self.ledgers:
                 ledger.settle()
             self.check()
@@ -518,33 +523,6 @@ class Play:
 
     finish = end = close = lambda self: None  # noqa: E731 (close: as a transport)
 
-    def outcomes(self, calls: Any, ledger: Ledger) -> None:
-        """Hold what calls came to, after the end, to what the ledger saw."""
-        for key, call in calls:
-            wanted = ledger.mine[key] or ("closed", "")
-            try:
-                found = "result", key_of(call.result(0))
-            except RpcError as error:
-                found = "error", key_of([error.code, error.message, error.data])
-            except (mcp_ref.RequestCancelled, mcp_ref.ConnectionClosed) as error:
-                found = "closed" if isinstance(error, OSError) else "cancelled", ""
-            if found != wanted:
-                raise AssertionError(f"request {key}: expected {wanted}, got {found}")
-
-
-def begun(ledger: Ledger, start: Callable[[], Any]) -> List[Tuple[str, Any]]:
-    """Start requests; return them with the ids that they went out under."""
-    before = len(ledger.mine)
-    calls = start()
-    return list(zip(list(ledger.mine)[before:], calls if isinstance(calls, list) else [calls]))
-
-
-def cancel(ledger: Ledger, key: str, call: Any) -> None:
-    """Cancel an own request, and note it if it had no outcome."""
-    ledger.mine[key] = ledger.mine[key] or ("cancelled", "")
-    call.cancel()
-
-
 class ServerPlay(Play):
     """Bytes into a session: before, within and after the handshake, or without one."""
 
@@ -552,35 +530,31 @@ class ServerPlay(Play):
         super().__init__()
         self.book = ServerLedger()
         self.ledgers = [self.book]
-        self.jobs: List[Callable[[], None]] = []
+        self.jobs: list[Callable[[], None]] = []
         self.replies, self.revision = list(head["replies"]), head["revision"]
         self.session = SERVER.connect(
             self.sink, self.jobs.append if head["later"] else lambda job: job())
         if self.revision != MODERN:
-            for message in (
-                    {"id": 99, "method": "initialize", "params": {
-                        "protocolVersion": self.revision, "capabilities": OFFERS,
-                        "clientInfo": INFO}},
-                    {"method": "notifications/initialized"})[:head["stage"]]:
-                self.line(json.dumps({"jsonrpc": "2.0", **message}).encode())
+            offer = {"protocolVersion": self.revision, "capabilities": OFFERS, "clientInfo": INFO}
+            for line in (rpc(id=99, method="initialize", params=offer),
+                         rpc(method="notifications/initialized"))[:head["stage"]]:
+                self.line(line)
 
     def sink(self, line: bytes) -> None:
-        message = self.book.said(line)
-        if isinstance(message, dict) and "method" in message and "id" in message:
-            self.book.seen["question"] += 1
-            self.reply(message, self.replies.pop() if self.replies else 0)
+        for one in self.book.said(line):
+            if "method" in one and "id" in one:
+                self.book.seen["question"] += 1
+                self.reply(one["id"], ANSWERS[one["method"]],
+                           self.replies.pop() if self.replies else 0)
 
-    def reply(self, question: Any, how: int) -> None:
+    def reply(self, rid: Any, good: Any, how: int) -> None:
         """Answer what a tool asks: well, badly, twice, or by cancelling the tool."""
-        good = {"jsonrpc": "2.0", "id": question["id"], "result": ANSWERS[question["method"]]}
-        error = {"code": how, "message": "no"}
-        for line in self.book.cancels() if how % 6 == 5 else ():
+        for line in ([rpc(id=rid, result=good)], [rpc(id=rid, result={})],
+                     [rpc(id=rid, result=good)] * 2,
+                     [rpc(id=rid, error={"code": how, "message": "no"})],
+                     [rpc(id=one, result=good) for one in (str(rid), float(rid), rid)],
+                     self.book.cancels())[how % 6]:
             self.line(line)
-        for one in ([good], [{**good, "result": {}}], [good, good], [
-                {"jsonrpc": "2.0", "id": good["id"], "error": error}],
-                [{**good, "id": str(good["id"])}, {**good, "id": float(good["id"])}, good],
-                [])[how % 6]:
-            self.line(json.dumps(one).encode())
 
     def line(self, line: bytes) -> None:
         self.book.heard(line)
@@ -600,13 +574,9 @@ class ServerPlay(Play):
     def finish(self) -> None:
         while self.jobs:
             self.job()
-        rid = f"alive {len(self.book.given)}"
-        self.line(json.dumps({"jsonrpc": "2.0", "id": rid, **(
-            {"method": "ping"} if self.revision != MODERN else {
-                "method": "server/discover", "params": {"_meta": modern_meta()}})}).encode())
-        if self.book.given[key_of(rid)] != 1:
-            raise AssertionError("it does not answer any more")
-        self.end()
+        asked = {"method": "ping"} if self.revision != MODERN else {
+            "method": "server/discover", "params": {"_meta": modern_meta()}}
+        self.line(rpc(id=f"alive {len(self.book.given)}", **asked))
 
     def end(self) -> None:
         self.session.close()
@@ -617,7 +587,7 @@ class ClientPlay(Play):
 
     def __init__(self, head: Any) -> None:
         super().__init__()
-        self.revision, self.calls = head["revision"], []  # type: str, List[Tuple[str, Any]]
+        self.revision = head["revision"]
         self.book = Ledger(True, lambda: self.revision == "2025-03-26", self.revision != MODERN)
         self.judge = Judge("Client", self.revision, metas=False)
         self.judge.faults = self.book.faults
@@ -632,11 +602,8 @@ class ClientPlay(Play):
 
     def sample(self, params: Any) -> Any:
         """Answer with no JSON, leave, be cancelled meanwhile, or answer well."""
-        if params["maxTokens"] == 3:
-            for line in self.book.cancels():
-                with self.turn:
-                    self.book.heard(line)
-                    self.hear(line)
+        for line in self.book.cancels() if params["maxTokens"] == 3 else ():
+            self.line(line)
         return {1: ALIENS[0], 2: sys.exit}.get(
             params["maxTokens"], lambda: ANSWERS["sampling/createMessage"])()
 
@@ -646,15 +613,14 @@ class ClientPlay(Play):
         self.hear = on_line
 
     def send(self, line: bytes) -> None:
-        message = self.book.said(line)
-        for one in message if isinstance(message, list) else [message or {}]:
+        for one in self.book.said(line):
             if "method" in one and ("id" in one or one["method"] != "notifications/cancelled"):
                 self.judge.said(json.dumps(one).encode())  # of the rest the ledger knows more
             if self.auto and "id" in one and "method" in one:
-                self.line(json.dumps({"jsonrpc": "2.0", "id": one["id"], "result": {
+                self.line(rpc(id=one["id"], result={
                     "protocolVersion": self.revision, "capabilities": {}, "serverInfo": INFO,
                     "resultType": "complete", "supportedVersions": [MODERN], "ttlMs": 0,
-                    "cacheScope": "private"}}).encode())
+                    "cacheScope": "private"}))
 
     def line(self, line: bytes) -> None:
         with self.turn:
@@ -662,38 +628,28 @@ class ClientPlay(Play):
             self.hear(line)
 
     def start(self, which: int) -> None:
-        fine = [call for call in TOUR if re.match("(tools|prompts|resources)/[^su]", call[0])]
-        method, params = fine[which % len(fine)]
-        self.calls += begun(self.book, lambda: self.client.start(method, params or None))
+        method, params = FINE[which % len(FINE)]
+        self.book.begin(lambda: self.client.start(method, params or None))
 
     def answer(self, which: int, how: int, value: Any) -> None:
         """Answer a call: well, twice, damaged, as an error, or under an id of another type."""
-        if self.calls:
-            rid = json.loads(self.calls[which % len(self.calls)][0])
+        if self.book.calls:
+            rid = json.loads(self.book.calls[which % len(self.book.calls)][0])
             rid = (rid, rid, rid, str(rid), float(rid), True, None, -rid, [rid])[how // 8 % 9]
-            said = {"jsonrpc": "2.0", "id": rid, "result": value}
-            if how % 8 in (1, 5):
-                said = {"jsonrpc": "2.0", "id": rid, "error": {"code": how, "message": "no"}}
-            line = json.dumps([said] * (how % 3 + 1) if how % 8 == 2 else said).encode()
-            self.line(mangle(line, how >> 4, which >> 4, how >> 6) if how % 8 == 3 else line)
-            if how % 8 == 4:
-                self.line(line)
+            line = rpc(id=rid, **({"result": value} if how % 8 not in (1, 5) else {
+                "error": {"code": how, "message": "no"}}))
+            for one in {2: [b"[%s]" % b",".join([line] * (how % 3 + 1))], 4: [line, line],
+                        3: [mangle(line, how >> 4, which >> 4, how >> 6)]}.get(how % 8, [line]):
+                self.line(one)
 
     def cancel(self, which: int) -> None:
-        if self.calls:
-            cancel(self.book, *self.calls[which % len(self.calls)])
+        self.book.give_up(which)
 
     def finish(self) -> None:
+        """It still asks, and answers."""
         self.auto = True
         self.client.request("tools/list", timeout=DEADLINE)
-        if self.revision != MODERN:
-            before = self.book.given['"alive"']
-            self.line(b'{"jsonrpc":"2.0","id":"alive","method":"ping"}')
-            self.rest()
-            if self.book.given['"alive"'] != before + 1:
-                raise AssertionError("it does not answer any more")
-        self.client.close()
-        self.outcomes(self.calls, self.book)
+        self.line(rpc(id="alive", method="ping"))
 
     def end(self) -> None:
         self.client.close()
@@ -704,9 +660,8 @@ class PairPlay(Play):
 
     def __init__(self, head: Any) -> None:
         super().__init__()
-        self.inbox: List[List[bytes]] = [[], []]  # what was sent to each end
-        self.jobs: List[List[Callable[[], None]]] = [[], []]
-        self.calls: List[List[Any]] = [[], []]
+        self.inbox: list[list[bytes]] = [[], []]  # what was sent to each end
+        self.jobs: list[list[Callable[[], None]]] = [[], []]
         self.ledgers = [Ledger(), Ledger()]
         self.ends = [Peer(functools.partial(self.sent, end), self.jobs[end].append, METHODS)
                      for end in (0, 1)]
@@ -731,11 +686,10 @@ class PairPlay(Play):
     def ask(self, end: int, which: int, many: int, *_: int) -> None:
         calls = [(tuple(METHODS)[(which + n) % len(METHODS)], {"n": n})
                  for n in range((1, 1, 3)[many % 3])]
-        self.calls[end] += begun(self.ledgers[end], lambda: self.ends[end].request_batch(calls))
+        self.ledgers[end].begin(lambda: self.ends[end].request_batch(calls))
 
     def cancel(self, end: int, which: int, *_: int) -> None:
-        if self.calls[end]:
-            cancel(self.ledgers[end], *self.calls[end][which % len(self.calls[end])])
+        self.ledgers[end].give_up(which)
 
     def drop(self, end: int, which: int, *_: int) -> None:
         """Have an end that is asked give up one of the requests."""
@@ -755,17 +709,10 @@ class PairPlay(Play):
                 for end in (0, 1):
                     self.deliver(end)
                     self.work(end)
-            if not last:
-                before = [len(calls) for calls in self.calls]
-                self.ask(0, 0, 0)
-                self.ask(1, 0, 0)
-        for end in (0, 1):
-            for key, _ in self.calls[end][before[end]:]:
-                if self.ledgers[end].mine[key] is None:
-                    raise AssertionError(f"request {key}: there is no answer any more")
-        self.end()
-        for end in (0, 1):
-            self.outcomes(self.calls[end], self.ledgers[end])
+            for end, ledger in enumerate(self.ledgers):
+                if last and ledger.mine[ledger.calls[-1][0]] is None:
+                    raise AssertionError("there is no answer any more")
+                self.ask(end, 0, 0)
 
     def end(self) -> None:
         for end in self.ends:
@@ -816,7 +763,7 @@ class SchemaPlay(Play):
             return type(error).__name__
 
 
-PLAYS: Dict[str, Callable[[Any], Play]] = {
+PLAYS: dict[str, Callable[[Any], Play]] = {
     "server": ServerPlay, "client": ClientPlay, "pair": PairPlay, "schema": SchemaPlay}
 
 
@@ -873,32 +820,30 @@ class Fuzz:
             found = next((fewer for fewer in tries if self.fault(head, fewer)), None)
         return steps
 
-    def run(self, cases: int = 0, seconds: float = 0.0, number: Optional[int] = None) -> str:
+    def run(self, cases: int = 0, seconds: float = 0.0, number: int | None = None) -> str:
         """Play so many cases, or for so long, or one; return what failed first, "" if none did."""
         logger, until = logging.getLogger(mcp_ref.__name__), time.monotonic() + seconds
         level = logger.level
         logger.setLevel(logging.CRITICAL)  # aliens have tracebacks
         try:
-            return self.play(cases, until if seconds else float("inf"), number)
+            for one in itertools.count() if number is None else [number]:
+                if cases and one == cases or seconds and time.monotonic() > until:
+                    break
+                self.cases += 1
+                name = f"{self.seed}/{self.kind}/{one}"
+                head, steps = getattr(Maker(random.Random(name)), self.kind)()
+                fault = self.fault(head, steps)
+                if fault:
+                    steps = self.smallest(head, steps)
+                    return "\n".join([f"FUZZ_SEED={name} brings it back: {fault}",
+                                      f"smallest: {head}", *map(repr, steps),
+                                      self.fault(head, steps)])
         finally:
             logger.setLevel(level)
-
-    def play(self, cases: int, until: float, number: Optional[int]) -> str:
-        for number in itertools.count() if number is None else [number]:
-            if cases and number == cases or time.monotonic() > until:
-                break
-            self.cases += 1
-            name = f"{self.seed}/{self.kind}/{number}"
-            head, steps = getattr(Maker(random.Random(name)), self.kind)()
-            fault = self.fault(head, steps)
-            if fault:
-                steps = self.smallest(head, steps)
-                return "\n".join([f"FUZZ_SEED={name} brings it back: {fault}", f"smallest: {head}",
-                                  *map(repr, steps), self.fault(head, steps)])
         return ""
 
 
-def main(kinds: List[str]) -> int:
+def main(kinds: list[str]) -> int:
     seconds = float(os.environ.get("FUZZ_SECONDS") or 60)
     seed, _, one = (os.environ.get("FUZZ_SEED") or str(random.randrange(1 << 32))).partition("/")
     kind, _, number = one.partition("/")

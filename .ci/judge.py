@@ -10,6 +10,7 @@ Status 1 when a line breaks a rule, or when nothing was judged.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import importlib
 import inspect
@@ -18,7 +19,8 @@ import os
 import re
 import sys
 import unittest
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Iterable, Iterator
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
@@ -66,7 +68,7 @@ def definitions(revision: str) -> Any:
 @functools.lru_cache(maxsize=None)
 def schema_of(revision: str, name: str) -> Any:
     """Cut one definition out of the official schema, with those that it leads to."""
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     names = {name}
     while names:
         one = names.pop()
@@ -93,9 +95,9 @@ def other_validator(revision: str, name: str, value: Any) -> str:
 
 
 @functools.lru_cache(maxsize=None)
-def messages(revision: str, side: str) -> Dict[str, str]:
+def messages(revision: str, side: str) -> dict[str, str]:
     """Map each method that a side ("Client", "Server") may write to its definition."""
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for kind in ("Request", "Notification"):
         union = definitions(revision).get(side + kind, {})
         names = [one["$ref"].split("/")[-1] for one in union.get("anyOf", ())]
@@ -149,15 +151,15 @@ class Judge:
         self.side, self.other = side, {"Server": "Client", "Client": "Server"}[side]
         self.metas = metas  # judge what stands in _meta; there a tool may mirror what it was given
         self.fits = fits
-        self.faults: List[str] = []
+        self.faults: list[str] = []
         self.revision = revision if side == "Client" else ""  # of the session, once there is one
-        self.asked: Dict[str, List[Any]] = {}  # id -> [(method, revision, params)] to be answered
-        self.asks: Dict[str, Tuple[str, str]] = {}  # id of an own request -> (method, revision)
-        self.used: Set[str] = set()  # all ids that this end ever used
-        self.progress: Dict[str, float] = {}  # token -> the last value
-        self.acknowledged: Dict[str, bool] = {}  # id of an open listen request
-        self.offered: Optional[Set[str]] = None  # capabilities, once they are told
-        self.scopes: Dict[str, Set[str]] = collections.defaultdict(set)  # of the pages of lists
+        self.asked: dict[str, list[Any]] = {}  # id -> [(method, revision, params)] to be answered
+        self.asks: dict[str, tuple[str, str]] = {}  # id of an own request -> (method, revision)
+        self.used: set[str] = set()  # all ids that this end ever used
+        self.progress: dict[str, float] = {}  # token -> the last value
+        self.acknowledged: dict[str, bool] = {}  # id of an open listen request
+        self.offered: set[str] | None = None  # capabilities, once they are told
+        self.scopes: dict[str, set[str]] = collections.defaultdict(set)  # of the pages of lists
         self.judged = 0
 
     # What comes in.
@@ -180,7 +182,10 @@ class Judge:
             early = REVISIONS[-2] if method in ("ping", "initialize") else MODERN
             revision = MODERN if META + "protocolVersion" in meta else self.revision or early
             named = params if isinstance(params, dict) else {}
-            self.asked.setdefault(key, []).append((method, revision, named))
+            entries = self.asked.setdefault(key, [])
+            if entries:  # nobody can tell which of them is answered
+                method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
+            entries.append((method, revision, named))
             self.progress.pop(key_of(meta.get("progressToken")), None)
             if method == "subscriptions/listen":
                 self.acknowledged[key] = False
@@ -197,7 +202,7 @@ class Judge:
     def said(self, line: bytes) -> None:
         """Judge one line of this end."""
         self.judged += 1
-        found: List[str] = []
+        found: list[str] = []
         try:
             for fault in self._line(line, json.loads(line.decode("utf-8"))):
                 found.append(fault)
@@ -390,11 +395,11 @@ class Bench:
 
     def __init__(self, suite: Any, fits: Callable[[str, str, Any], str] = own_validator) -> None:
         self.suite = sys.modules[suite.Play.__module__]  # where play() stands
-        self.fits, self.judged, self.played = fits, 0, 0
-        self.faults: List[str] = []
-        self.others: List[str] = []
-        self.judges: Dict[str, Judge] = {}
-        self.waived: Set[str] = set()  # titles of which a fault was waived
+        self.suite_play, self.fits, self.judged, self.played = self.suite.play, fits, 0, 0
+        self.faults: list[str] = []
+        self.others: list[str] = []
+        self.judges: dict[str, Judge] = {}
+        self.waived: set[str] = set()  # titles of which a fault was waived
 
     def observe(self, revision: str, role: str, mark: str, line: bytes) -> None:
         """Take a line of a transcript; role says which end is tested, "server" or "client"."""
@@ -403,10 +408,8 @@ class Bench:
         if mark == {"server": "<", "client": ">"}[role]:
             judge.said(line)
         else:
-            try:
+            with contextlib.suppress(ValueError, RecursionError):  # it is no message
                 judge.heard(json.loads(line.decode("utf-8-sig")))
-            except (ValueError, RecursionError):
-                pass  # it is no message
 
     def play(self, transcript: Any, revision: str) -> None:
         """Do as play() of the suite does, judged."""
@@ -415,10 +418,8 @@ class Bench:
             self.suite_play(transcript, revision)
         except AssertionError:  # the suite says what it is
             self.others.append(f"{transcript.title} ({revision}): it goes otherwise, see the suite")
-        if NOT_MCP not in transcript.words:
-            self.verdict(transcript, revision)
-
-    def verdict(self, transcript: Any, revision: str) -> None:
+        if NOT_MCP in transcript.words:
+            return
         self.played += 1
         waived, _ = WAIVED.get(transcript.title, ("\n", ""))  # a newline is in no fault
         for judge in self.judges.values():
@@ -430,10 +431,7 @@ class Bench:
     def run(self, tests: Iterable[unittest.TestCase] = (),
             revisions: Iterable[str] = REVISIONS) -> None:
         """Play all transcripts in these revisions, and run tests, which play more of them."""
-        self.suite_play = self.suite.play
-        self.suite.OBSERVERS.append(self.observe)
-        self.suite.play = self.play
-        try:
+        with mock.patch.multiple(self.suite, play=self.play, OBSERVERS=[self.observe]):
             for transcript in self.suite.TRANSCRIPTS:
                 for revision in [one for one in transcript.revisions if one in revisions]:
                     self.play(transcript, revision)
@@ -441,12 +439,9 @@ class Bench:
                 result = unittest.TestResult()
                 test.run(result)
                 self.others += [text for _, text in result.errors + result.failures]
-        finally:
-            self.suite.play = self.suite_play
-            self.suite.OBSERVERS.remove(self.observe)
 
 
-def tables(modules: Iterable[Any]) -> List[unittest.TestCase]:
+def tables(modules: Iterable[Any]) -> list[unittest.TestCase]:
     """Find the tests of modules that play a transcript for each row of a table."""
     cases = {case: None for module in modules for case in vars(module).values()
              if isinstance(case, type) and issubclass(case, unittest.TestCase)}
@@ -454,18 +449,14 @@ def tables(modules: Iterable[Any]) -> List[unittest.TestCase]:
             and re.search(r"\bplays_(rows|each)\(", inspect.getsource(getattr(case, name)))]
 
 
-def load(paths: List[str]) -> List[Any]:
+def load(paths: list[str]) -> list[Any]:
     """Import the files of the suite."""
-    modules = []
-    for path in paths or [os.path.join(ROOT, "test_mcp_ref.py")]:
-        folder = os.path.dirname(os.path.abspath(path))
-        if folder not in sys.path:
-            sys.path.insert(1, folder)
-        modules.append(importlib.import_module(os.path.basename(path)[:-len(".py")]))
-    return modules
+    paths = paths or [os.path.join(ROOT, "test_mcp_ref.py")]
+    sys.path[1:1] = dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in paths)
+    return [importlib.import_module(os.path.basename(path)[:-len(".py")]) for path in paths]
 
 
-def main(arguments: List[str]) -> int:
+def main(arguments: list[str]) -> int:
     fits = other_validator if "--jsonschema" in arguments else own_validator
     modules = load([one for one in arguments if not one.startswith("-")])
     bench = Bench(modules[-1], fits)

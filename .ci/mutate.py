@@ -30,9 +30,7 @@ import argparse
 import ast
 import collections
 import concurrent.futures
-import contextlib
 import ctypes
-import glob
 import importlib
 import itertools
 import json
@@ -49,7 +47,7 @@ import tempfile
 import time
 import unittest
 import warnings
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, NamedTuple
 
 from side_by_side import flat
 
@@ -94,11 +92,11 @@ class Source:
     """A source, and all changes of it: {(start, end, after): name of the function}."""
 
     def __init__(self, source: str) -> None:
-        self.raw, self.found = source.encode(), {}  # type: bytes, Dict[Tuple[int, int, str], str]
+        self.raw, self.found = source.encode(), {}  # type: bytes, dict[tuple[int, int, str], str]
         self.starts = [0, *(one.end() for one in re.finditer(b"\n", self.raw))]
         self.walk(ast.parse(source), (), False)
 
-    def span(self, node: Any) -> Tuple[int, int]:
+    def span(self, node: Any) -> tuple[int, int]:
         return (self.starts[node.lineno - 1] + node.col_offset,
                 self.starts[node.end_lineno - 1] + node.end_col_offset)
 
@@ -106,7 +104,7 @@ class Source:
         start, end = self.span(node)
         return self.raw[start:end].decode()
 
-    def walk(self, node: Any, names: Tuple[str, ...], quiet: bool) -> None:
+    def walk(self, node: Any, names: tuple[str, ...], quiet: bool) -> None:
         """Note the changes of a node, and of what is in it; quiet: not of words for people."""
         match node:
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
@@ -134,7 +132,7 @@ class Source:
                         isinstance(node, ast.JoinedStr) and isinstance(child, ast.Constant)):
                     self.walk(child, names, quiet)
 
-    def replaced(self, node: Any, quiet: bool) -> Iterator[Tuple[Any, str]]:
+    def replaced(self, node: Any, quiet: bool) -> Iterator[tuple[Any, str]]:
         """Yield (node, what takes its place)."""
         match node:
             case ast.Constant(value=bool(value)):
@@ -165,7 +163,7 @@ class Source:
             case ast.Call() if self.text(node.func) not in ("len", "isinstance"):
                 yield from ((one, "None") for one in node.args if not isinstance(one, ast.Starred))
 
-    def swapped(self, node: Any) -> Iterator[Tuple[int, int, str]]:
+    def swapped(self, node: Any) -> Iterator[tuple[int, int, str]]:
         """Yield each operator of a node, with another one."""
         match node:
             case ast.BinOp(left=left, right=right) | ast.AugAssign(target=left, value=right):
@@ -181,7 +179,7 @@ class Source:
             if found:
                 yield start + found.start(1), start + found.end(1), SWAPS[found[1].decode()]
 
-    def left_out(self, node: Any) -> Iterator[Tuple[int, int, str]]:
+    def left_out(self, node: Any) -> Iterator[tuple[int, int, str]]:
         """Yield the arguments of a call that can be left out: keywords, the last of several."""
         if isinstance(node, ast.Call) and self.text(node.func) not in ("len", "isinstance"):
             every = sorted([*node.args, *node.keywords], key=self.span)
@@ -191,9 +189,9 @@ class Source:
                            self.span(after)[0] if after and not before else self.span(one)[1], "")
 
 
-def generate(source: str) -> List[Mutant]:
+def generate(source: str) -> list[Mutant]:
     """Make all mutants, in the order of the source."""
-    times: Dict[str, int] = collections.Counter()
+    times: dict[str, int] = collections.Counter()
     found, raw = Source(source).found, source.encode()
     sections = [(one.start(), one[1].decode()) for one in re.finditer(
         rb"(?m)^# --- (\d+)\. ", raw)]
@@ -212,7 +210,7 @@ def generate(source: str) -> List[Mutant]:
     return mutants
 
 
-def read_reasons() -> List[str]:
+def read_reasons() -> list[str]:
     """Return regular expressions of the keys that are explained."""
     with open(os.path.join(ROOT, ".ci", "mutants.txt"), encoding="utf-8") as file:
         keys = [line.rpartition(" :: ")[0] for line in file if line[:1] not in "#\n"]
@@ -263,9 +261,8 @@ def measure(folder: str, path: str) -> None:
     with open("coveragerc", "w") as file:
         file.write(f"[run]\nparallel=true\nsigterm=true\ninclude={folder}/{MODULE}\n"
                    f"data_file={data}\ncontext=${{MUTATE_TEST-}}\n")
+    cover = coverage.Coverage(config_file="coveragerc")
     os.environ.update(COVERAGE_PROCESS_START=os.path.abspath("coveragerc"), MUTATE_TEST="import")
-    cover = coverage.Coverage(config_file=False, data_file=data, data_suffix="main",
-                              include=[os.path.join(folder, MODULE)])
     cover.start()
     cover.switch_context("import")
     tests = [importlib.import_module(name) for name in TESTS][0]
@@ -281,17 +278,14 @@ def measure(folder: str, path: str) -> None:
             failed.append(name)
     cover.stop()
     cover.save()
-    whole = coverage.CoverageData(os.path.join(folder, "tmp", "whole"))
-    for part in map(coverage.CoverageData, glob.glob(data + ".*")):
-        with contextlib.suppress(coverage.CoverageException):  # of a process that was killed
-            part.read()
-            whole.update(part)
+    warnings.simplefilter("ignore")  # of child processes that were killed, what can be read
+    cover.combine()
     with open(path, "w") as file:
-        json.dump({"times": seconds, "failed": failed,
-                   "lines": whole.contexts_by_lineno(os.path.join(folder, MODULE))}, file)
+        json.dump({"times": seconds, "failed": failed, "lines": cover.get_data().contexts_by_lineno(
+            os.path.join(folder, MODULE))}, file)
 
 
-def measured() -> Dict[str, Any]:
+def measured() -> dict[str, Any]:
     """Return what measure() found for the module and the tests as they are."""
     path, texts = os.path.join(OUT, "measured.json"), [os.path.join(ROOT, name) for name in (
         MODULE, "test_mcp_ref.py", ".ci/test_faults.py", ".ci/test_more.py")]
@@ -299,7 +293,7 @@ def measured() -> Dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, __file__, "--measure", folder, path], check=True)
     with open(path) as file:
-        known: Dict[str, Any] = json.load(file)
+        known: dict[str, Any] = json.load(file)
     print(f"{len(known['times'])} tests, {sum(known['times'].values()):.0f} s; fail without any "
           f"change, and are left out: {', '.join(known['failed']) or 'none'}", flush=True)
     return known
@@ -308,16 +302,16 @@ def measured() -> Dict[str, Any]:
 class Choice:
     """Which tests a mutant gets, in which order."""
 
-    def __init__(self, known: Dict[str, Any]) -> None:
+    def __init__(self, known: dict[str, Any]) -> None:
         self.times, self.lines = known["times"], known["lines"]
-        self.kills: Dict[str, Any] = collections.defaultdict(collections.Counter)
+        self.kills: dict[str, Any] = collections.defaultdict(collections.Counter)
 
-    def learn(self, mutant: Mutant, result: Dict[str, Any]) -> None:
+    def learn(self, mutant: Mutant, result: dict[str, Any]) -> None:
         if result["status"] in (KILLED, TIMEOUT):
             self.kills[mutant.where][result["by"]] += 5
             self.kills[mutant.section][result["by"]] += 1
 
-    def tests(self, mutant: Mutant) -> List[Tuple[str, float]]:
+    def tests(self, mutant: Mutant) -> list[tuple[str, float]]:
         first = mutant.line
         while first > 1 and str(first) not in self.lines:  # constants have no code of their own
             first -= 1
@@ -350,7 +344,7 @@ def enter(base: str) -> None:
             del sys.modules[name]  # a fork imports it anew
 
 
-def attempt(text: str, number: int, tests: List[Tuple[str, float]]) -> Dict[str, Any]:
+def attempt(text: str, number: int, tests: list[tuple[str, float]]) -> dict[str, Any]:
     """Run tests on a mutant until one fails; return {"status", "by": test, "seconds"}."""
     began = time.monotonic()
     try:
@@ -374,7 +368,7 @@ def attempt(text: str, number: int, tests: List[Tuple[str, float]]) -> Dict[str,
             "by": by, "seconds": round(time.monotonic() - began, 2)}
 
 
-def work(tests: List[Tuple[str, float]], log: int) -> int:
+def work(tests: list[tuple[str, float]], log: int) -> int:
     """In the fork: return 0 when no test fails, 1 when one does; the log has its name."""
     os.setsid()
     for number, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
@@ -404,9 +398,9 @@ def sweep() -> None:
     os.makedirs(os.environ["TMPDIR"], exist_ok=True)
 
 
-def run(mutants: List[Mutant], source: str, choice: Choice, done: Any) -> None:
+def run(mutants: list[Mutant], source: str, choice: Choice, done: Any) -> None:
     """Try mutants, SLOTS at a time; done(mutant, result) for each."""
-    raw, running, left = source.encode(), {}, list(mutants)  # type: Any, Any, List[Mutant]
+    raw, running, left = source.encode(), {}, list(mutants)  # type: Any, Any, list[Mutant]
     with tempfile.TemporaryDirectory(prefix="mutate") as base, \
             concurrent.futures.ProcessPoolExecutor(
                 SLOTS, multiprocessing.get_context("fork"), enter, (base,)) as pool:
@@ -422,9 +416,9 @@ def run(mutants: List[Mutant], source: str, choice: Choice, done: Any) -> None:
                 done(one, job.result())
 
 
-def table(mutants: List[Mutant], outcome: Any) -> str:
+def table(mutants: list[Mutant], outcome: Any) -> str:
     """Count by section; killed includes timeouts."""
-    rows: Dict[str, Any] = collections.defaultdict(collections.Counter)
+    rows: dict[str, Any] = collections.defaultdict(collections.Counter)
     for one in mutants:
         rows[f"{one.section:>2}"][outcome(one)] += 1
         rows["all"][outcome(one)] += 1
@@ -450,7 +444,7 @@ def main() -> int:
     every, path = generate(source), os.path.join(OUT, "results.json")
     chosen, reasons = [one for one in every if re.search(options.only, one.key)], read_reasons()
     chosen = random.Random(options.seed).sample(chosen, min(options.sample, len(chosen)))
-    results: Dict[str, Any] = {}  # key -> {"status", "by", "seconds"}
+    results: dict[str, Any] = {}  # key -> {"status", "by", "seconds"}
     if options.again and os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             results = json.load(file)
@@ -468,7 +462,7 @@ def main() -> int:
             with open(os.path.join(OUT, name), "w", encoding="utf-8") as file:
                 file.write(text)
 
-    def done(mutant: Mutant, result: Dict[str, Any]) -> None:
+    def done(mutant: Mutant, result: dict[str, Any]) -> None:
         results[mutant.key] = result
         todo.remove(mutant)
         if len(todo) % 20 == 0:

@@ -1,4 +1,4 @@
-"""Run all tests in several processes that take them, one by one, from one queue.
+"""Run all tests in several processes, each of which takes the next one when it is done with one.
 
     python .ci/side_by_side.py [PROCESSES]      0: all in this process
 
@@ -8,15 +8,15 @@ compiles each module once. The last line is `N passed, N failed, N skipped`.
 """
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import glob
 import itertools
-import json
+import multiprocessing
 import os
 import sys
 import tempfile
 import time
-import traceback
 import unittest
 import venv
 from typing import Any, Iterator
@@ -24,6 +24,7 @@ from typing import Any, Iterator
 PROCESSES = 4
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = "test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py"
+PARTS: list[list[Any]] = []  # of what is run; a process that is forked has them
 
 
 @contextlib.contextmanager
@@ -71,21 +72,6 @@ def parts(tests: list[Any]) -> list[list[Any]]:
     return [[test for _, test in one] for _, one in itertools.groupby(enumerate(tests), part)]
 
 
-class Share(unittest.TestSuite):
-    """What one process gets of the tests: the queue holds the numbers of parts, two bytes each."""
-
-    def __init__(self, parts: list[list[Any]], queue: int) -> None:
-        super().__init__()
-        self.parts, self.queue = parts, queue
-
-    def __iter__(self) -> Iterator[Any]:
-        for number in iter(lambda: os.read(self.queue, 2), b""):
-            yield from self.parts[int.from_bytes(number, "big")]
-
-    def _removeTestAtIndex(self, index: int) -> None:
-        """Nothing is held here."""
-
-
 class Result(unittest.TestResult):
     passed = 0
 
@@ -96,11 +82,11 @@ class Result(unittest.TestResult):
         self.passed += 1
 
 
-def work(share: unittest.TestSuite) -> dict[str, Any]:
-    """Run a share; return how many passed, the ids of what was skipped, and [id, title, text] of
+def work(number: int) -> dict[str, Any]:
+    """Run a part; return how many passed, the ids of what was skipped, and [id, title, text] of
     what failed."""
     result = Result()
-    share.run(result)
+    unittest.TestSuite(PARTS[number]).run(result)
     wins = [(test, "It was expected to fail.\n") for test in result.unexpectedSuccesses]
     bad = [*result.failures, *result.errors, *wins]
     return {"passed": result.passed, "skipped": [name(test) for test, _ in result.skipped],
@@ -111,58 +97,29 @@ def name(test: Any) -> str:
     return getattr(test, "test_case", test).id()  # of a part, the whole
 
 
-def start(share: Share) -> Any:
-    """Run a share in a new process; return its number, and the file where it reports."""
-    report = tempfile.TemporaryFile("w+", encoding="utf-8")
-    process = os.fork()
-    if process:
-        return process, report
-    try:
-        json.dump(work(share), report)
-        report.flush()
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(1)
-
-
-def heard(process: int, report: Any) -> dict[str, Any]:
-    """Wait for a process; return its report. Without one, what it has run counts as failed."""
-    status = os.waitpid(process, 0)[1]
-    with report:
-        report.seek(0)
-        text = report.read()
-    if text and not status:
-        return json.loads(text)
-    words = f"It made no report: wait status {status}.\n"
-    return {"passed": 0, "skipped": [], "bad": [["", "a process", words]]}
+def reports(processes: int) -> Iterator[dict[str, Any]]:
+    """Run all parts; what has no report since its process died counts as failed."""
+    if not processes or not hasattr(os, "fork"):
+        yield from map(work, range(len(PARTS)))
+        return
+    with concurrent.futures.ProcessPoolExecutor(
+            processes, multiprocessing.get_context("fork")) as pool:
+        try:
+            yield from pool.map(work, range(len(PARTS)))
+        except concurrent.futures.process.BrokenProcessPool as error:
+            yield {"passed": 0, "skipped": [], "bad": [["", "a process", f"{error}\n"]]}
 
 
 def run(tests: list[Any], processes: int) -> int:
-    """Run tests, taken in this order; return the exit status."""
+    """Run tests, taken in this order; print what failed and the counts; return the exit status."""
     began = time.monotonic()
-    if not processes:
-        report = work(unittest.TestSuite(tests))
-        return told(tests, [report], began)
-    queue, end = os.pipe()
-    share = Share(parts(tests), queue)
-    os.write(end, b"".join(number.to_bytes(2, "big") for number in range(len(share.parts))))
-    os.close(end)
-    if hasattr(os, "fork"):
-        reports = [heard(*one) for one in [start(share) for _ in range(processes)]]
-    else:
-        reports = [work(share)]
-    return told(tests, reports, began)
-
-
-def told(tests: list[Any], reports: list[dict[str, Any]], began: float) -> int:
-    """Print what failed and the counts; return the exit status."""
-    bad = [one for report in reports for one in report["bad"]]
+    PARTS[:] = parts(tests)
+    found = list(reports(processes))
+    bad = [one for report in found for one in report["bad"]]
     for _, title, text in bad:
         print(f"{'=' * 70}\n{title}\n{'-' * 70}\n{text}")
-    passed = sum(report["passed"] for report in reports)
-    skipped = len({one for report in reports for one in report["skipped"]}
+    passed = sum(report["passed"] for report in found)
+    skipped = len({one for report in found for one in report["skipped"]}
                   - {one for one, _, _ in bad})
     print(f"{len(tests)} tests in {time.monotonic() - began:.1f} s")
     print(f"{passed} passed, {len(tests) - passed - skipped} failed, {skipped} skipped")

@@ -3,8 +3,9 @@
 A test holds a requirement when it cites the requirement's slug in brackets: in the title of a
 transcript, in the docstring of a test or of its class, or in a comment or string beside what it
 tests. The texts of the files are searched, none is run. The tables are .ci/spec/requirements-*.tsv:
-slug, level, role, revisions, page, requirement, divided by tabs. Arguments: the files to search; by
-default the module's tests, and those of examples/ and .ci/.
+slug, level, role, revisions, page, requirement, divided by tabs; left_out.tsv says which of them
+no test holds, and why. Arguments: the files to search; by default the module's tests, and those of
+examples/ and .ci/.
 
 Status 1 when a MUST or MUST NOT is neither held nor left out, or when a citation or an exemption is
 wrong.
@@ -27,47 +28,6 @@ CITED = re.compile(r"(?<![\w\])])\[([a-z]+(?:\.[a-z0-9-]+)+)\]")
 HOLDER = re.compile(r"\s*(class|def) (\w+)|== (.+)")
 TITLE = re.compile(r"(.+?)\s+(?:MUST|SHOULD|OURS)\b")
 
-UNSEEN = "not observable on the wire"
-AUTHOR = "binds who writes the tools or runs the host, not the protocol's implementation"
-ASKED = "what is asked of the user or the model is its author's: it goes out as it is given"
-HOST = "the model and the user's consent are the host's: on_sample and on_elicit"
-UNTOLD = "the client acts on no completion notice, and the server sends none (MAY)"
-TOOLS = "optional: tools in sampling are not offered"
-NO_CACHE = "the client keeps no cache"
-LEFT_OUT: Dict[str, str] = {  # slug, or a pattern of slugs -> why no test can or need hold it
-    "tasks.*": "optional and experimental feature of one revision, not offered",
-    "cache.key": NO_CACHE, "cache.mrtr-excluded": NO_CACHE, "cache.poll-jitter": NO_CACHE,
-    "cache.private-scope": NO_CACHE, "cache.scope-not-acl": AUTHOR,
-    "elic.url.complete-only-initiator": UNTOLD, "elic.url.complete-unknown-ignored": UNTOLD,
-    "elic.url.id-opaque": UNTOLD,
-    "icons.scheme-reject": "the client shows no icons: it never fetches one",
-    "icons.mime-minimum": "the client shows no icons",
-    "icons.untrusted": "the client shows no icons",
-    "mrtr.state.single-use": "conditional: no state is meant to be used once only",
-    "roots.list-changed": "conditional: the client does not declare roots.listChanged",
-    "samp.hints-order": HOST, "samp.max-tokens": HOST, "samp.sensitive-data": HOST,
-    "samp.tools.results-only": ASKED, "samp.tools.balanced": ASKED, "samp.content.types-*": ASKED,
-    "elic.form.enum-2025-06": ASKED, "elic.form.enum-later": ASKED,
-    "elic.url.server-no-personal-data": ASKED,
-    "samp.tools.capability": TOOLS, "samp.tools.choice": TOOLS,
-    "http.xheader.intermediary": "binds what stands between client and server",
-    "http.compat.sse-fallback-*": "the transport of 2024-11-05 is not offered",
-    "http.bearer.*": "a fixed token from the environment: there is no authorization server",
-    "http.compat.sse-not-adopted": "the transport of 2024-11-05 is not offered",
-    "http.cancel.silent": "the stream that would carry more is closed: that was the cancellation",
-    "http.version.default": "the session says which version it has, and each request needs one",
-    "http.session.secure-handling": UNSEEN, "page.no-persist": UNSEEN,
-    "gen.deprecated-not-adopted": UNSEEN,
-    "jsonschema.ref-optin-guards": "no reference is ever fetched",
-    **dict.fromkeys((
-        "comp.rate-limit", "comp.no-disclosure", "tools.annotations.untrusted",
-        "tools.security.server-duties", "prompts.security", "roots.client-security",
-        "elic.no-sensitive-any", "elic.no-sensitive-form", "elic.sensitive-by-url",
-        "elic.client-ui-must", "elic.url.client-consent", "elic.url.client-show-full",
-        "elic.url.client-secure-open", "elic.url.server-no-preauth", "elic.identity-bound",
-        "elic.identity-misuse", "elic.state-not-session-only"), AUTHOR),
-}
-
 
 class Requirement(NamedTuple):
     """One row of the tables."""
@@ -88,14 +48,19 @@ class Requirement(NamedTuple):
                      if fnmatch.fnmatchcase(self.slug, pattern)), "")
 
 
+def rows_of(name: str) -> Iterator[List[str]]:
+    """Read a table, without its head; FileNotFoundError where it is missing."""
+    with open(os.path.join(ROOT, ".ci", "spec", name), encoding="utf-8", newline="") as file:
+        yield from [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+
+
+LEFT_OUT = {pattern: why for patterns, why in rows_of("left_out.tsv")
+            for pattern in patterns.split()}  # pattern of slugs -> why no test can or need hold it
+
+
 def requirements() -> List[Requirement]:
-    """Read both tables; FileNotFoundError where one is missing."""
-    rows: List[Requirement] = []
-    for name in ("requirements-stdio.tsv", "requirements-http.tsv"):
-        with open(os.path.join(ROOT, ".ci", "spec", name), encoding="utf-8", newline="") as file:
-            _, *found = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-            rows += [Requirement(*row) for row in found]
-    return rows
+    return [Requirement(*row) for name in ("requirements-stdio.tsv", "requirements-http.tsv")
+            for row in rows_of(name)]
 
 
 def citations(path: str, areas: List[str]) -> Iterator[Tuple[str, str]]:

@@ -3,13 +3,15 @@
     wiretap_browser.py [--screenshot FOLDER]
 
 Needs Chromium (Debian: apt-get install chromium). Where there is none, the last line is
-"skipped: no Chromium" and the status 0. Chromium is driven by playwright, in .venv/browser.
+"skipped: no Chromium" and the status 0. Chromium is driven by playwright, in .venv/browser; what it
+does in the page stands in wiretap_browser.js.
 """
 from __future__ import annotations
 
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,53 +34,9 @@ BOOM = "document.title='pwned'"
 HOSTILE = (f"</script><script>{BOOM}</script>", f"<img src=x onerror={BOOM}>",
            f"<!--<script>{BOOM}", f"\"'><svg onload={BOOM}>", f"javascript:{BOOM}",
            "\u202egnp.exe\u0000\x1b[2J", "@DATA@ @SCRIPT@ \\u003c")
-OPEN_ALL = """nodes.forEach(node => { fill(node); node.firstChild.open = true; });
-    new Promise(done => setTimeout(done))"""  # toggle events have been handled then
-STANDS = """new Promise(done => { const look = () => document.querySelector("summary .label")
-    ? done(performance.now()) : requestAnimationFrame(look); look(); })"""
-USE = """(async () => {
-    const frame = () => new Promise(requestAnimationFrame), from = performance.now();
-    for (let i = 0; i < 20; i++) { scrollTo(0, i * 8000); await frame(); await frame(); }
-    const scrolled = performance.now();
-    $("search").value = 'limit\\": 777}'; $("search").oninput(); list.offsetHeight;
-    return [(scrolled - from) / 20, performance.now() - scrolled,
-        nodes.filter(one => !one.hidden).length, document.querySelectorAll(".label").length];
-})()"""
-HELPERS = """
-    const colour = kind => { const i = E.findIndex(e => e.kind === kind); go(i);
-        return getComputedStyle(nodes[i].querySelector(".arrow")).color; };
-    const words = id => $(id).textContent, visible = () => nodes.filter(one => !one.hidden).length;
-    const pick = k => { $("sessions").value = k; $("sessions").onchange({target: $("sessions")}); };
-    const lost = () => nodes[E.findIndex(e => e.lost.startsWith("given up after 1.5 s"))]"""
-BROKEN = (  # what a person does with the page "broken", and must hold then, one after the other
-    "document.title.startsWith('demo 1, 20')",
-    "$('sessions').options.length == 3 && !$('sessions').hidden",
-    "E.length == sessions[2].entries.length",  # the latest session
-    "getComputedStyle($('facts').lastChild.firstChild).color == colour('error')",
-    "words('facts').endsWith('3 errors2 unanswered7 faults')",
-    "[...map.querySelectorAll('span')].map(one => one.textContent).join().startsWith('0.0 s,0.5')",
-    "words('faults').split('Remedy').length == $('faults').children.length + 1",
-    "$('faults').children.length > 4",
-    "$('faults').querySelector('button').click(), true",
-    "document.querySelector('.here .label').textContent.startsWith('searching 3 files')",
-    """document.querySelector('.here').getBoundingClientRect().top
-        > list.getBoundingClientRect().top""",  # the fault is in sight
-    "new Set(['result', 'isError', 'error'].map(colour)).size == 3",
-    "go(lost().i), lost().querySelector('.lost').textContent == 'given up after 1.5 s'",
-    "lost().classList.contains('wrong')",
-    "lost().querySelector('summary').click(), new Promise(done => setTimeout(done, 0, true))",
-    "lost().querySelector('pre').textContent.startsWith('{\\n')",
-    "[...$('kinds').children].find(one => one.textContent === 'unanswered').click(), true",
-    "visible() == 2",
-    "map.click(), visible() == 2",  # goes to a row of those
-    "$('search').value = 'is in no message', $('search').oninput(), true",
-    "words('shown').startsWith('0 of')",
-    "map.click(), words('shown').startsWith('25 of')",  # where nothing is shown, of all
-    "pick(1), document.title.startsWith('library 2.1, 20')",
-    "colour('input_required') != colour('result')",
-    "words('faults').includes('never retried')",
-    "pick(0), words('faults') == '' && E.length == 5",
-)
+with open(os.path.splitext(os.path.abspath(__file__))[0] + ".js", encoding="ascii") as file:
+    _, *PARTS = re.split(r"(?m)^// == (.+)\n", file.read())
+SCRIPTS = dict(zip(PARTS[::2], PARTS[1::2]))  # title -> what is evaluated
 
 
 def recorded() -> dict[str, list[str]]:
@@ -153,8 +111,8 @@ class Window:
     def size(self) -> None:
         took = {}
         for name in ("small", "large"):  # until the first rows stand, the best of three
-            took[name] = min((self.open(name), self.run(STANDS))[1] for _ in range(3))
-        scroll, search, found, built = self.run(USE)
+            took[name] = min((self.open(name), self.run(SCRIPTS["stands"]))[1] for _ in range(3))
+        scroll, search, found, built = self.run(SCRIPTS["use"])
         print(f"{SMALL} messages open in {took['small']:.0f} ms, {LARGE} in {took['large']:.0f}; "
               f"a scroll takes {scroll:.1f} ms, a search {search:.0f} ms")
         busy = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
@@ -167,7 +125,7 @@ class Window:
 
     def hostile(self) -> None:
         self.open("hostile")
-        self.run(OPEN_ALL)
+        self.run(SCRIPTS["open all"])
         shown, title = self.run("document.body.textContent"), self.run("document.title")
         for text in (*HOSTILE[:5], "\\u202egnp.exe\\u0000\\u001b[2J"):
             assert text in shown + title, f"not shown as text: {text}"
@@ -178,24 +136,24 @@ class Window:
 
     def use(self) -> None:
         self.open("broken")
-        for step in BROKEN:
-            assert self.run(f"(() => {{ {HELPERS}; return {step}; }})()"), step
+        for title, step in SCRIPTS.items():
+            if title.startswith("broken: "):
+                holds = self.run(f"(() => {{ {SCRIPTS['helpers']}; return {step}; }})()")
+                assert holds, f"{title}: {step}"
 
     def narrow(self) -> None:
         for name, width in itertools.product(("broken", "hostile", "large"), WIDTHS):
             self.open(name, width)
-            self.run(OPEN_ALL)
-            wide = self.run("""Math.max(document.documentElement.scrollWidth,
-                ...[...document.body.children].map(one => one.getBoundingClientRect().right))""")
+            self.run(SCRIPTS["open all"])
+            wide = self.run(SCRIPTS["width"])
             assert wide <= WIDTHS[width]["width"], f"{name}, {width}: {wide} px of content"
             assert self.run("list.scrollWidth <= list.clientWidth"), f"{name}: the list scrolls"
 
     def photograph(self, folder: str) -> None:
         for name, width, scheme in itertools.product(self.pages, WIDTHS, ("light", "dark")):
             self.open(name, width, scheme)
-            for part, script in (("top", "scrollTo(0, 0)"), ("list", """
-                    go(E.findIndex(e => e.lost || ["input_required", "error"].includes(e.kind)))""")):
-                self.run(f"{script}; new Promise(done => setTimeout(done, 100))")
+            for part in ("top", "list"):
+                self.run(SCRIPTS[f"part {part}"] + "; new Promise(done => setTimeout(done, 100))")
                 self.page.screenshot(path=os.path.join(folder, f"{name}-{width}-{scheme}-{part}.png"))
 
 
