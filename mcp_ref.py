@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 424
 (errors, messages), 496 to 638 (a peer, and what it receives), 688 to 723 (how it
-responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2128
-to 2232 (revisions, and what METHODS says), 2301 to 2350 (lifecycle), 2456 to 2535 (what
-a tool gets), 2639 to 2716 (the session), 2809 to 2879 (a function of the author's),
-2917 to 2988 (the server), 3055 to 3135 (its tools), 3377 to 3412 (results). The rest
+responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2129
+to 2233 (revisions, and what METHODS says), 2302 to 2351 (lifecycle), 2457 to 2536 (what
+a tool gets), 2640 to 2717 (the session), 2810 to 2880 (a function of the author's),
+2921 to 2992 (the server), 3059 to 3139 (its tools), 3381 to 3416 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -824,7 +824,7 @@ class Peer:
                     write(line)
             except Exception as error:  # a broken pipe: no response will ever come
                 self.end(ConnectionClosed(f"cannot send: {error}"))
-                for request in self.unanswered():
+                for request in self.unanswered():  # nobody waits: jobs may stop
                     self.cancel_incoming(request.request_id)
             finally:
                 if line is not None:
@@ -1891,7 +1891,8 @@ def _describe_union(hint: Any, args: Any, where: str) -> Described:
 
 
 def to_plain(value: Any) -> Any:
-    """Undo what casts do: Enums, dataclasses and tuples become JSON again."""
+    """Undo what casts do: Enums, dataclasses and tuples become JSON again. So do
+    strings and numbers of classes of their own, such as numpy's."""
     if type(value) in (str, int, float, bool, type(None)):
         return value
     if isinstance(value, enum.Enum):
@@ -1906,7 +1907,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return list(map(to_plain, value))
     base = next((one for one in (str, int, float) if isinstance(value, one)), None)
-    return base(value) if base else value  # of numpy, say
+    return base(value) if base else value
 
 
 def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
@@ -2881,8 +2882,11 @@ class Registration(NamedTuple):
 def listing(function: Any, own: Json, name: str | None, title: str | None,
             description: str | None, icons: list[Json] | None,
             meta: Json | None) -> Json:
-    """Build a listing entry of what all kinds have and what only this one has. Name and
-    description come from the function by default."""
+    """Build a listing entry of what all kinds have and what only this one has.
+
+    Name and description come from the function by default. The description is its
+    docstring, without the indentation of the code around it.
+    """
     first, _, rest = (description or function.__doc__ or "").strip().partition("\n")
     words = "\n".join([first.rstrip(), *(
         line.rstrip() for line in textwrap.dedent(rest.expandtabs()).split("\n"))])
@@ -3824,7 +3828,8 @@ class Client:
         return self
 
     def _open(self) -> None:
-        """Start the server. Until it has agreed, no other request may go to it."""
+        """Start the server. Its session belongs to connect() alone until both ends have
+        agreed: a request of another thread must not come between."""
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
         self._opening = session
@@ -4316,8 +4321,10 @@ class Trace:
 
 
 def type_of(schema: Any) -> str:
-    """Return in words which types a schema asks for; "any" where it names none. Of an
-    anyOf, which is what Optional and Union become, the types of its parts."""
+    """Return in words which types a schema asks for; "any" where it names none.
+
+    Of an anyOf, which is what Optional and Union become, the types of its parts.
+    """
     if not isinstance(schema, dict):
         return "any"
     kinds = schema.get("type") or [type_of(one) for one in schema.get("anyOf", ())]

@@ -301,7 +301,7 @@ class Maker:
 class Ledger:
     """What one end owes to the lines that it was given, by a reading of its own.
 
-    skips: a client, which passes over what is malformed. batches() and serves say whether arrays
+    skips: a client, which passes over what is malformed and has no id. batches() and serves say whether arrays
     and requests are taken at this moment.
     """
 
@@ -333,13 +333,11 @@ class Ledger:
 
     def owe(self, key: str, kind: str, alone: bool) -> None:
         self.seen[kind] += 1
-        if self.skips and kind != "request":
+        if self.skips and not (key and self.serves):
             return
-        twice = self.pending(key)
-        (self.alone.discard if twice or not alone else self.alone.add)(key)
-        least = not (self.skips and twice)  # a client need not answer an id that is in use
+        (self.alone.discard if self.pending(key) or not alone else self.alone.add)(key)
         counts = self.owed.setdefault(key, [0, 0])
-        counts[:] = [counts[0] + least, counts[1] + 1]
+        counts[:] = [counts[0] + 1, counts[1] + 1]
 
     def member(self, message: Any, alone: bool) -> None:
         if not isinstance(message, dict):

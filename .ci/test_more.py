@@ -215,7 +215,7 @@ class TestPeerMore(unittest.TestCase):
 
 
 def fails_server() -> Server:
-    """Build a server whose tools fail."""
+    """Build a server whose tools fail, or return what has to be made content first."""
     server = Server("fails", "1.0")
     for name, value in (
             ("set", {1}), ("nan", [float("nan")]), ("words", ValueError("why")),
@@ -223,6 +223,9 @@ def fails_server() -> Server:
             ("module", ImportError("no x in '/secret'")),
             ("refuse", RpcError(4711, "Not today", {"until": "Monday"}))):
         server.tool(name=name)(server_function(value))
+    server.tool(name="mixed")(lambda: ["a", 1, mcp_ref.image(b"x", "image/png")])
+    server.tool(name="mean", output_schema={"type": "object", "properties": {
+        "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
     return server
 
 

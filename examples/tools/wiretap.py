@@ -1026,8 +1026,8 @@ const bars = i => E[i].bars.map(e => {
   return bar;
 });
 const fill = node => {
-  const e = E[node.i], name = e.method ?? (e.kind === "junk" ? e.text : e.about ?? e.kind);
   if (node.className || nodes[node.i] !== node) return;
+  const e = E[node.i], name = e.method ?? (e.kind === "junk" ? e.text : e.about ?? e.kind);
   const chip = ["isError", "input_required"].includes(e.kind) ? [el("em", "", e.kind), " "] : [];
   const label = el("span", "label", "", ...chip, el("b", "", tidy(name)), tidy(` ${e.name ?? ""} `),
     el("i", "", e.id === undefined ? "" : tidy(JSON.stringify(e.id))),
