@@ -3996,9 +3996,9 @@ class Client:
         The server may answer in any order, and serves them side by side. When the time
         is over, RequestTimeout is raised, and what is not answered is cancelled.
         """
-        for one in calls:
-            if not isinstance(one, (tuple, list)) or len(one) != 2:
-                raise TypeError(f"Client.batch: calls has {one!r:.60}; give (method, "
+        for call in calls:
+            if not isinstance(call, (tuple, list)) or len(call) != 2:
+                raise TypeError(f"Client.batch: calls has {call!r:.60}; give (method, "
                                 "params) for each")
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         together = self.row.batches and calls
