@@ -722,6 +722,19 @@ PROCESS_WORDS = {  # of a command line -> what is started
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
     "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
               "mcp_ref.Server('noisy', '1').run()"],
+    "FOREIGN": [*PYTHON, "-c", """
+import json, sys
+known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "other"},
+                        "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
+         "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
+         "resources/list": {"resources": []},
+         "prompts/list": {"prompts": [{"name": "b", "arguments": None}]}}
+for message in map(json.loads, sys.stdin):
+    result = known.get(message["method"])
+    body = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
+"""],
     "ODD": [*PYTHON, "-c", f"""
 from typing import Optional
 from mcp_ref import Context, RpcError, Server
