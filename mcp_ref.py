@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 424
 (errors, messages), 496 to 638 (a peer, and what it receives), 688 to 723 (how it
-responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2129
-to 2233 (revisions, and what METHODS says), 2302 to 2351 (lifecycle), 2457 to 2536 (what
-a tool gets), 2640 to 2717 (the session), 2810 to 2880 (a function of the author's),
-2921 to 2992 (the server), 3059 to 3139 (its tools), 3381 to 3416 (results). The rest
+responds), 789 to 1043 (its outbox, lines, and the threads), 1119 to 1186 (stdio), 2142
+to 2246 (revisions, and what METHODS says), 2315 to 2364 (lifecycle), 2470 to 2549 (what
+a tool gets), 2653 to 2730 (the session), 2823 to 2893 (a function of the author's),
+2934 to 3005 (the server), 3072 to 3152 (its tools), 3394 to 3429 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -757,7 +757,8 @@ class Peer:
                 if self._incoming.get(about.request_id) is not about:
                     raise RequestCancelled("the request that needs it is over")
                 about.outgoing += tuple(pending)
-            self._pending.update((one.id, one) for one in pending)
+            for one in pending:
+                self._pending[one.id] = one
             self._append_about(about, line)
         self.flush()
         return pending
@@ -844,11 +845,11 @@ class Peer:
 # signals, and a child process.
 
 
-def wait_until_ready(fd: int, event: int, milliseconds: int | None = None) -> bool:
+def wait_until_ready(fd: int, event: int) -> None:
     """Wait for a descriptor that does not block; poll() knows numbers over 1023."""
     poll = select.poll()
     poll.register(fd, event)
-    return bool(poll.poll(milliseconds))
+    poll.poll()
 
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
@@ -1195,6 +1196,12 @@ class PipeWriter:
 
     def __init__(self, file: Any, longest: int) -> None:
         self._file, self._longest = file, longest
+        # What the pipe takes at once, whole, when it has room; Windows has neither this
+        # nor poll(), and leaves each line to the thread.
+        self._atomic = getattr(select, "PIPE_BUF", 0)
+        if self._atomic:
+            self._poll = select.poll()
+            self._poll.register(file.fileno(), select.POLLOUT)
         self._lock = threading.Lock()  # no thread closes the file while another writes
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._queued = 0  # bytes that were left to the thread
@@ -1215,9 +1222,8 @@ class PipeWriter:
 
     def _has_room(self, size: int) -> bool:
         """Tell whether the pipe takes so much at once: no change of threads."""
-        atomic = getattr(select, "PIPE_BUF", 0)  # Windows has neither this nor poll()
-        return size < atomic and not self._file.closed and (
-            wait_until_ready(self._file.fileno(), select.POLLOUT, 0))
+        return size < self._atomic and not self._file.closed and (
+            bool(self._poll.poll(0)))
 
     def close(self) -> None:
         """Close the pipe, after what waits."""
@@ -2101,8 +2107,10 @@ def checked(function: F) -> F:
                              for word in hints.get(name, "Any").split(" | ")))
         kinds[name] = " or ".join(words), wanted
 
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    # Arguments by position are compared in one step: calls of a client are many.
+    wanted_types = [wanted for _, wanted in kinds.values()]
+
+    def check(args: Any, options: Any) -> None:
         for name, value in (*zip(names, args), *options.items()):
             if name not in kinds:
                 raise TypeError(f"{where} has no option {name}; it has "
@@ -2111,6 +2119,11 @@ def checked(function: F) -> F:
             if not isinstance(value, wanted):
                 shown = name_of(value) + "()" if callable(value) else f"{value!r:.60}"
                 raise TypeError(f"{where}: {name} is {shown}; give {words}")
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if options or not all(map(isinstance, args, wanted_types)):
+            check(args, options)
         return function(*args, **options)
 
     return typing.cast(F, call)
@@ -4141,8 +4154,8 @@ class Client:
                 name=name, arguments=arguments, _meta=meta or None), timeout)
         finally:
             forget = functools.partial(self._progress.pop, token, None)
-            if self.callbacks.is_running_here():  # what is heard comes after this one
-                self.callbacks.put(forget, RESPONSE)
+            if token in self._progress and self.callbacks.is_running_here():
+                self.callbacks.put(forget, RESPONSE)  # what is heard comes after this
             else:
                 forget()
         schema = self._outputs.get(name)
