@@ -226,9 +226,8 @@ SYMPTOMS = (
      "send the call again, with inputResponses and requestState"),
     ("was not started", '"spawn ENOENT", "command not found"', "a command that cannot be executed",
      "use absolute paths: hosts have a PATH and a folder of their own"),
-    ("before its input ended", 'server exits at once, "Connection closed"',
-     "the server failed, or does not call run()",
-     "see what it wrote to stderr, or run its command in a terminal"),
+    ("before its input ended", 'server exits at once, "Connection closed"', "the server failed, "
+     "or does not call run()", "see its stderr, or run its command in a terminal"),
     ("after its input ended", "servers pile up", "the server ignores EOF", "end when stdin ends"),
     ("id of the wrong type", '"Invalid request", `id` null or missing',
      "ids that are null, fractions or booleans", "use strings or integers"),
@@ -468,17 +467,15 @@ class Watch:
         elif kind == "isError" and isinstance(result.get("content"), list):
             entry["about"] = first_string(*(members(one).get("text") for one in result["content"]))
         if request is None:
-            yield self._stray(asker, rid)
-            return
+            return (yield self._stray(asker, rid))
         entry.update({key: request.entry[key] for key in ("method", "name")}, of=request.entry["n"],
                      ms=round((entry["at"] - request.entry["at"]) * 1000, 3))
         yield from self._late(entry, request, self._responses[asker] - request.responses)
         self._last[asker] = entry
         self._responses[asker] += 1
-        if error and asker == ">":
-            yield from self._error(entry, request, error)
-        elif asker == ">":
-            yield from self._result(entry, request, result)
+        if asker == ">":
+            yield from (self._error(entry, request, error) if error else
+                        self._result(entry, request, result))
 
     def _late(self, entry: Entry, request: Pending, others: int) -> Iterator[str]:
         """Name what came late; others is how many responses came meanwhile."""
@@ -1100,6 +1097,8 @@ def main(argv: list[str]) -> int:
     if args.record:
         record(args.log, args.html)
     elif args.report:
+        with suppress(AttributeError):  # `| head` ends this process quietly; not on Windows
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         return tell(args.report, args.html)
     elif args.symptoms:
         for row in SYMPTOMS:
@@ -1112,10 +1111,4 @@ def main(argv: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        status = main(sys.argv[1:])
-        sys.stdout.flush()
-    except BrokenPipeError:  # `--report LOG | head`: nobody reads any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    sys.exit(status)
+    sys.exit(main(sys.argv[1:]))
