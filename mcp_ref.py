@@ -1086,8 +1086,9 @@ class Signals:
     An exception is the way out of whatever that thread waits for: the next check, or
     with workers=0 a tool. A tool that swallows it finds the server ending all the same.
 
-    Only the main thread can set handlers. One that was not set from Python stays, and
-    so does a signal that is ignored, as nohup has it.
+    Only the main thread can set handlers. One that was not set from Python stays; a
+    signal that is ignored, as a shell has it for what runs in the background, ends the
+    server all the same: its host means it.
     """
 
     def __init__(self, end: Job) -> None:
@@ -1100,8 +1101,7 @@ class Signals:
         is_main = threading.current_thread() is threading.main_thread()
         self._old = {number: signal.signal(number, self._interrupt)
                      for number in (signal.SIGINT, signal.SIGTERM)
-                     if is_main and signal.getsignal(number) not in (
-                         None, signal.SIG_IGN)}
+                     if is_main and signal.getsignal(number) is not None}
 
     def _interrupt(self, number: int, frame: Any) -> None:
         raises = self.live and not self.number

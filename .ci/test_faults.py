@@ -519,17 +519,13 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         """Without a stdin there is nothing to do, without a stdout there is nobody to serve. What
         cannot be flushed to stderr at the end, Python itself says with status 120."""
         def check(shell: str, count: int) -> None:
-            if "trap" in shell and sys.implementation.name == "pypy":
-                self.skipTest("PyPy takes SIGINT even where it is ignored")
             if "/dev/full" in shell and not os.path.exists("/dev/full"):
                 self.skipTest("there is no /dev/full")
             if "ulimit" in shell and "-S" not in PYTHON:
                 self.skipTest("coverage could not write what it measures")
             with tempfile.NamedTemporaryFile() as file:
                 done = subprocess.run(
-                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], timeout=DEADLINE,
-                    input=lines.replace(b"os.write(1, b'out')", b"os.kill(os.getpid(), 2)")
-                    if "trap" in shell else lines,
+                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
                     env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
             self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
             self.assertEqual({"hello", 1, 2} if count else set(),
@@ -539,12 +535,19 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         lines = b"\n".join((*PROCESS_HELLO, process_run(1, "os.write(1, b'out')"), process_line(2)))
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         self.beside(check, [
-            ("a signal that is ignored", 'trap "" INT; exec "$@"', 3),
             ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
             ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
             ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),
             ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
             ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
+
+    def test_a_signal_that_a_shell_has_ignored_ends_it_all_the_same(self) -> None:
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        done = subprocess.run(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
+            input=b"\n".join((*PROCESS_HELLO, process_run(1, "os.kill(os.getpid(), 2)"))),
+            env=PROCESS_ENV, timeout=DEADLINE)
+        self.assertEqual(130, done.returncode)
 
     def test_descriptors_may_be_non_blocking_and_beyond_1023(self) -> None:
         """A line that does not fit into the pipe comes whole, both ways."""
