@@ -9,7 +9,7 @@ assigned, a statement left out. Not changed, and why:
 - what is under `if __name__` and for Windows: no test here can see it
 - arguments of len() and isinstance(): None there is a TypeError, which says nothing about tests
 
-The tests are those of test_mcp_ref.py, test_faults.py and test_more.py; of TestTheFileItself, which
+The tests are those of test_mcp_ref.py, test_faults.py, test_more.py and test_mistakes.py; of TestTheFileItself, which
 reads the module's text, those in BEHAVE. A mutant gets the tests that run a changed line, as was
 measured with coverage.py, in child processes as well; all tests, if the line runs at import. First
 come those that killed its neighbours, then the quickest. One that takes five times as long as it
@@ -53,7 +53,8 @@ from side_by_side import flat
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, ".coverage-mutants")
-MODULE, TESTS = "mcp_ref.py", ("test_mcp_ref", "test_faults", "test_more")
+MODULE, TESTS = "mcp_ref.py", (
+    "test_mcp_ref", "test_faults", "test_more", "test_mistakes")
 SECONDS = 60.0  # of tests for one mutant
 SLOTS = 2  # mutants at a time
 BEHAVE = ("transcript_of_the_title", "server_of_the_title", "all_names", "version", "renamed_copy",

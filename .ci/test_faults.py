@@ -733,7 +733,8 @@ known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": 
                         "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
          "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
          "resources/list": {"resources": []},
-         "prompts/list": {"prompts": [{"name": "b", "arguments": None}]}}
+         "prompts/list": {"prompts": [{"name": "b", "arguments": None},
+                                      {"name": "c", "arguments": [{"name": "who"}]}]}}
 for message in map(json.loads, sys.stdin):
     result = known.get(message["method"])
     body = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}

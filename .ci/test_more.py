@@ -223,6 +223,10 @@ def fails_server() -> Server:
             ("module", ImportError("no x in '/secret'")),
             ("refuse", RpcError(4711, "Not today", {"until": "Monday"}))):
         server.tool(name=name)(server_function(value))
+    @server.tool
+    def who(context: Context) -> str:
+        return str(context.client_info["name"])
+
     server.tool(name="mixed")(lambda: ["a", 1, mcp_ref.image(b"x", "image/png")])
     server.tool(name="mean", output_schema={"type": "object", "properties": {
         "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
@@ -504,6 +508,43 @@ class TestCallbacks(unittest.TestCase):
         client.call_tool("change", {"kind": "tools"})
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
+
+    def test_of_too_many_that_wait_the_oldest_progress_goes_first(self) -> None:
+        """Of more than 10,000, and the log says so once."""
+        class Floods:
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.on_line = on_line
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                if "id" in message:
+                    self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], "result": {
+                        "protocolVersion": LEGACY[-1], "capabilities": {}, "serverInfo": {}}}))
+
+            def close(self) -> None:
+                pass
+
+        def on_notification(method: str, params: Any) -> None:
+            self.assertTrue(goes_on.wait(DEADLINE))
+            heard.append(params["progress"] if params else method)
+            if method == "last":
+                over.set()
+
+        heard: List[Any] = []
+        goes_on, over, transport = threading.Event(), threading.Event(), Floods()
+        line = b'{"jsonrpc":"2.0","method":"%s"}'
+        progress = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d}}'
+        with Client(transport, protocol_version=LEGACY[-1], on_notification=on_notification):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                for one in [line % b"a"] * 5000 + [progress % n for n in range(5500)]:
+                    transport.on_line(one)
+            goes_on.set()
+            transport.on_line(line % b"last")
+            self.assertTrue(over.wait(DEADLINE))
+        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertEqual(["a"] * 5000, heard[:5000])
+        self.assertEqual([*range(5500 - len(heard[5000:-1]), 5500)], heard[5000:-1])
+        self.assertIn(len(heard), range(9999, 10_003))
 
     def test_one_that_fails_is_logged_and_harms_no_other(self) -> None:
         steps: List[Any] = []
