@@ -589,7 +589,7 @@ class TestEverythingIsSeen(WiretapTest):
         os.close(nobody)
         done = self.play([sys.executable, PROGRAM, "--report", self.log(HELLO)], stdout=pipe)
         os.close(pipe)
-        self.assertEqual((-signal.SIGPIPE, b""), (done.returncode, done.stderr))
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
 
     def test_the_report_shows_what_each_call_triggered_and_who_waited(self) -> None:
         hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')

@@ -808,8 +808,7 @@ def report(entries: list[Entry]) -> Iterator[str]:
         "Unanswered": [f"  {one['at']:9.3f} s   {label(one)}, {graph.lost(one)}"
                        for one in entries if graph.lost(one)]}
     for title, lines in sections.items():
-        yield f"\n{title}"
-        yield from list(lines) or ["  none"]
+        yield from (f"\n{title}", *(list(lines) or ["  none"]))
 
 
 def tell(log: str, page: Optional[str]) -> int:
@@ -819,8 +818,11 @@ def tell(log: str, page: Optional[str]) -> int:
     except OSError as error:
         complain(f"{log}: {error.strerror}")
         return 2
-    for entries in sessions:
-        print("\n".join(report(entries)), end="\n\n")
+    try:
+        for entries in sessions:
+            print("\n".join(report(entries)), end="\n\n", flush=True)
+    except BrokenPipeError:  # `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not sessions:
         complain(f"{log} is empty: no session was recorded")
     elif page:
@@ -1097,8 +1099,6 @@ def main(argv: list[str]) -> int:
     if args.record:
         record(args.log, args.html)
     elif args.report:
-        with suppress(AttributeError):  # `| head` ends this process quietly; not on Windows
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         return tell(args.report, args.html)
     elif args.symptoms:
         for row in SYMPTOMS:
