@@ -1827,8 +1827,8 @@ _ANNOTATIONS = {
 
 # What people write who know these keywords from another library; nearest() does not
 # find them, because the words are too short.
-_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
-           "lt": "exclusiveMaximum"}
+_ALIASES = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
+            "lt": "exclusiveMaximum"}
 
 
 def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
@@ -1839,7 +1839,7 @@ def _describe_annotated(hint: Any, args: Any, where: str) -> Described:
             schema = {**schema, "description": note}
         elif isinstance(note, dict):
             for word in note.keys() - KEYWORDS.keys() - _ANNOTATIONS:
-                near = _BOUNDS.get(word) or " or ".join(
+                near = _ALIASES.get(word) or " or ".join(
                     nearest(word, [*KEYWORDS, *_ANNOTATIONS])[:3])
                 raise TypeError(f"{where}: {word!r:.40} is no keyword of JSON Schema; "
                                 f"is it {near}?")
