@@ -106,7 +106,12 @@ class Noisy(mcp_ref.ChildProcess):
     def __init__(self, command: List[str], fault: Callable[[str], None]) -> None:
         super().__init__(command)
         self.answered: Deque[Any] = collections.deque(maxlen=2000)  # ids count up
-        self.fault = fault
+        self.fault, self.sending = fault, threading.Lock()
+
+    def send(self, line: bytes) -> None:
+        """Junk comes past the session, which calls this on one thread at a time."""
+        with self.sending:
+            super().send(line)
 
     def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
         def hear(line: bytes) -> None:
