@@ -51,6 +51,11 @@ js = json.dumps
 # does not slow the session down, and the log survives a host that kills the wiretap.
 
 
+def write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data):]
+
+
 class Tape:
     """Carries what the pumps read to the recorder; put() never blocks.
 
@@ -70,8 +75,11 @@ class Tape:
         try:  # its input closes when this process ends, however it ends
             self._recorder = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), "--record", *options], pass_fds=kept,
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
-            self._pass_on(self._queue.get())  # at once: it has to know the server
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
+                bufsize=0)  # or PyPy's exit would wait for a recorder that does not read
+            assert self._recorder.stdin
+            self._input = self._recorder.stdin.fileno()
+            write(self._input, self._queue.get() or b"")  # at once: it has to know the server
         except OSError as error:
             return complain(f"nothing is recorded: {error}")
         self._feeder.start()
@@ -85,16 +93,10 @@ class Tape:
         head = f"{time.monotonic() - self._began:.6f} {way}{mark} {len(data)}\n"
         self._queue.put(head.encode() + data)
 
-    def _pass_on(self, frame: Optional[bytes]) -> None:
-        assert self._recorder.stdin and frame
-        self._recorder.stdin.write(frame)
-        if self._queue.empty():
-            self._recorder.stdin.flush()
-
     def _feed(self) -> None:
         with suppress(OSError, subprocess.TimeoutExpired):
             for frame in iter(self._queue.get, None):
-                self._pass_on(frame)
+                write(self._input, frame)
             self._recorder.communicate(timeout=EXIT_TIMEOUT)  # it ends by itself, too
 
     def close(self, told: Json) -> None:
@@ -123,10 +125,8 @@ class Pump(threading.Thread):
                 chunk = b""
             self._reading, self._reads = False, self._reads + 1
             self._tape.put(self._way, chunk)  # before the response to it can come
-            view = memoryview(chunk)
             try:
-                while view:
-                    view = view[os.write(self._sink, view):]
+                write(self._sink, chunk)
             except OSError:
                 break
         os.close(self._source)
