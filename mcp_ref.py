@@ -89,11 +89,11 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 424
-(errors, messages), 496 to 638 (a peer, and what it receives), 688 to 723 (how it
-responds), 789 to 1043 (its outbox, lines, and the threads), 1119 to 1186 (stdio), 2142
-to 2246 (revisions, and what METHODS says), 2315 to 2364 (lifecycle), 2470 to 2549 (what
-a tool gets), 2653 to 2730 (the session), 2823 to 2893 (a function of the author's),
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
+(errors, messages), 495 to 637 (a peer, and what it receives), 687 to 722 (how it
+responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2141
+to 2245 (revisions, and what METHODS says), 2314 to 2363 (lifecycle), 2469 to 2548 (what
+a tool gets), 2652 to 2729 (the session), 2822 to 2892 (a function of the author's),
 2934 to 3005 (the server), 3072 to 3152 (its tools), 3394 to 3429 (results). The rest
 can be read in any order afterwards.
 
@@ -129,7 +129,6 @@ import re
 import reprlib
 import select
 import sys
-import textwrap
 import threading
 import time
 import traceback
@@ -210,13 +209,13 @@ class Interrupted(BaseException):
 
 
 logger = logging.getLogger(__name__)
-_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROLS = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def printable(words: str) -> str:
     """Escape what steers a terminal, and indent all lines but the first: text of the
     other end cannot look like output of this one."""
-    escaped = _CONTROLS.sub(lambda match: ascii(match[0])[1:-1], words)
+    escaped = re.sub(_CONTROLS, lambda match: ascii(match[0])[1:-1], words)
     return escaped.replace("\n", "\n    ")
 
 
@@ -2900,9 +2899,10 @@ def listing(function: Any, own: Json, name: str | None, title: str | None,
     Name and description come from the function by default. The description is its
     docstring, without the indentation of the code around it.
     """
-    first, _, rest = (description or function.__doc__ or "").strip().partition("\n")
-    words = "\n".join([first.rstrip(), *(
-        line.rstrip() for line in textwrap.dedent(rest.expandtabs()).split("\n"))])
+    words = (description or function.__doc__ or "").expandtabs().strip()
+    first, *rest = words.split("\n")  # textwrap would cost each start a millisecond
+    margin = min((len(a) - len(a.lstrip()) for a in rest if a.strip()), default=0)
+    words = "\n".join([first.rstrip(), *(line[margin:].rstrip() for line in rest)])
     return present(name=name or name_of(function), title=title, **own, icons=icons,
                    _meta=meta, description=words.strip() or None)
 
