@@ -2899,8 +2899,8 @@ def listing(function: Any, own: Json, name: str | None, title: str | None,
     Name and description come from the function by default. The description is its
     docstring, without the indentation of the code around it.
     """
-    words = (description or function.__doc__ or "").expandtabs().strip()
-    first, *rest = words.split("\n")  # textwrap would cost each start a millisecond
+    # textwrap has this, but it would cost each start a millisecond.
+    first, *rest = (description or function.__doc__ or "").strip().split("\n")
     margin = min((len(a) - len(a.lstrip()) for a in rest if a.strip()), default=0)
     words = "\n".join([first.rstrip(), *(line[margin:].rstrip() for line in rest)])
     return present(name=name or name_of(function), title=title, **own, icons=icons,
