@@ -6,6 +6,7 @@ assigned, a statement left out. Not changed, and why:
 
 - hints, imports, docstrings: nothing of them runs
 - the texts of exceptions, what is logged, and USAGE: wording, not behaviour
+- False to None, and aliases of types: the same behaviour
 - what is under `if __name__` and for Windows: no test here can see it
 - arguments of len() and isinstance(): None there is a TypeError, which says nothing about tests
 
@@ -72,7 +73,8 @@ SWAPS = {"+": "-", "-": "+", "*": "/", "/": "*", "//": "/", "%": "/", "**": "*",
 OPERATOR = re.compile(rb"[\s()\\]*(" + "|".join(
     re.escape(one) for one in sorted(SWAPS, key=len, reverse=True)).encode() + rb")[\s()\\]*")
 LOG = re.compile(r"warn|complain|logger\..*")  # functions whose arguments are for people
-ERROR = re.compile(r"(Error|ConnectionClosed)$")  # classes whose texts are for people
+ERROR = re.compile(r"(Error|ConnectionClosed|RequestCancelled|RequestTimeout)$")  # their texts are for people
+SAME = re.compile(r"False$|(Union|Callable|Optional|Dict|List)\[")  # as None
 UNSEEN = re.compile("__name__|win32|^TYPE_CHECKING$")  # conditions of what no test here runs
 NO_CODE = ("annotation", "returns", "decorator_list", "format_spec")  # fields of nodes
 
@@ -87,6 +89,12 @@ class Mutant(NamedTuple):
     section: str
     where: str
     key: str
+
+
+def is_text(node: Any) -> bool:
+    """Tell whether an expression can only be a string, joined from pieces or not."""
+    return isinstance(node, ast.JoinedStr) or isinstance(node, ast.BinOp) and is_text(
+        node.left) or isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 class Source:
@@ -152,7 +160,8 @@ class Source:
                 yield node, f"({self.text(node.orelse)})"
             case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value) | ast.Lambda(
                     body=value):
-                yield value, "None"
+                if not SAME.match(self.text(value)):
+                    yield value, "None"
             case ast.If(test=test) | ast.While(test=test):
                 yield test, f"not ({self.text(test)})"
             case ast.comprehension(ifs=tests):
@@ -162,7 +171,8 @@ class Source:
             case ast.Break() | ast.Continue():
                 yield node, "return" if isinstance(node, ast.Break) else "break"
             case ast.Call() if self.text(node.func) not in ("len", "isinstance"):
-                yield from ((one, "None") for one in node.args if not isinstance(one, ast.Starred))
+                yield from ((one, "None") for one in node.args if not isinstance(one, ast.Starred)
+                            and not (ERROR.search(self.text(node.func)) and is_text(one)))
 
     def swapped(self, node: Any) -> Iterator[tuple[int, int, str]]:
         """Yield each operator of a node, with another one."""
