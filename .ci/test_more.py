@@ -208,8 +208,41 @@ class TestPeerMore(unittest.TestCase):
         end = PeerHeld(SERVERS["plain"]())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
-        self.assertIn("late ", logs.output[0])
+        self.assertIn("late \\x1b[2J", logs.output[0])
         self.assertNotRegex("".join(logs.output), "\x1b|secret")
+
+    def test_a_reply_gets_what_belongs_to_its_line_and_then_none(self) -> None:
+        """Nothing of it goes to send()."""
+        def short(message: Any) -> Any:
+            return list(map(short, message)) if isinstance(message, list) else {
+                name: value["code"] if name == "error" else value
+                for name, value in message.items() if name != "jsonrpc"}
+
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        for line, *wanted in (
+                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
+                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
+                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
+                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+            got: List[Any] = []
+            peer.receive(line.encode(), got.append)
+            self.assertIsNone(got.pop(), line)
+            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+        self.assertEqual([], sent)
+
+    def test_a_request_with_positional_params_is_named_when_it_has_no_response(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job())
+        for params in ([1, 2], None):
+            with self.assertRaisesRegex(RequestTimeout, "^sum: no response in 0 s"):
+                peer.request("sum", params).result(0)
+
+    def test_bounds_are_by_default_what_they_are_said_to_be(self) -> None:
+        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
+
+    def test_a_name_that_is_no_string_is_no_json(self) -> None:
+        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
 
 # --- Part III: the server -------------------------------------------------------------------------
 
