@@ -732,7 +732,7 @@ import json, sys
 known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "other"},
                         "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
          "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
-         "resources/list": {"resources": []},
+         "resources/list": {"resources": [{"uri": "x:a", "name": "a"}]},
          "prompts/list": {"prompts": [{"name": "b", "arguments": None},
                                       {"name": "c", "arguments": [{"name": "who"}]}]}}
 for message in map(json.loads, sys.stdin):
@@ -760,6 +760,9 @@ def ask(name: str, context: Context) -> str:
     got = context.elicit("Please:", {{"type": "object", "properties": fields}},
                          url=None if name else "https://a.example/")
     return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
+@server.resource("odd://{{name}}")
+def each(name: str) -> str:
+    "Read it.\\nTwice."
 server.run()"""]}
 PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "": b""}
 

@@ -274,6 +274,11 @@ def asks_server() -> Server:
     def fickle(context: Context) -> str:
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
 
+    @server.tool
+    def keyed(context: Context) -> str:
+        roots = context.list_roots(key="where")
+        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
+
     server.tool(name="paid")(server_function(RpcError(-32042, "Pay first.", {"elicitations": [
         {"mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})))
     return server
@@ -491,6 +496,11 @@ class TestInProcess(unittest.TestCase):
                 calls = [("tools/call", {"name": "rest", "arguments": {"seconds": 0.2 * n}})
                          for n in range(5)]
                 self.assertRaises(RequestTimeout, client.batch, calls, 0.5)
+
+    def test_a_batch_answers_input_requests(self) -> None:
+        client = self.client(fixture_server(), on_elicit=fixture_elicit)
+        calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
+        self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
 
     def test_what_a_batch_has_no_response_for_is_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
