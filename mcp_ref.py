@@ -92,9 +92,9 @@ How to read this file. Its parts build on each other: what follows any section c
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
 (errors, messages), 495 to 637 (a peer, and what it receives), 687 to 722 (how it
 responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2141
-to 2245 (revisions, and what METHODS says), 2314 to 2363 (lifecycle), 2469 to 2548 (what
-a tool gets), 2652 to 2729 (the session), 2822 to 2892 (a function of the author's),
-2934 to 3005 (the server), 3072 to 3152 (its tools), 3394 to 3429 (results). The rest
+to 2245 (revisions, and what METHODS says), 2314 to 2363 (lifecycle), 2473 to 2552 (what
+a tool gets), 2655 to 2725 (the session), 2818 to 2886 (a function of the author's),
+2928 to 2999 (the server), 3066 to 3145 (its tools), 3384 to 3417 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -2295,7 +2295,7 @@ class ClientMethod(NamedTuple):
 
 
 CLIENT_METHODS = {
-    "roots/list": ClientMethod("roots", "roots", {}, shape("roots", roots={
+    "roots/list": ClientMethod("roots", "roots", shape(), shape("roots", roots={
         "type": "array", "items": shape("uri", uri={
             "type": "string", "pattern": "^file://"})})),
     "sampling/createMessage": ClientMethod("sampling", "on_sample", shape(
@@ -2364,6 +2364,14 @@ def request_revision(meta: Json) -> Revision:
 
 class McpPeer(Peer):
     """What the ends of MCP have in common: either can cancel its requests."""
+
+    revision: Revision | None = None  # of the handshake, once there is one
+
+    def check_batch(self, messages: list[Any]) -> None:
+        """Only one revision has batches; a modern request never comes in one."""
+        if self.revision is None or not self.revision.batches:
+            raise RpcError(INVALID_REQUEST, "Invalid request: no batches here")
+        super().check_batch(messages)
 
     def handle_notification(self, method: str, params: Params) -> None:
         if method == "notifications/cancelled" and isinstance(params, dict):
@@ -2451,11 +2459,7 @@ _URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 class InputRequired(BaseException):
     """Carries input requests out of a function and into a modern result. The function
     runs again from its top when the responses are there. (No Exception, so that an
-    `except Exception` in the function lets it pass.)"""
-
-    def __init__(self, requests: Json, timeout: float) -> None:
-        super().__init__(requests)
-        self.requests, self.timeout = requests, timeout
+    `except Exception` in the function lets it pass.) args: the requests, a timeout."""
 
 
 def input_fault(method: str, params: Json, result: Any) -> str:
@@ -2580,8 +2584,7 @@ class Context(IncomingRequest):
 
     def list_roots(self, *, key: str | None = None) -> list[Json]:
         """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
-        result = self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)
-        return list(result["roots"])
+        return list(self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)["roots"])
 
     def _ask_one(self, key: str | None, method: str, params: Json,
                  timeout: float) -> Json:
@@ -2673,17 +2676,10 @@ class ServerSession(McpPeer):
     def __init__(self, server: Server, send: Send, start: Start) -> None:
         super().__init__(send, start, bounds=server.bounds)
         self.server, self.state, self.null_id = server, NEW, False
-        self.revision: Revision | None = None  # of the handshake, once there is one
         self.client_meta: Json = {META_LEVEL: "info"}  # in the names of the modern era
         self.declared: Iterable[str] = ()  # capabilities that the handshake told of
         self.subscribed_uris: set[str] = set()  # of resources/subscribe
         self.listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
-
-    def check_batch(self, messages: list[Any]) -> None:
-        """Only one revision has batches; a modern request never comes in one."""
-        if self.revision is None or not self.revision.batches:
-            raise RpcError(INVALID_REQUEST, "Invalid request: no batches here")
-        super().check_batch(messages)
 
     def admit_request(self, request: Any) -> Serve | None:
         """Check revision, method, lifecycle and params, in this order; then return what
@@ -2857,18 +2853,16 @@ class Function:
         if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.returns)):
             self.returns = describe(signature.returns, where).schema
 
-    def bind(self, arguments: Json, name: str = "arguments") -> Json:
-        """Check arguments and cast them; InvalidArguments has the first ten faults."""
-        if self._exact and self.arguments.fits_at_a_glance(arguments):
-            return arguments  # no cast would change them
-        faults = self.arguments.faults(arguments, most=10)
-        if faults:
-            raise InvalidArguments(INVALID_PARAMS, "; ".join(
-                name + fault for fault in faults))
-        return arguments if self._cast is None else self._cast(arguments)
-
-    def call(self, context: Context, arguments: Json) -> Any:
-        """Run the function, and undo the casts in its result."""
+    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
+        """Check arguments and cast them, run the function, and undo the casts in its
+        result. InvalidArguments has the first ten faults."""
+        if not self._exact or not self.arguments.fits_at_a_glance(arguments):
+            faults = self.arguments.faults(arguments, most=10)
+            if faults:
+                raise InvalidArguments(INVALID_PARAMS, "; ".join(
+                    name + fault for fault in faults))
+            if self._cast is not None:  # it changes nothing in what fits at a glance
+                arguments = self._cast(arguments)
         if self._contexts:
             context.binding = context.binding or state_binding(context)
             arguments = {**arguments, **dict.fromkeys(self._contexts, context)}
@@ -3127,8 +3121,7 @@ class Server:
         RpcError is for the client, and becomes an error. [2025-11-25 server/tools]"""
         tool, row = self._find("tools", params["name"]), context.row
         try:
-            arguments = tool.function.bind(params.get("arguments", {}))
-            value = tool.function.call(context, arguments)
+            value = tool.function.call(context, params.get("arguments", {}))
             if type(value) is str and tool.result is None:  # most tools
                 return {"content": [{"type": "text", "text": value}]}
             if tool.result is not None:
@@ -3208,7 +3201,7 @@ class Server:
         """What goes wrong inside is no result, as with a tool: nobody can mend it."""
         uri = params["uri"]
         resource, names = self._find_resource(uri, context.row)
-        value = resource.function.call(context, resource.function.bind(names, "uri"))
+        value = resource.function.call(context, names, "uri")
         body = ({"blob": base64(value)} if isinstance(value, bytes) else
                 {"text": text(value)["text"]})
         mime_type = resource.entry["mimeType"]
@@ -3259,17 +3252,15 @@ class Server:
     def _get_prompt(self, context: Context, params: Json) -> Json:
         """A message holds one block: of several, each goes out in one of its own."""
         prompt, messages = self._find("prompts", params["name"]), []
-        arguments = prompt.function.bind(params.get("arguments", {}))
-        value = prompt.function.call(context, arguments)
+        value = prompt.function.call(context, params.get("arguments", {}))
         for item in value if isinstance(value, list) else [value]:
-            is_message = isinstance(item, dict) and "role" in item
-            role, content = (item["role"], item.get("content")) if is_message else (
-                "user", item)
-            if role not in ("user", "assistant") or is_message and content is None:
+            if not isinstance(item, dict) or "role" not in item:
+                item = {"role": "user", "content": item}
+            if item["role"] not in ("user", "assistant") or "content" not in item:
                 raise ValueError(f"the prompt {params['name']} returned {item!r:.60}; "
                                  "a message has a role, user or assistant, and content")
-            messages += [{"role": role, "content": block}
-                         for block in to_content(content, context.row)]
+            messages += [{"role": item["role"], "content": block}
+                         for block in to_content(item["content"], context.row)]
         return present(description=prompt.entry.get("description"), messages=messages)
 
     # Completion, and methods of the author's own. Completion helps a user who fills in
@@ -3290,8 +3281,7 @@ class Server:
                 raise ValueError(f"completion of {argument} of {ref} is registered "
                                  "already; leave one out")
             self._completions[ref, argument] = function
-            if "completions" not in self.capabilities:
-                self._declare("completions", {})
+            self._declare("completions", {})
             return function
 
         return register
@@ -3327,7 +3317,7 @@ class Server:
             adapted = Function(function)
 
             def handle(context: Context, params: Json) -> Json:
-                result = adapted.call(context, adapted.bind(params, "params"))
+                result = adapted.call(context, params, "params")
                 if not isinstance(result, dict):
                     raise TypeError(f"{name} returned {result!r:.60}; return a dict")
                 return result
@@ -3397,10 +3387,7 @@ class Server:
     def serve(self, context: Context) -> Json:
         """Run the code behind a method, on a worker thread; return the result."""
         served, params = context.served, context.params
-        if not context.row.modern:
-            result: Json = served.handle(context, params)
-            return result
-        if served.method.may_ask:
+        if context.row.modern and served.method.may_ask:
             context.responses = self._input_responses(context, params)
         try:
             return self.complete(context, served.handle(context, params))
@@ -3408,9 +3395,10 @@ class Server:
             if not served.method.may_ask:
                 raise RuntimeError(f"{context.method} cannot ask for input: only "
                                    "tools, resources and prompts can") from None
-            state = json.dumps([time.time() + asking.timeout, context.responses])
+            requests, timeout = asking.args
+            state = json.dumps([time.time() + timeout, context.responses])
             return self.with_info({
-                "resultType": "input_required", "inputRequests": asking.requests,
+                "resultType": "input_required", "inputRequests": requests,
                 "requestState": self._sign(context, state)})
 
     def complete(self, context: Context, result: Json) -> Json:
@@ -3498,7 +3486,6 @@ class Callbacks:
         self._news = threading.Condition()  # guards all that follows
         self._jobs: collections.deque[tuple[int, Job]] = collections.deque()
         self._thread: threading.Thread | None = None
-        self._waiting = [0, 0, 0]  # how many jobs, by weight
         self._dropped = False
 
     def put(self, job: Job, weight: int) -> None:
@@ -3509,11 +3496,8 @@ class Callbacks:
         """
         with self._news:
             self._jobs.append((weight, job))
-            self._waiting[weight] += 1
-            least = next(one for one in range(3) if self._waiting[one])
-            if len(self._jobs) > CALLBACK_LIMIT and least < RESPONSE:
-                self._jobs.remove(next(one for one in self._jobs if one[0] == least))
-                self._waiting[least] -= 1
+            if len(self._jobs) > CALLBACK_LIMIT:  # min(): of the least, the first
+                self._jobs.remove(min(self._jobs, key=operator.itemgetter(0)))
                 if not self._dropped:
                     warn("callbacks are too slow: notifications were dropped")
                 self._dropped = True
@@ -3530,8 +3514,7 @@ class Callbacks:
                 if not self._news.wait_for(lambda: self._jobs, 1.0):
                     self._thread = None  # the next job gets a new thread
                     return
-                weight, job = self._jobs.popleft()
-                self._waiting[weight] -= 1
+                _, job = self._jobs.popleft()
             try:
                 job()
             except BaseException as error:  # SystemExit, too
@@ -3567,11 +3550,6 @@ class ClientSession(McpPeer):
         if rid is not None and not self._client.row.modern:  # a request, if a bad one
             return super().refuse(message, rid, error, reply)
         self._append_last(reply, None)
-
-    def check_batch(self, messages: list[Any]) -> None:
-        if not self._client.row.batches:
-            raise RpcError(INVALID_REQUEST, "no batches in this revision")
-        super().check_batch(messages)
 
     def admit_request(self, request: IncomingRequest) -> Serve | None:
         """Serve ping and what the client offers; a modern server sends no requests."""
@@ -3650,6 +3628,7 @@ class Subscription:
 
     def __init__(self, client: Client, wanted: Json) -> None:
         self._client, self._wanted = client, wanted
+        self.uris = set(wanted.get("resourceSubscriptions", ()))
         self._stream: PendingRequest | None = None  # modern: it ends with a response
         self.begin()
 
@@ -3659,12 +3638,8 @@ class Subscription:
             self._stream = self._client.start("subscriptions/listen", {
                 "notifications": self._wanted})
         else:
-            for uri in sorted(self.uris()):
+            for uri in sorted(self.uris):
                 self._client.request("resources/subscribe", {"uri": uri})
-
-    def uris(self) -> set[str]:
-        """Return the resources that it is about."""
-        return set(self._wanted.get("resourceSubscriptions", ()))
 
     def cancel(self) -> None:
         """Be told no more; no effect on one that has ended."""
@@ -3674,8 +3649,8 @@ class Subscription:
         if self._stream is not None:
             self._stream.cancel()
         elif self._client.connected:
-            wanted = [one.uris() for one in self._client.subscriptions]
-            for uri in sorted(self.uris().difference(*wanted)):
+            others = [one.uris for one in self._client.subscriptions]
+            for uri in sorted(self.uris.difference(*others)):
                 self._client.request("resources/unsubscribe", {"uri": uri})
 
     def result(self, timeout: float | None = None) -> Json:
@@ -3742,7 +3717,7 @@ def elicited(on_elicit: Handler, params: Json) -> Json:
     """
     result = on_elicit(params)
     if not isinstance(result, dict):
-        return result  # Client.answer() refuses it
+        return result  # Client.serve_request() refuses it
     result = dict(result)
     given = result.pop("content", None) or {}
     if result.get("action") == "accept" and params.get("mode", "form") == "form":
@@ -3791,8 +3766,12 @@ class Client:
         self.bounds, self._timeout, self._probe_timeout = bounds, timeout, probe_timeout
         self._wanted = REVISIONS[protocol_version] if protocol_version else None
         self._on_notification, self.callbacks = on_notification, Callbacks()
-        self._handlers: dict[str, Handler] = self._make_handlers(
-            roots, on_sample, on_elicit)
+        listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
+        Schema(CLIENT_METHODS["roots/list"].result).check({"roots": listed}, "Client")
+        self._handlers: dict[str, Handler] = present(**{  # what is offered to servers
+            "roots/list": None if roots is None else lambda params: {"roots": listed},
+            "sampling/createMessage": on_sample,
+            "elicitation/create": on_elicit and functools.partial(elicited, on_elicit)})
         self._capabilities: Json = {
             CLIENT_METHODS[name].capability: {} for name in self._handlers}
         if on_elicit:
@@ -3803,18 +3782,8 @@ class Client:
         self._ids, self._tokens = itertools.count(1), itertools.count(1)
         self._progress: dict[Any, tuple[Callable[..., Any], bool]] = {}  # by token
         self.subscriptions: list[Subscription] = []
-        self._forget()
-
-    @staticmethod
-    def _make_handlers(roots: Sequence[Any] | None, on_sample: Handler | None,
-                       on_elicit: Handler | None) -> dict[str, Handler]:
-        """Return what this client answers, and so offers."""
-        listed = [{"uri": one} if isinstance(one, str) else one for one in roots or ()]
-        Schema(CLIENT_METHODS["roots/list"].result).check({"roots": listed}, "Client")
-        return present(**{
-            "roots/list": None if roots is None else lambda params: {"roots": listed},
-            "sampling/createMessage": on_sample,
-            "elicitation/create": on_elicit and functools.partial(elicited, on_elicit)})
+        self._introduce(LEGACY, {}, {})  # nothing is known before connect()
+        self.protocol_version: str | None = None
 
     # The connection.
 
@@ -3890,12 +3859,11 @@ class Client:
             if self._wanted or not LEGACY_REVISIONS.keys() & {*named}:
                 raise ConnectionError(f"{self.name}: no common revision in {named}")
             return False
-        info = result.get("_meta", {}).get(META_SERVER, {})
-        self._introduce(MODERN, result, info)
+        self._introduce(MODERN, result, result.get("_meta", {}).get(META_SERVER, {}))
         return True
 
     def _initialize(self, row: Revision) -> None:
-        self.row = row
+        self.row = self._opening.revision = row
         result = self._opening.request("initialize", {
             "protocolVersion": row.version, "capabilities": self._capabilities,
             "clientInfo": CLIENT_INFO}).result(self._timeout)
@@ -3904,20 +3872,16 @@ class Client:
         if agreed is None:
             raise ConnectionError(f"{self.name}: no common revision: initialize{fault} "
                                   f"gave {result!r:.300}")
+        self._opening.revision = agreed
         self._introduce(agreed, result, result["serverInfo"])
         self._opening.notify("notifications/initialized")
 
     def _introduce(self, row: Revision, result: Json, info: Json) -> None:
         self.row, self.server_info = row, info
         self._outputs: Json = {}  # tool -> the schema of its structured results
-        self.protocol_version: str | None = row.version
+        self.protocol_version = row.version
         self.instructions: str | None = result.get("instructions")
         self.server_capabilities: Json = result.get("capabilities", {})
-
-    def _forget(self) -> None:
-        """Know nothing of a server, as before connect()."""
-        self._introduce(LEGACY, {}, {})
-        self.protocol_version = None
 
     def close(self) -> None:
         """End the connection and the server, with bounded waits: EOF, SIGTERM, SIGKILL.
@@ -4046,17 +4010,16 @@ class Client:
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
-        named = {} if params is None else params
-        faults = Schema(CLIENT_METHODS[method].params).faults(named)
-        if faults or not isinstance(named, dict):
-            raise RpcError(INVALID_PARAMS, f"params{''.join(faults) or ': no object'}")
+        known = CLIENT_METHODS[method]
+        named: Any = {} if params is None else params
+        for fault in Schema(known.params).faults(named):
+            raise RpcError(INVALID_PARAMS, f"params{fault}")
         if method == "elicitation/create" and (
                 named.get("mode", "form") not in self.row.elicitation):
             raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
         if "tools" in named or "toolChoice" in named:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
-        known = CLIENT_METHODS[method]
         Schema(known.result).check(result, f"{known.option} returned {result!r:.60}")
         return result
 
@@ -4092,13 +4055,13 @@ class Client:
         """Return the items of all pages. An empty cursor is one, null is none. A server
         that does not offer such items need not know the method: there are none.
 
-        ValueError for pages without end: a cursor that comes again, or PAGE_LIMIT.
+        ValueError for more than PAGE_LIMIT pages.
         """
         kind, cursor = LISTS[method], None
         page = Schema(shape(kind, nextCursor={"type": ["string", "null"]}, **{
             kind: {"type": "array", "items": shape("name", name="string")}}))
-        items, seen = [], {cursor}
-        while len(seen) <= PAGE_LIMIT:
+        items: list[Json] = []
+        for _ in range(PAGE_LIMIT):
             try:
                 result = self.request(method, present(cursor=cursor))
             except RpcError as error:
@@ -4111,9 +4074,6 @@ class Client:
             cursor = result.get("nextCursor")
             if cursor is None:
                 return items
-            if cursor in seen:
-                break
-            seen.add(cursor)
         raise ValueError(f"{method}: its pages have no end")
 
     def list_tools(self) -> list[Json]:
@@ -4196,8 +4156,7 @@ class Client:
 
         What a modern server grants comes there, too. RpcError from a legacy server.
         """
-        wishes = (tools, prompts, resources, [uris] if isinstance(uris, str) else
-                  list(uris))
+        wishes = tools, prompts, resources, [uris] if isinstance(uris, str) else [*uris]
         subscription = Subscription(self, {
             name: wish for name, wish in zip(NOTICES.values(), wishes) if wish})
         self.subscriptions.append(subscription)
@@ -4317,11 +4276,10 @@ class Trace:
 
     def __call__(self, arrow: str, line: bytes) -> None:
         now, took = time.monotonic() - self._began, ""
-        message: Any = None
         try:
             message = decode(line)
         except RpcError:
-            pass
+            message = None
         kind, fault = classify(message)
         if kind == "request" and not fault:
             self._sent[arrow, message["id"]] = now
@@ -4416,11 +4374,10 @@ def call_tool(command: list[str], tool: str, arguments: str = "{}") -> None:
 
     arguments: a JSON object, as text. SystemExit(1) when the tool has failed.
     """
-    given, fault = None, ""
     try:
-        given = json.loads(arguments)
+        given, fault = json.loads(arguments), ""
     except json.JSONDecodeError as error:
-        fault = f" ({error.msg})"
+        given, fault = None, f" ({error.msg})"
     if not isinstance(given, dict):
         raise ValueError(f"the arguments {arguments:.60} are no JSON object{fault}; "
                          """write it in quotes, such as '{"a": 1}'""")
