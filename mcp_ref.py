@@ -89,12 +89,12 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 423
-(errors, messages), 495 to 637 (a peer, and what it receives), 687 to 722 (how it
-responds), 788 to 1042 (its outbox, lines, and the threads), 1118 to 1185 (stdio), 2141
-to 2245 (revisions, and what METHODS says), 2314 to 2363 (lifecycle), 2473 to 2552 (what
-a tool gets), 2655 to 2725 (the session), 2818 to 2886 (a function of the author's),
-2928 to 2999 (the server), 3066 to 3145 (its tools), 3384 to 3417 (results). The rest
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 415
+(errors, messages), 487 to 627 (a peer, and what it receives), 677 to 712 (how it
+responds), 778 to 1018 (its outbox, lines, and the threads), 1094 to 1161 (stdio), 2080
+to 2184 (revisions, and what METHODS says), 2253 to 2302 (lifecycle), 2407 to 2486 (what
+a tool gets), 2589 to 2659 (the session), 2752 to 2820 (a function of the author's),
+2862 to 2933 (the server), 3000 to 3079 (its tools), 3318 to 3352 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -179,11 +179,9 @@ class RpcError(Exception):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        if type(code) is bool or not isinstance(code, int):
-            raise TypeError(f"RpcError: code is {code!r:.60}; give an integer, and "
-                            "then the message")
-        if not isinstance(message, str):
-            raise TypeError(f"RpcError: message is {message!r:.60}; give a string")
+        if not isinstance(code, int) or not isinstance(message, str):
+            raise TypeError(f"RpcError({code!r:.40}, {message!r:.40}) is none; give "
+                            "an integer, and then a string")
         super().__init__(code, message, data)
         self.code, self.message, self.data = code, message, data
 
@@ -237,18 +235,6 @@ def nearest(word: str, words: Iterable[str], least: float = 0.0) -> list[str]:
     import difflib  # 2 ms, and only for a mistake
 
     return difflib.get_close_matches(word[:80], list(words), 9, least)
-
-
-def to_rpc_error(error: BaseException, about: object) -> RpcError:
-    """Turn an exception into the error that the other end receives about a request.
-
-    Only an RpcError is meant for it. The text of any other may name paths or
-    secrets: it goes to the log. (A tool that raises is different: see section 9.)
-    """
-    if isinstance(error, RpcError):
-        return error
-    warn("%s failed", about, error=error)
-    return RpcError(INTERNAL_ERROR, "Internal error")
 
 
 # --- 2. Messages: one line of bytes <-> one message -----------------------------------
@@ -366,12 +352,14 @@ def classify(message: Any) -> tuple[str, str]:
     return "request", ""
 
 
+def present(**members: Any) -> Json:
+    """Build an object of the members that are not None."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def build_message(method: str, params: Params, **members: Any) -> Json:
     """Build a notification or, with a member id, a request."""
-    message = {"jsonrpc": "2.0", **members, "method": method}
-    if params is not None:
-        message["params"] = params
-    return message
+    return present(jsonrpc="2.0", **members, method=method, params=params)
 
 
 def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
@@ -386,9 +374,13 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
     try:  # only the outcome is encoded; the rest of the line is always the same
         if not isinstance(outcome, BaseException):
             return f'{{"jsonrpc":"2.0",{member}"result":{_to_json(outcome)}}}'.encode()
-        error = to_rpc_error(outcome, about)
-        data = {} if error.data is None else {"data": error.data}
-        body = _to_json({"code": error.code, "message": error.message, **data})
+        # Only an RpcError is meant for the other end. The text of any other exception
+        # may name paths or secrets: it goes to the log. (For a tool see section 9.)
+        if not isinstance(outcome, RpcError):
+            warn("%s failed", about, error=outcome)
+            outcome = RpcError(INTERNAL_ERROR, "Internal error")
+        body = _to_json(present(
+            code=outcome.code, message=outcome.message, data=outcome.data))
         return f'{{"jsonrpc":"2.0",{member}"error":{body}}}'.encode()
     except Exception as error:
         return response_line(rid, TypeError(
@@ -587,8 +579,6 @@ class Peer:
         else:
             try:
                 self.handle_notification(message["method"], message.get("params"))
-            except Interrupted:
-                raise
             except BaseException as error:  # SystemExit, too
                 warn("the notification %.80r failed", message["method"], error=error)
         if reply is not None:
@@ -844,46 +834,32 @@ class Peer:
 # signals, and a child process.
 
 
-def wait_until_ready(fd: int, event: int) -> None:
-    """Wait for a descriptor that does not block; poll() knows numbers over 1023."""
-    poll = select.poll()
-    poll.register(fd, event)
-    poll.poll()
-
-
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor without their newlines, then what is left at its
-    end. Blank lines are skipped. A line of over `longest` bytes is cut somewhere beyond
-    them, so that decode() refuses it."""
-    line, chunk = bytearray(), b"?"
-    while chunk:
-        try:
-            chunk = os.read(fd, 1 << 16)
-        except BlockingIOError:  # whoever started this process has made it so
-            wait_until_ready(fd, select.POLLIN)
-            continue
-        except OSError:  # a terminal that hung up, a connection that was reset
-            chunk = b""
-        *ends, rest = (chunk or b"\n").split(b"\n")
-        for end in ends:
-            whole = bytes(line + end) if line else end
-            line.clear()
-            if whole and not whole.isspace():
-                yield whole
-        try:
-            line += rest if len(line) <= longest else b""
-        except MemoryError:  # no line ends a session: this one becomes no UTF-8
-            line = bytearray(b"\xff")
+    end. Blank lines are skipped. Of a line of over `longest` bytes only the beginning
+    comes, still too long for decode()."""
+    with open(fd, "rb", 1 << 16, closefd=False) as file:
+        pieces = iter(functools.partial(file.readline, longest + 2), b"")
+        inside = False  # what comes next is the rest of a line that was too long
+        while True:
+            try:
+                for piece in pieces:
+                    if not inside and not piece.isspace():
+                        yield piece.rstrip(b"\n")
+                    inside = not piece.endswith(b"\n")
+                return
+            except OSError:  # a terminal that hung up, a connection that was reset
+                return
+            except MemoryError:  # no line ends a session: this one becomes no UTF-8
+                inside = True
+                yield b"\xff"
 
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
     data, sent = line + b"\n", 0
     while sent < len(data):
-        try:
-            sent += os.write(fd, memoryview(data)[sent:] if sent else data)
-        except BlockingIOError:
-            wait_until_ready(fd, select.POLLOUT)
+        sent += os.write(fd, memoryview(data)[sent:] if sent else data)
 
 
 def serve_lines(peer: Peer, fd: int) -> None:
@@ -1051,18 +1027,18 @@ class StandardStreams:
     """
 
     def __init__(self) -> None:
-        for number in (0, 1, 2):
-            try:
-                os.fstat(number)
-            except OSError:  # this process was started without it
-                os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+        null = -1
+        while null < 3:  # it gets the lowest number: first those that are missing
+            null = os.open(os.devnull, os.O_RDWR)
         self.source, self.sink = os.dup(0), os.dup(1)
         if sys.platform == "win32":
             import msvcrt
 
             msvcrt.setmode(self.source, os.O_BINARY)
             msvcrt.setmode(self.sink, os.O_BINARY)
-        null = os.open(os.devnull, os.O_RDWR)
+        else:  # whoever started this process may have made them non-blocking
+            os.set_blocking(self.source, True)
+            os.set_blocking(self.sink, True)
         os.dup2(null, 0)
         os.close(null)
         os.dup2(2, 1)
@@ -1210,19 +1186,15 @@ class PipeWriter:
     def send(self, line: bytes) -> None:
         """Write one line; OSError when the other end does not read, or is gone. One
         thread at a time calls it."""
-        waiting = self._queued - self._written
-        if waiting > self._longest:
-            raise BrokenPipeError("the other end does not read")
         with self._lock:
-            if not waiting and self._has_room(len(line)):
+            waiting = self._queued - self._written  # without end, once it is closed
+            if waiting > self._longest:
+                raise BrokenPipeError("the other end does not read")
+            # What the pipe has room for needs no change of threads.
+            if not waiting and len(line) < self._atomic and self._poll.poll(0):
                 return write_line(self._file.fileno(), line)
         self._queued += len(line)
         self._lines.put(line)
-
-    def _has_room(self, size: int) -> bool:
-        """Tell whether the pipe takes so much at once: no change of threads."""
-        return size < self._atomic and not self._file.closed and (
-            bool(self._poll.poll(0)))
 
     def close(self) -> None:
         """Close the pipe, after what waits."""
@@ -1271,16 +1243,11 @@ class ChildProcess:
         """Start the process; OSError when it cannot be started. on_line(line) is called
         on one thread, on_close(why) when the process has ended or closed its stdout."""
         def read() -> None:
-            how = "closed its stdout"
-            try:
-                with child.stdout:
-                    for line in read_lines(child.stdout.fileno(), self._longest):
-                        on_line(line)
-            except Exception as error:
-                how = "cannot be read any more"
-                warn("%s %s", name, how, error=error)
+            with child.stdout:
+                for line in read_lines(child.stdout.fileno(), self._longest):
+                    on_line(line)
             if not self._has_ended(child):
-                on_close(ConnectionClosed(f"{name} {how}"))
+                on_close(ConnectionClosed(f"{name} closed its stdout"))
 
         def watch() -> None:
             status = child.wait()
@@ -1292,14 +1259,9 @@ class ChildProcess:
 
         name = " ".join(self._command)
         child = self._child = start_process(self._command, self._env, self._cwd)
-        try:
-            self._writer = PipeWriter(child.stdin, self._longest)
-            reader = spawn(read)
-            spawn(watch)
-        except BaseException:  # no thread to be had, or an interrupt
-            child.kill()
-            child.wait()
-            raise
+        self._writer = PipeWriter(child.stdin, self._longest)
+        reader = spawn(read)
+        spawn(watch)
 
     def send(self, line: bytes) -> None:
         """Send one line; OSError: the process reads no more. It does not block, unless
@@ -1436,8 +1398,6 @@ def _required(value: Any, names: Any, schema: Json, walk: Any) -> Iterator[str]:
 @functools.lru_cache(maxsize=500)
 def ecma_pattern(pattern: str) -> Any:
     """Compile a pattern of ECMA 262 as far as Python agrees: its $ is the very end."""
-    if re.search(r"(?<!\\)(\\\\)*\\[pP]\{", pattern):
-        raise NotImplementedError("a Unicode property in a pattern is not supported")
     parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
     try:
         return re.compile("".join(r"\Z" if p == "$" else p for p in parts), re.ASCII)
@@ -1509,8 +1469,7 @@ KEYWORDS = {
     "$ref": Keyword(_STRING, _ANY, lambda v, ref, schema, walk: walk.faults(
         v, walk.places[unescape(ref)])),
     "$anchor": Keyword(_STRING),
-    "$defs": Keyword(_SCHEMA_MAP),
-    "definitions": Keyword(_SCHEMA_MAP),
+    **dict.fromkeys(("$defs", "definitions"), Keyword(_SCHEMA_MAP)),
     "type": Keyword(_TYPES, _ANY, _type),
     "enum": Keyword({"type": "array"}, _ANY, _assert(
         lambda v, a: comparable(v) in map(comparable, a), "one of {}")),
@@ -1531,8 +1490,7 @@ KEYWORDS = {
         (f"[{i}]", v[i], a)
         for i in range(len(schema.get("prefixItems", ())), len(v))))),
     "contains": Keyword(_SCHEMA, _ARR, _contains),
-    "minContains": Keyword(_COUNT),
-    "maxContains": Keyword(_COUNT),
+    **dict.fromkeys(("minContains", "maxContains"), Keyword(_COUNT)),
     "maxItems": Keyword(_COUNT, _ARR, _size(operator.le, "at most {} items")),
     "minItems": Keyword(_COUNT, _ARR, _size(operator.ge, "at least {} items")),
     "uniqueItems": Keyword({"type": "boolean"}, _ARR, _assert(
@@ -1559,8 +1517,7 @@ KEYWORDS = {
     "not": Keyword(_SCHEMA, _ANY, lambda v, a, schema, walk: (
         [": not allowed"] if walk.holds(v, a) else ())),
     "if": Keyword(_SCHEMA, _ANY, _if),
-    "then": Keyword(_SCHEMA),
-    "else": Keyword(_SCHEMA),
+    **dict.fromkeys(("then", "else"), Keyword(_SCHEMA)),
     **dict.fromkeys(("$schema", "$id", "$dynamicRef", "$dynamicAnchor", "$recursiveRef",
                      "$recursiveAnchor", "unevaluatedProperties", "unevaluatedItems"),
                     Keyword(_UNSUPPORTED))}
@@ -1639,9 +1596,12 @@ class Schema:
     def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Look at what is inside of an argument of the right form."""
         form = KEYWORDS[word].form
-        if form is _UNSUPPORTED or word == "$ref" and not argument.startswith("#"):
-            self._refuse_unsupported(argument, place)
-        elif form is _SCHEMA:
+        # Our own dialect may pass, and the name that a schema gives itself.
+        ours = word == "$schema" and str(argument).rstrip("#") == DIALECT
+        if (form is _UNSUPPORTED and not ours and place != "#/$id"
+                or word == "$ref" and not argument.startswith("#")):
+            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+        if form is _SCHEMA:
             self._examine(argument, place)
         elif form is _SCHEMAS:
             for index, schema in enumerate(argument):
@@ -1658,12 +1618,6 @@ class Schema:
                 ecma_pattern(pattern)
             except (ValueError, NotImplementedError) as error:
                 raise type(error)(f"{place}: {error}: {pattern!r:.80}") from None
-
-    def _refuse_unsupported(self, argument: Any, place: str) -> None:
-        """Let only our own dialect pass, and the name that a schema gives itself."""
-        ours = place.endswith("/$schema") and str(argument).rstrip("#") == DIALECT
-        if not ours and place != "#/$id":
-            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
 
     def _note_members(self, schema: Any) -> None:
         plain = {"type", "properties", "required", "additionalProperties"}
@@ -1707,11 +1661,10 @@ class Schema:
         except (RecursionError, TooMuch):
             return [": nested too deeply, or too much to check"]
 
-    def check(self, value: Any, name: str = "value", most: int = 1) -> None:
+    def check(self, value: Any, name: str) -> None:
         """Raise ValueError for a value that does not fit, as validate() does."""
-        faults = self.faults(value, most)
-        if faults:
-            raise ValueError("; ".join(name + fault for fault in faults))
+        for fault in self.faults(value):
+            raise ValueError(name + fault)
 
 
 def validate(instance: Any, schema: Any, name: str = "value") -> None:
@@ -1770,6 +1723,20 @@ _INSTEAD = {"bytes": "str, with base64", "any": "Any", "object": "Any",
             **dict.fromkeys(("date", "datetime", "time", "Path", "UUID"), "str")}
 
 
+def _resolved(owner: Any, names: Any, where: str, hint: Any) -> Json:
+    """Resolve the hints of a class or of one parameter, where they are strings or have
+    strings inside, by the names of a module."""
+    try:
+        return typing.get_type_hints(owner, names, include_extras=True)
+    except (TypeError, NameError, AttributeError, SyntaxError) as error:
+        words = str(error)
+        advice = ("put Annotated outside of Optional and Union" if "unhashable" in
+                  words else "write Optional or Union" if "for |" in words else
+                  "write one that is defined at the top")
+        raise TypeError(f"{where}: the hint {hint!r:.40} is no type ({words:.60}); "
+                        f"{advice}") from None
+
+
 def describe(hint: Any, where: str) -> Described:
     """Describe one hint; TypeError, one sentence, for what JSON cannot express.
 
@@ -1784,26 +1751,15 @@ def describe(hint: Any, where: str) -> Described:
     except RecursionError:
         raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; hint it Any"
                         ) from None
-    except NameError as error:  # in the hints of a class
-        raise TypeError(f"{where}: in {hint!r:.40}: {error}; define it at the top of "
-                        "the module") from None
-    except TypeError as error:
-        if "for |" not in str(error):
-            raise
-        raise TypeError(f"{where}: in {hint!r:.40}: {error}; write Optional or Union"
-                        ) from None
     word = hint.__name__ if isinstance(hint, type) else f"{hint!r:.40}"
     use = _INSTEAD.get(getattr(hint, "__name__", ""), "str, int, float, bool, list, "
                        "dict, Optional, Union, Literal, an Enum or a dataclass")
     raise TypeError(f"{where}: {word} is no type of JSON; use {use}")
 
 
-_SCALARS = {str: "string", bool: "boolean", float: "number", int: "integer",
-            type(None): "null", None: "null"}
-
-
-def _describe_scalar(hint: Any, args: Any, where: str) -> Described:
-    return Described({"type": _SCALARS[hint]}, int if hint is int else None)
+def _describe_plain(hint: Any, args: Any, where: str) -> Described:
+    """A type of JSON without parameters; None stands for its type."""
+    return Described({"type": TYPES[hint or type(None)]}, int if hint is int else None)
 
 
 def _describe_literal(hint: Any, values: Any, where: str,
@@ -1916,7 +1872,7 @@ def to_plain(value: Any) -> Any:
 
 
 def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
-                    make: Any = None) -> Described:
+                    make: Any = None, doc: str | None = None) -> Described:
     """Describe an object of named members: the parameters of a function, the fields of
     a dataclass, the keys of a TypedDict.
 
@@ -1927,13 +1883,13 @@ def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
     parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
     more = Described({}) if others is None else describe(others, f"{where}.**")
     casts = {name: part.cast for name, part in parts.items() if part.cast}
-    schema = {
-        "type": "object",
-        "properties": {name: part.schema if defaults.get(name, ...) is ... else {
+    schema = present(
+        description=doc, type="object",
+        properties={name: part.schema if defaults.get(name, ...) is ... else {
             **part.schema, "default": to_plain(defaults[name])}
             for name, part in parts.items()},
-        "additionalProperties": others is not None and (more.schema or True),
-        "required": [name for name in hints if name not in defaults]}
+        additionalProperties=others is not None and (more.schema or True),
+        required=[name for name in hints if name not in defaults])
 
     def cast(value: Json) -> Any:
         values = {name: casts[name](item) if name in casts
@@ -1945,22 +1901,20 @@ def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
                      not make and {*casts.values(), more.cast} <= {int, None})
 
 
-def _with_doc(hint: Any, generated: str, described: Described) -> Described:
-    """Let a class's docstring describe it, unless Python has generated it."""
+def _doc_of(hint: Any) -> str | None:
+    """Return the docstring of a class, unless Python has generated it."""
     doc = (vars(hint).get("__doc__") or "").strip()
-    if not doc or generated and doc.startswith(generated):
-        return described
-    return Described({"description": doc, **described.schema}, described.cast)
+    return None if doc.startswith(hint.__name__ + "(") else doc or None
 
 
 def _describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
-    hints = typing.get_type_hints(hint, include_extras=True)
+    hints = _resolved(hint, None, where, hint)
     marks = {name: getattr(typing.get_origin(one), "_name", "")
              for name, one in hints.items()}  # Required, NotRequired: from 3.11 on
     optional = [name for name, mark in marks.items() if mark == "NotRequired"
                 or name not in hint.__required_keys__ and mark != "Required"]
     defaults = dict.fromkeys(optional, ...)
-    return _with_doc(hint, "", describe_object(hints, defaults, where))
+    return describe_object(hints, defaults, where, doc=_doc_of(hint))
 
 
 def _describe_dataclass(hint: Any, args: Any, where: str) -> Described:
@@ -1970,21 +1924,19 @@ def _describe_dataclass(hint: Any, args: Any, where: str) -> Described:
         return hint(**{field.name: values[field.name] for field in fields
                        if field.init and field.name in values})
 
-    fields, hints = dataclasses.fields(hint), typing.get_type_hints(
-        hint, include_extras=True)
+    fields, hints = dataclasses.fields(hint), _resolved(hint, None, where, hint)
     defaults = {
         field.name: ... if field.default is dataclasses.MISSING else field.default
         for field in fields if not field.init  # the dataclass makes that one itself
         or field.default is not dataclasses.MISSING
         or field.default_factory is not dataclasses.MISSING}
     members = {field.name: hints[field.name] for field in fields}
-    return _with_doc(hint, hint.__name__ + "(", describe_object(
-        members, defaults, where, make=make))
+    return describe_object(members, defaults, where, make=make, doc=_doc_of(hint))
 
 
 _SORTS += [
-    (lambda hint, origin, name: origin is hint and isinstance(
-        hint, (type, type(None))) and hint in _SCALARS, _describe_scalar),
+    (lambda hint, origin, name: hint is None or origin is hint and isinstance(
+        hint, type) and hint in TYPES, _describe_plain),
     (lambda hint, origin, name: hint is Any, lambda *_: Described({})),
     (lambda hint, origin, name: name == "Annotated" or hasattr(hint, "__metadata__"),
      _describe_annotated),
@@ -2003,14 +1955,6 @@ _SORTS += [
      lambda hint, args, where: describe(args[0], where))]
 
 
-class Signature(NamedTuple):
-    """What a function takes by name, and what it returns, as hints."""
-    hints: Json  # by parameter
-    defaults: Json
-    returns: Any
-    others: Any  # the hint of **others; None: it has none
-
-
 def name_of(function: Any) -> str:
     """Return the name of a function, for messages."""
     return str(getattr(function, "__name__", type(function).__name__))
@@ -2023,25 +1967,20 @@ def _hints_of(fn: Any) -> Json:
         return hints
     resolved: Json = {}
     for name, hint in hints.items():
-        try:  # not of fn itself: up to 3.10 a default of None would turn into Optional
-            resolved.update(typing.get_type_hints(
-                types.SimpleNamespace(__annotations__={name: hint}), fn.__globals__,
-                include_extras=True))
-        except Exception as error:  # a class that is local to a function, say
-            words = str(error)
-            advice = ("put Annotated outside of Optional and Union" if "unhashable" in
-                      words else "write Optional or Union" if "for |" in words else
-                      "write one that is defined at the top")
-            raise TypeError(f"{name_of(fn)}().{name}: the hint {hint!r:.30} is no type "
-                            f"({words:.60}); {advice}") from None
+        # Not of fn itself: up to 3.10 a default of None would turn into Optional.
+        one = types.SimpleNamespace(__annotations__={name: hint})
+        where = f"{name_of(fn)}().{name}"
+        resolved.update(_resolved(one, fn.__globals__, where, hint))
     return resolved
 
 
-def signature_of(function: Any) -> Signature:
-    """Read the signature off the code object: inspect would cost each start 6 ms.
+def signature_of(function: Any) -> tuple[Json, Json, Any, Any]:
+    """Return the hints and the defaults of the parameters, by name, the hint of what is
+    returned, and that of **others; None: there are none.
 
-    Decorated functions are read through functools.wraps(), methods of an object without
-    their first parameter. TypeError for what cannot be called with named arguments.
+    They are read off the code object: inspect would cost each start 6 ms. Decorated
+    functions are read through functools.wraps(), methods of an object without their
+    first parameter. TypeError for what cannot be called with named arguments.
     """
     fn = function if hasattr(function, "__code__") or hasattr(
         function, "__wrapped__") else getattr(function, "__call__", function)
@@ -2062,7 +2001,7 @@ def signature_of(function: Any) -> Signature:
         raise TypeError(f"{name_of(fn)}() has a parameter self; register the method "
                         "of an object instead: server.tool(obj.method)")
     others = hints.get(names[end], Any) if code.co_flags & 0x08 else None
-    return Signature(
+    return (
         {name: hints.get(name, Any) for name in names[first:end]},
         {**dict(zip(names[code.co_argcount - len(last):], last)),
          **(fn.__kwdefaults__ or {})}, hints.get("return"), others)
@@ -2390,11 +2329,6 @@ class McpPeer(Peer):
 # connection; what an author registers; Server: registry and tools first, then
 # resources, prompts, completion, subscriptions, and what a modern client keeps between
 # two rounds of input.
-
-
-def present(**members: Any) -> Json:
-    """Build an object of the members that are not None."""
-    return {name: value for name, value in members.items() if value is not None}
 
 
 def base64(data: bytes) -> str:
@@ -2829,16 +2763,16 @@ class Function:
 
     def __init__(self, function: Any, input_schema: Json | None = None) -> None:
         self._function, self.name = function, name_of(function)
-        signature, where = signature_of(function), f"{name_of(function)}()"
-        self._contexts = [name for name, hint in signature.hints.items()
+        hints, defaults, returns, others = signature_of(function)
+        self._contexts = [name for name, hint in hints.items()
                           if hint in (Context, Optional[Context])]
-        hints = {name: hint for name, hint in signature.hints.items()
-                 if name not in self._contexts}
+        hints = {name: hints[name] for name in hints if name not in self._contexts}
+        where = f"{self.name}()"
         for name in _CONTEXT_NAMES:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context to be given the request")
-        described = describe_object(hints, signature.defaults, where, signature.others)
+        described = describe_object(hints, defaults, where, others)
         self.arguments = examined(described.schema if input_schema is None else
                                   input_schema, f"{where}, input schema")
         # A model that reads the default in the schema may send it: then it is refused.
@@ -2850,8 +2784,8 @@ class Function:
         self._cast = described.cast
         self._exact = described.exact and input_schema is None
         self.returns: Json | None = None  # the schema of a result with named members
-        if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.returns)):
-            self.returns = describe(signature.returns, where).schema
+        if {"__required_keys__", "__dataclass_fields__"} & set(dir(returns)):
+            self.returns = describe(returns, where).schema
 
     def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
         """Check arguments and cast them, run the function, and undo the casts in its
@@ -3386,11 +3320,12 @@ class Server:
 
     def serve(self, context: Context) -> Json:
         """Run the code behind a method, on a worker thread; return the result."""
-        served, params = context.served, context.params
-        if context.row.modern and served.method.may_ask:
+        served, params, modern = context.served, context.params, context.row.modern
+        if modern and served.method.may_ask:
             context.responses = self._input_responses(context, params)
         try:
-            return self.complete(context, served.handle(context, params))
+            result: Json = served.handle(context, params)
+            return self.complete(context, result) if modern else result
         except InputRequired as asking:
             if not served.method.may_ask:
                 raise RuntimeError(f"{context.method} cannot ask for input: only "
