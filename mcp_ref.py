@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 415
 (errors, messages), 487 to 627 (a peer, and what it receives), 677 to 712 (how it
-responds), 778 to 1018 (its outbox, lines, and the threads), 1094 to 1161 (stdio), 2080
-to 2184 (revisions, and what METHODS says), 2253 to 2302 (lifecycle), 2407 to 2486 (what
-a tool gets), 2589 to 2659 (the session), 2752 to 2820 (a function of the author's),
-2862 to 2933 (the server), 3000 to 3079 (its tools), 3318 to 3352 (results). The rest
+responds), 778 to 1019 (its outbox, lines, and the threads), 1095 to 1162 (stdio), 2081
+to 2185 (revisions, and what METHODS says), 2254 to 2303 (lifecycle), 2408 to 2487 (what
+a tool gets), 2590 to 2660 (the session), 2753 to 2821 (a function of the author's),
+2863 to 2934 (the server), 3001 to 3080 (its tools), 3319 to 3353 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -836,23 +836,24 @@ class Peer:
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor without their newlines, then what is left at its
-    end. Blank lines are skipped. Of a line of over `longest` bytes only the beginning
-    comes, still too long for decode()."""
-    with open(fd, "rb", 1 << 16, closefd=False) as file:
-        pieces = iter(functools.partial(file.readline, longest + 2), b"")
-        inside = False  # what comes next is the rest of a line that was too long
-        while True:
-            try:
-                for piece in pieces:
-                    if not inside and not piece.isspace():
-                        yield piece.rstrip(b"\n")
-                    inside = not piece.endswith(b"\n")
-                return
-            except OSError:  # a terminal that hung up, a connection that was reset
-                return
-            except MemoryError:  # no line ends a session: this one becomes no UTF-8
-                inside = True
-                yield b"\xff"
+    end. Blank lines are skipped. A line of over `longest` bytes is cut somewhere beyond
+    them, so that decode() refuses it."""
+    line, chunk = bytearray(), b"?"
+    while chunk:
+        try:
+            chunk = os.read(fd, 1 << 16)
+        except OSError:  # a terminal that hung up, a connection that was reset
+            chunk = b""
+        *ends, rest = (chunk or b"\n").split(b"\n")
+        for end in ends:
+            whole = bytes(line + end) if line else end
+            line.clear()
+            if whole and not whole.isspace():
+                yield whole
+        try:
+            line += rest if len(line) <= longest else b""
+        except MemoryError:  # no line ends a session: this one becomes no UTF-8
+            line = bytearray(b"\xff")
 
 
 def write_line(fd: int, line: bytes) -> None:
