@@ -93,8 +93,8 @@ cut off, and what is left works. To understand one tools/call whole, read lines 
 (errors, messages), 487 to 627 (a peer, and what it receives), 677 to 712 (how it
 responds), 778 to 1019 (its outbox, lines, and the threads), 1095 to 1162 (stdio), 2081
 to 2185 (revisions, and what METHODS says), 2254 to 2303 (lifecycle), 2408 to 2487 (what
-a tool gets), 2590 to 2660 (the session), 2753 to 2821 (a function of the author's),
-2863 to 2934 (the server), 3001 to 3080 (its tools), 3319 to 3353 (results). The rest
+a tool gets), 2590 to 2653 (the session), 2746 to 2814 (a function of the author's),
+2856 to 2927 (the server), 2994 to 3073 (its tools), 3312 to 3346 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -2174,9 +2174,9 @@ class Method(NamedTuple):
 
     What runs no code of the author is served before the next message is looked at.
     """
-    handler: str  # the method of Server that serves it
+    handler: Any  # the method of Server that serves it: its name, or itself
     capability: str = ""  # of the server, that it belongs to
-    params: Json = {}  # their schema; other members are let pass
+    params: Any = {}  # their schema, a Schema once it is served; other members pass
     legacy: bool = True
     modern: bool = True
     runs_code: bool = False  # beside others, on a worker thread
@@ -2414,7 +2414,7 @@ class Context(IncomingRequest):
 
     session: ServerSession
     row: Revision  # of this request
-    served: Served  # how its method is served
+    served: Method  # how its method is served
     meta: Json = {}  # its _meta
     responses: Json = {}  # key -> what a modern client brought with its retry
     binding = ""  # method and params as they came: a retry has to bring the same
@@ -2587,13 +2587,6 @@ class Context(IncomingRequest):
             raise RuntimeError(words)  # legacy has no code for it
 
 
-class Served(NamedTuple):
-    """How one server serves one method."""
-    method: Method
-    handle: Callable[[Context, Json], Any]  # (context, params) -> result
-    params: Schema
-
-
 class ServerSession(McpPeer):
     """One connection of a server, over any transport. Server.connect() makes one.
 
@@ -2644,9 +2637,9 @@ class ServerSession(McpPeer):
             for fault in served.params.faults(params):
                 raise RpcError(INVALID_PARAMS, f"params{fault}")
         context.served = served
-        if served.method.runs_code:
+        if served.runs_code:
             return self.server.serve
-        result = served.handle(context, params)
+        result = served.handler(context, params)
         self.state = state  # only where that did not raise
         if result is not None:
             self.respond(context, self.server.complete(context, result))
@@ -2889,7 +2882,7 @@ class Server:
         self.sessions: set[ServerSession] = set()
         self.capabilities: Json = {}  # grows with what is registered
         # modern? -> method -> how it is served: known, of this era, and offered.
-        self.methods: dict[bool, dict[str, Served]] = {False: {}, True: {}}
+        self.methods: dict[bool, dict[str, Method]] = {False: {}, True: {}}
         self._declare("", {})
         self._declare("logging", {})
 
@@ -2902,11 +2895,11 @@ class Server:
                 self._serve_method(name, method, getattr(self, method.handler))
 
     def _serve_method(self, name: str, method: Method,
-                      handle: Callable[[Context, Json], Any]) -> None:
+                      handler: Callable[[Context, Json], Any]) -> None:
+        served = method._replace(handler=handler, params=Schema(method.params))
         for modern, known in ((False, method.legacy), (True, method.modern)):
             if known:
-                self.methods[modern][name] = Served(
-                    method, handle, Schema(method.params))
+                self.methods[modern][name] = served
 
     def connect(self, send: Send, start: Start = spawn) -> ServerSession:
         """Open a session over any transport.
@@ -3322,13 +3315,13 @@ class Server:
     def serve(self, context: Context) -> Json:
         """Run the code behind a method, on a worker thread; return the result."""
         served, params, modern = context.served, context.params, context.row.modern
-        if modern and served.method.may_ask:
+        if modern and served.may_ask:
             context.responses = self._input_responses(context, params)
         try:
-            result: Json = served.handle(context, params)
+            result: Json = served.handler(context, params)
             return self.complete(context, result) if modern else result
         except InputRequired as asking:
-            if not served.method.may_ask:
+            if not served.may_ask:
                 raise RuntimeError(f"{context.method} cannot ask for input: only "
                                    "tools, resources and prompts can") from None
             requests, timeout = asking.args
@@ -3342,7 +3335,7 @@ class Server:
         and for nobody else."""
         if not context.row.modern:
             return result
-        caching = {} if not context.served.method.cached else {
+        caching = {} if not context.served.cached else {
             "ttlMs": 0, "cacheScope": "private"}
         return self.with_info({"resultType": "complete", **caching, **result})
 
