@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 415
 (errors, messages), 487 to 627 (a peer, and what it receives), 677 to 712 (how it
-responds), 778 to 1019 (its outbox, lines, and the threads), 1095 to 1162 (stdio), 2081
-to 2185 (revisions, and what METHODS says), 2254 to 2303 (lifecycle), 2408 to 2487 (what
-a tool gets), 2590 to 2653 (the session), 2746 to 2814 (a function of the author's),
-2856 to 2927 (the server), 2994 to 3073 (its tools), 3312 to 3346 (results). The rest
+responds), 778 to 1019 (its outbox, lines, and the threads), 1095 to 1162 (stdio), 2065
+to 2169 (revisions, and what METHODS says), 2238 to 2287 (lifecycle), 2392 to 2471 (what
+a tool gets), 2574 to 2637 (the session), 2730 to 2798 (a function of the author's),
+2840 to 2911 (the server), 2978 to 3057 (its tools), 3296 to 3330 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1247,11 +1247,12 @@ class ChildProcess:
             with child.stdout:
                 for line in read_lines(child.stdout.fileno(), self._longest):
                     on_line(line)
-            if not self._has_ended(child):
+            if not ended.wait(self._close_timeout):
                 on_close(ConnectionClosed(f"{name} closed its stdout"))
 
         def watch() -> None:
             status = child.wait()
+            ended.set()
             reader.join(self._close_timeout)  # a child of its own may hold the pipe
             words = "its stderr is above" if status else "does it call run()?"
             how = (f"was killed by signal {-status}" if status < 0 else
@@ -1259,6 +1260,7 @@ class ChildProcess:
             on_close(ConnectionClosed(f"{name} {how}"))
 
         name = " ".join(self._command)
+        ended = self._ended = threading.Event()
         child = self._child = start_process(self._command, self._env, self._cwd)
         self._writer = PipeWriter(child.stdin, self._longest)
         reader = spawn(read)
@@ -1270,16 +1272,8 @@ class ChildProcess:
         try:
             self._writer.send(line)
         except OSError:
-            if not self._has_ended(self._child):
+            if not self._ended.wait(self._close_timeout):
                 raise
-
-    def _has_ended(self, child: Any) -> bool:
-        import subprocess  # as above
-
-        try:
-            return child.wait(self._close_timeout) is not None
-        except subprocess.TimeoutExpired:
-            return False
 
     def close(self) -> None:
         """End the process: EOF, then SIGTERM, then SIGKILL, each after close_timeout
@@ -1289,7 +1283,7 @@ class ChildProcess:
         """
         self._writer.close()
         for end in (self._child.terminate, self._child.kill):
-            if self._has_ended(self._child):
+            if self._ended.wait(self._close_timeout):
                 return
             end()
         self._child.wait()
@@ -1567,11 +1561,11 @@ class Schema:
     def __init__(self, schema: Any) -> None:
         self.schema = schema
         self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
-        self._references: list[tuple[str, str]] = []  # (place, where it points to)
         self._examine(schema, "#")
-        for place, ref in self._references:
-            if ref not in self._places:
-                raise ValueError(f"{place}: there is no {ref}")
+        for place, one in self._places.items():
+            ref = one.get("$ref") if type(one) is dict else None
+            if ref is not None and unescape(ref) not in self._places:
+                raise ValueError(f"{place}/$ref: there is no {unescape(ref)}")
         # Where a schema asks of an object for members of certain types and nothing
         # else: those types, by member. Most values fit at a glance then.
         self._members: dict[str, Iterable[type]] | None = None
@@ -1611,8 +1605,6 @@ class Schema:
             for name, schema in argument.items():
                 step = name.replace("~", "~0").replace("/", "~1")
                 self._examine(schema, f"{place}/{step}")
-        elif word == "$ref":
-            self._references.append((place, unescape(argument)))
         patterns = {"pattern": [argument], "patternProperties": argument}
         for pattern in patterns.get(word, ()):
             try:
@@ -1713,8 +1705,8 @@ class Described(NamedTuple):
     exact: bool = False  # the cast changes nothing where fits_at_a_glance() is true
 
 
-# (whether a hint is of this sort, what describes it); filled at the end of the section.
-_SORTS: list[tuple[Callable[[Any, Any, str], Any], Callable[..., Described]]] = []
+# What describes a hint, by its sort or by its name; filled at the end of the section.
+_SORTS: dict[str, Callable[..., Described]] = {}
 
 # What to write instead of the hints that people try first; any other one is told what
 # there is.
@@ -1743,12 +1735,15 @@ def describe(hint: Any, where: str) -> Described:
 
     where names the function and the parameter, for messages: "add().a".
     """
+    hint = type(None) if hint is None else hint
     origin = typing.get_origin(hint) or hint
-    name = str(getattr(origin, "_name", None) or getattr(origin, "__name__", ""))
+    sort = ("Enum" if isinstance(hint, type) and issubclass(hint, enum.Enum) else
+            "TypedDict" if hasattr(hint, "__required_keys__") else
+            "dataclass" if hasattr(hint, "__dataclass_fields__") else
+            str(getattr(origin, "__name__", None) or getattr(origin, "_name", "")))
     try:
-        for fits, make in _SORTS:
-            if fits(hint, origin, name):
-                return make(hint, typing.get_args(hint), where)
+        if sort in _SORTS:
+            return _SORTS[sort](hint, typing.get_args(hint), where)
     except RecursionError:
         raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; hint it Any"
                         ) from None
@@ -1759,8 +1754,8 @@ def describe(hint: Any, where: str) -> Described:
 
 
 def _describe_plain(hint: Any, args: Any, where: str) -> Described:
-    """A type of JSON without parameters; None stands for its type."""
-    return Described({"type": TYPES[hint or type(None)]}, int if hint is int else None)
+    """A type of JSON without parameters."""
+    return Described({"type": TYPES[hint]}, int if hint is int else None)
 
 
 def _describe_literal(hint: Any, values: Any, where: str,
@@ -1912,9 +1907,8 @@ def _describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
     hints = _resolved(hint, None, where, hint)
     marks = {name: getattr(typing.get_origin(one), "_name", "")
              for name, one in hints.items()}  # Required, NotRequired: from 3.11 on
-    optional = [name for name, mark in marks.items() if mark == "NotRequired"
-                or name not in hint.__required_keys__ and mark != "Required"]
-    defaults = dict.fromkeys(optional, ...)
+    defaults = {name: ... for name, mark in marks.items() if mark == "NotRequired"
+                or name not in hint.__required_keys__ and mark != "Required"}
     return describe_object(hints, defaults, where, doc=_doc_of(hint))
 
 
@@ -1935,25 +1929,15 @@ def _describe_dataclass(hint: Any, args: Any, where: str) -> Described:
     return describe_object(members, defaults, where, make=make, doc=_doc_of(hint))
 
 
-_SORTS += [
-    (lambda hint, origin, name: hint is None or origin is hint and isinstance(
-        hint, type) and hint in TYPES, _describe_plain),
-    (lambda hint, origin, name: hint is Any, lambda *_: Described({})),
-    (lambda hint, origin, name: name == "Annotated" or hasattr(hint, "__metadata__"),
-     _describe_annotated),
-    (lambda hint, origin, name: isinstance(hint, type) and issubclass(hint, enum.Enum),
-     _describe_enum),
-    (lambda hint, origin, name: hasattr(hint, "__required_keys__"),
-     _describe_typed_dict),
-    (lambda hint, origin, name: hasattr(hint, "__dataclass_fields__"),
-     _describe_dataclass),
-    (lambda hint, origin, name: origin in (list, tuple), _describe_sequence),
-    (lambda hint, origin, name: origin is dict, _describe_dict),
-    (lambda hint, origin, name: origin is Union or name == "UnionType",
-     _describe_union),  # X | Y, from 3.10 on
-    (lambda hint, origin, name: name == "Literal", _describe_literal),
-    (lambda hint, origin, name: name in ("Required", "NotRequired"),
-     lambda hint, args, where: describe(args[0], where))]
+_SORTS.update({
+    **dict.fromkeys(("str", "bool", "int", "float", "NoneType"), _describe_plain),
+    "Any": lambda *_: Described({}), "Annotated": _describe_annotated,
+    "Literal": _describe_literal, "Enum": _describe_enum,
+    "TypedDict": _describe_typed_dict, "dataclass": _describe_dataclass,
+    "dict": _describe_dict, **dict.fromkeys(("list", "tuple"), _describe_sequence),
+    **dict.fromkeys(("Union", "UnionType"), _describe_union),  # X | Y, from 3.10 on
+    **dict.fromkeys(("Required", "NotRequired"),
+                    lambda hint, args, where: describe(args[0], where))})
 
 
 def name_of(function: Any) -> str:
