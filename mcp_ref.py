@@ -4189,10 +4189,11 @@ class Trace:
 
     def __call__(self, arrow: str, line: bytes) -> None:
         now, took = time.monotonic() - self._began, ""
+        message: Any = None
         try:
             message = decode(line)
         except RpcError:
-            message = None
+            pass
         kind, fault = classify(message)
         if kind == "request" and not fault:
             self._sent[arrow, message["id"]] = now
