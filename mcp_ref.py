@@ -2562,9 +2562,9 @@ class Context(IncomingRequest):
             if isinstance(offer, dict):  # offered without a mode, it is the form alone
                 offer = dict.fromkeys({*offer} & {"form", "url"} or {"form"})
         if not isinstance(offer, dict) or need.keys() - offer.keys():
-            words = (f"The client does not offer {known.capability} {' '.join(need)}; "
-                     "look at context.client_capabilities first, or give the Client "
-                     f"{known.option}")
+            missing = " ".join([known.capability, *need])
+            words = (f"The client does not offer {missing}; look at context.client_"
+                     f"capabilities first, or give the Client {known.option}")
             if row.modern:
                 raise RpcError(MISSING_CAPABILITY, words, {
                     "requiredCapabilities": {known.capability: need}})

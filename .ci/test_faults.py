@@ -657,6 +657,14 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
+    def test_long_requests_and_short_ones_arrive(self) -> None:
+        with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
+            calls = [client.start("tools/call", {"name": "add", "arguments": {
+                "a": n, "b": 0, **({"c": "x" * 500_000} if n % 2 else {})}}) for n in range(8)]
+            for n, call in enumerate(calls):
+                words = call.result(DEADLINE)["content"][0]["text"]
+                self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
+
     def test_close_is_eof_then_sigterm_then_sigkill(self) -> None:
         """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
         [stdio.shutdown.force]"""
@@ -756,7 +764,7 @@ def evil(when: Optional[int] = None) -> str:
 @server.tool
 def ask(name: str, context: Context) -> str:
     "Ask for this and a number, or to visit a page."
-    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}}}
+    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{"enum": ["up"]}}}}
     got = context.elicit("Please:", {{"type": "object", "properties": fields}},
                          url=None if name else "https://a.example/")
     return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
@@ -839,7 +847,7 @@ class TestCommandLine(FaultCase):
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
     def test_a_user_at_a_terminal_is_asked(self) -> None:
-        """An empty line declines; a page is shown, and accepted by y alone."""
+        """An empty line declines; a page is shown, and accepted by y or yes."""
         def check(name: str, typed: bytes, answer: str, shown: str) -> None:
             master, slave = os.openpty()
             self.addCleanup(os.close, master)
@@ -852,9 +860,11 @@ class TestCommandLine(FaultCase):
             self.assertRegex(errors, shown)
 
         self.beside(check, [(f"{case}", *case) for case in (
-            ("who", b"Ada\n5\n", "accept 'Ada' 5", r"\bwho\b.*: n\b.*: "),
-            ("who", b"\n", "decline", r"\bwho\b.*: "),
-            ("", b"y\n", "accept", "https://a.example/"), ("", b"\n", "decline", r"\[y/N\]"))])
+            ("who", b"5\n5\nup\n", "accept '5' 5 'up'",
+             r"who \(string\): n \(integer\): way \(\['up'\]\): $"),
+            ("who", b"\n", "decline", r"who \(string\): $"),
+            ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
+            ("", b"\n", "decline", r"\[y/N\] $"))])
 
     def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
         """Here a server that never answers the first request."""

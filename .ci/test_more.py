@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import types
 import unittest
 from typing import Annotated, Any, Callable, Iterator, List, Tuple
@@ -188,6 +189,22 @@ class TestPeerMore(unittest.TestCase):
         self.assertLess(9_000, end.session.unwritten)
         self.assertLess(end.session.unwritten, 12_000)
 
+    def test_who_asks_too_late_is_told_at_once(self) -> None:
+        contexts: List[Context] = []
+        server = Server("s", "1")
+
+        @server.tool
+        def late(context: Context) -> None:
+            "Keep the context."
+            contexts.append(context)
+
+        end = PeerHeld(server)
+        end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
+        end.say("notifications/initialized", {})
+        end.say("tools/call", {"name": "late"}, id=1)
+        end.run()
+        self.assertRaises(RequestCancelled, contexts[0].list_roots)
+
     def test_a_tool_whose_client_is_gone_is_told(self) -> None:
         contexts: List[Context] = []
         server, gone = Server("s", "1"), []  # type: ignore[var-annotated]
@@ -238,11 +255,106 @@ class TestPeerMore(unittest.TestCase):
             with self.assertRaisesRegex(RequestTimeout, "^sum: no response in 0 s"):
                 peer.request("sum", params).result(0)
 
+    def test_an_error_is_raised_where_its_request_is_waited_for(self) -> None:
+        """So is what broke the connection."""
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job())
+        pending = peer.request("a")
+        peer.receive(b'{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"no"}}')
+        with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
+            pending.result(DEADLINE)
+        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
+        with self.assertRaisesRegex(ConnectionClosed, "^cannot send: .*descriptor"):
+            broken.request("a").result(DEADLINE)
+
+    def test_a_notification_that_fails_is_logged(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job(), methods={"a": lambda: 1 / 0})
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            peer.receive(b'{"jsonrpc":"2.0","method":"a"}')
+        self.assertRegex(logs.output[0], "(?s)the notification 'a' failed.*ZeroDivisionError")
+
+    def test_lines_of_a_descriptor_are_served_one_by_one(self) -> None:
+        source, sink = os.pipe()
+        self.addCleanup(os.close, source)
+        for line in (b'{"jsonrpc":"2.0","id":1,"method":"get"}\n', b"\n",
+                     b'{"jsonrpc":"2.0","id":2,"method":"get"}'):
+            os.write(sink, line)
+        os.close(sink)
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: 7})
+        mcp_ref.serve_lines(peer, source)
+        self.assertEqual([1, 2], [json.loads(line)["id"] for line in sent])
+        self.assertRaises(ConnectionClosed, peer.request, "a")
+
     def test_bounds_are_by_default_what_they_are_said_to_be(self) -> None:
         self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
 
     def test_a_name_that_is_no_string_is_no_json(self) -> None:
         self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
+
+# --- Part II: schemas -----------------------------------------------------------------------------
+
+
+FAULTS: List[Tuple[Any, Any, str]] = [  # a value, a schema, and what is wrong by it
+    ("1", {"type": ["integer", "null"]}, ": expected integer or null, got string"),
+    (3, {"enum": [1, 2]}, ": expected one of [1, 2], got 3"),
+    (3, {"const": "a"}, ": expected 'a', got 3"),
+    (3, {"multipleOf": 2}, ": expected a multiple of 2, got 3"),
+    (3, {"maximum": 2}, ": expected at most 2, got 3"),
+    (3, {"exclusiveMaximum": 3}, ": expected less than 3, got 3"),
+    (3, {"minimum": 4}, ": expected at least 4, got 3"),
+    (3, {"exclusiveMinimum": 3}, ": expected more than 3, got 3"),
+    ("abc", {"maxLength": 2}, ": expected at most 2 characters, got 'abc'"),
+    ("abc", {"minLength": 4}, ": expected at least 4 characters, got 'abc'"),
+    ("abc", {"pattern": "^b"}, ": expected a match of ^b, got 'abc'"),
+    ([1, "a"], {"prefixItems": [{}, {"type": "null"}]}, "[1]: expected null, got string"),
+    ([1, "a"], {"items": {"type": "integer"}}, "[1]: expected integer, got string"),
+    ([1], {"contains": {"type": "null"}}, ": 0 items match what it must contain"),
+    ([1, 2], {"maxItems": 1}, ": expected at most 1 items, got [1, 2]"),
+    ([1], {"minItems": 2}, ": expected at least 2 items, got [1]"),
+    ([1, 1], {"uniqueItems": True}, ": expected unique items, got [1, 1]"),
+    ({"a": {"b": 1}}, {"properties": {"a": {"properties": {"b": False}}}}, ".a.b: not allowed"),
+    ({"ab": 1}, {"patternProperties": {"^a": {"type": "null"}}}, ".ab: expected null, got integer"),
+    ({"a": 1}, {"properties": {"b": {}}, "additionalProperties": False}, ".a: unknown; known: b"),
+    ({"a": 1}, {"additionalProperties": False}, ".a: unknown; known: none"),
+    ({"a": 1}, {"additionalProperties": {"type": "null"}}, ".a: expected null, got integer"),
+    ({"ab": 1}, {"propertyNames": {"maxLength": 1}}, ".ab: expected at most 1 characters, got 'ab'"),
+    ({"a": 1}, {"maxProperties": 0}, ": expected at most 0 members, got {'a': 1}"),
+    ({}, {"minProperties": 1}, ": expected at least 1 members, got {}"),
+    ({"a": 1}, {"required": ["b", "a", "c"]}, ": missing b, c"),
+    ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, ": missing b"),
+    ({"a": 1}, {"dependentSchemas": {"a": {"required": ["b"]}}}, ": missing b"),
+    (1, {"allOf": [{}, {"type": "null"}]}, ": expected null, got integer"),
+    (1, {"anyOf": [{"type": "null"}, {"minimum": 2}]},
+     ": expected null, got integer; or expected at least 2, got 1"),
+    (1, {"oneOf": [{"type": "null"}, {"minimum": 2}]},
+     ": expected null, got integer; or expected at least 2, got 1"),
+    (1, {"oneOf": [{}, {"minimum": 1}]}, ": more than one alternative holds"),
+    (1, {"not": {"minimum": 1}}, ": not allowed"),
+    (1, {"if": {"minimum": 1}, "then": {"type": "null"}}, ": expected null, got integer"),
+    (1, {"if": {"minimum": 2}, "else": {"type": "null"}}, ": expected null, got integer"),
+    (1, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, ": expected null, got integer"),
+    ({"a": {1}}, {"properties": {"a": {}}}, ".a: set is not JSON")]
+
+
+class TestFaults(unittest.TestCase):
+    """What is wrong with a value is said by its place, what was expected, and what came."""
+
+    def test_each_keyword_has_its_words(self) -> None:
+        for value, schema, fault in FAULTS:
+            with self.subTest(schema):
+                with self.assertRaises(ValueError) as caught:
+                    mcp_ref.validate(value, schema, "it")
+                self.assertEqual("it" + fault, str(caught.exception))
+
+    def test_a_schema_of_a_function_names_it_and_has_its_further_parameters(self) -> None:
+        def more(a: str, **others: int) -> None: ...
+
+        def wrong(a: set) -> None: ...  # type: ignore[type-arg]
+
+        self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
+        self.assertRaisesRegex(TypeError, r"^wrong\(\)\.a: set is no type", mcp_ref.schema_of, wrong)
+
 
 # --- Part III: the server -------------------------------------------------------------------------
 
@@ -310,6 +422,7 @@ def cancels(server: Server, session: Any) -> None:
 SERVERS.update(
     fails=fails_server, asks=asks_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
+    two=lambda: fixture_server(bounds=Bounds(subscriptions=2)),
     cancelling=lambda: moment_server(b'"roots/list"', cancels),
     changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
 
@@ -467,8 +580,10 @@ class TestInProcess(unittest.TestCase):
                 for key in "cd"]
         third = client.start("tools/call", {"name": "echo", "arguments": {"text": "third"}})
         self.assertRaises(RequestTimeout, third.result, 0.2)
+        fourth = client.start("tools/call", {"name": "echo", "arguments": {"text": "fourth"}})
         for one in held:
             one.cancel()
+        self.assertEqual("fourth", text_of(fourth.result(DEADLINE)))
 
     def test_a_server_has_many_clients_and_outlives_them(self) -> None:
         server = fixture_server()
@@ -479,6 +594,26 @@ class TestInProcess(unittest.TestCase):
         self.assertRaises(ConnectionClosed, one.call_tool, "echo", {"text": "a"})
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
+
+    def test_nothing_is_left_running(self) -> None:
+        before, server = threading.active_count(), fixture_server()
+        for _ in range(5):
+            with Client(server, timeout=DEADLINE) as client:
+                client.ping()
+        until = time.monotonic() + DEADLINE
+        while threading.active_count() > before and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertLessEqual(threading.active_count(), before)
+
+    def test_a_subscription_that_is_refused_does_not_hold_up_the_next_connection(self) -> None:
+        server = fixture_server()
+        client = self.client(server, protocol_version="2025-11-25")
+        watching = client.subscribe("fixture://text")
+        self.assertRaisesRegex(RuntimeError, "legacy", watching.result, 0)
+        server.bounds = Bounds(subscriptions=0)
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            client.connect().ping()
+        self.assertIn("a subscription was not renewed: Too many subscriptions", logs.output[0])
 
     def test_a_batch_has_one_deadline(self) -> None:
         """Each response comes soon after the one before it, but not all in time."""
