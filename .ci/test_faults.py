@@ -26,7 +26,7 @@ import unittest
 from typing import Any, Callable, Dict, Iterator, Tuple
 
 import mcp_ref
-from mcp_ref import Client, ConnectionClosed, RequestTimeout
+from mcp_ref import Bounds, Client, ConnectionClosed, RequestTimeout
 from test_mcp_ref import (DEADLINE, HERE, LEGACY, OFFERS, PROCESS_ENV, PYTHON, Memory, Process,
                           ProcessCase, fixture_server, hello)
 
@@ -656,6 +656,13 @@ class TestClientProcess(unittest.TestCase):
                 self.assertRaises(ConnectionClosed, client.call_tool, "answer()")
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
+
+    def test_what_waits_for_a_server_that_does_not_read_is_bounded(self) -> None:
+        with self.spawn(bounds=Bounds(line=100_000)) as client:
+            client.start("tools/call", {"name": "signal.pause()"})
+            with self.assertRaisesRegex(ConnectionClosed, "does not read"):
+                for _ in range(100):
+                    client.start("x/one", {"x": "x" * 10_000})
 
     def test_long_requests_and_short_ones_arrive(self) -> None:
         with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:

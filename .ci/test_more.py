@@ -286,6 +286,13 @@ class TestPeerMore(unittest.TestCase):
         self.assertEqual([1, 2], [json.loads(line)["id"] for line in sent])
         self.assertRaises(ConnectionClosed, peer.request, "a")
 
+    @unittest.skipUnless(hasattr(os, "openpty"), "no terminals here")
+    def test_a_terminal_that_hangs_up_has_no_more_lines(self) -> None:
+        master, slave = os.openpty()
+        self.addCleanup(os.close, slave)
+        os.close(master)
+        self.assertEqual([], list(mcp_ref.read_lines(slave)))
+
     def test_bounds_are_by_default_what_they_are_said_to_be(self) -> None:
         self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
 
@@ -372,6 +379,8 @@ def fails_server() -> Server:
     def who(context: Context) -> str:
         return str(context.client_info["name"])
 
+    server.tool(name="note")(lambda: {"text": "no block"})
+    server.tool(name="sound")(lambda: mcp_ref.audio(b"x", "audio/wav"))
     server.tool(name="mixed")(lambda: ["a", 1, mcp_ref.image(b"x", "image/png")])
     server.tool(name="mean", output_schema={"type": "object", "properties": {
         "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
@@ -496,6 +505,16 @@ class TestRegistration(unittest.TestCase):
 
             self.assertEqual(["named"], [*server.entries(kind)])
             self.assertEqual("a", function("a"))
+
+    def test_a_completion_gets_the_other_arguments(self) -> None:
+        server = Server("s", "1")
+        server.prompt(name="p")(lambda a: a)
+        server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
+        with Client(server, timeout=DEADLINE) as client:
+            for context, others in ((None, {}), ({}, {}), ({"arguments": {"b": "2"}}, {"b": "2"})):
+                self.assertEqual([json.dumps(["1", others])], client.complete(
+                    {"type": "ref/prompt", "name": "p"}, {"name": "a", "value": "1"}, context,
+                )["values"])
 
     def test_metadata_that_is_no_keyword_is_warned_of(self) -> None:
         """Once, by the names of function and parameter; what stands beside it counts."""
