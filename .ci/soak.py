@@ -115,7 +115,9 @@ class Noisy(mcp_ref.ChildProcess):
 
     def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
         def hear(line: bytes) -> None:
-            message = json.loads(line)
+            message: Any = []
+            with contextlib.suppress(ValueError):  # the half of a line, of a server that was killed
+                message = json.loads(line)
             for one in message if isinstance(message, list) else [message]:
                 if "method" not in one and one.get("id") is not None:
                     if one["id"] in self.answered:
