@@ -57,7 +57,7 @@ soak:            ## load and a kill every second for SOAK_SECONDS (600); Linux o
 	$(PYTHON) -m venv $@
 	$@/bin/pip install -q $(JUDGE)
 
-mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; two hours)
+mutate: .venv/mutate  ## what the tests would let pass: each line changed in turn (Linux; some hours)
 	.venv/mutate/bin/python .ci/mutate.py $(ARGS)
 
 .venv/mutate:
