@@ -89,12 +89,12 @@ continues the line above. The server is the one that this file runs by itself.
     # The client closes the server's stdin; the server ends: serve_stdio().
 
 How to read this file. Its parts build on each other: what follows any section can be
-cut off, and what is left works. To understand one tools/call whole, read lines 1 to 415
-(errors, messages), 487 to 627 (a peer, and what it receives), 677 to 712 (how it
-responds), 778 to 1019 (its outbox, lines, and the threads), 1095 to 1162 (stdio), 2065
-to 2169 (revisions, and what METHODS says), 2238 to 2287 (lifecycle), 2392 to 2471 (what
-a tool gets), 2574 to 2637 (the session), 2730 to 2798 (a function of the author's),
-2840 to 2911 (the server), 2978 to 3057 (its tools), 3296 to 3330 (results). The rest
+cut off, and what is left works. To understand one tools/call whole, read lines 1 to 418
+(errors, messages), 490 to 630 (a peer, and what it receives), 680 to 715 (how it
+responds), 781 to 1022 (its outbox, lines, and the threads), 1098 to 1165 (stdio), 2068
+to 2172 (revisions, and what METHODS says), 2241 to 2290 (lifecycle), 2395 to 2474 (what
+a tool gets), 2577 to 2640 (the session), 2733 to 2801 (a function of the author's),
+2843 to 2914 (the server), 2981 to 3060 (its tools), 3299 to 3333 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -359,7 +359,10 @@ def present(**members: Any) -> Json:
 
 def build_message(method: str, params: Params, **members: Any) -> Json:
     """Build a notification or, with a member id, a request."""
-    return present(jsonrpc="2.0", **members, method=method, params=params)
+    message = {"jsonrpc": "2.0", **members, "method": method}
+    if params is not None:
+        message["params"] = params
+    return message
 
 
 def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
