@@ -20,7 +20,7 @@ import threading
 import time
 import types
 import unittest
-from typing import Annotated, Any, Callable, Iterator, List, Tuple
+from typing import Annotated, Any, Callable, Iterator, List, Tuple, TypedDict
 
 import mcp_ref
 from mcp_ref import (Bounds, Client, ConnectionClosed, Context, Peer, RequestCancelled,
@@ -344,6 +344,11 @@ FAULTS: List[Tuple[Any, Any, str]] = [  # a value, a schema, and what is wrong b
     ({"a": {1}}, {"properties": {"a": {}}}, ".a: set is not JSON")]
 
 
+class Place(TypedDict):
+    """Where it is."""
+    x: int
+
+
 class TestFaults(unittest.TestCase):
     """What is wrong with a value is said by its place, what was expected, and what came."""
 
@@ -359,6 +364,9 @@ class TestFaults(unittest.TestCase):
 
         def wrong(a: set) -> None: ...  # type: ignore[type-arg]
 
+        def place(at: Place) -> None: ...
+
+        self.assertEqual("Where it is.", mcp_ref.schema_of(place)["properties"]["at"]["description"])
         self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
         self.assertRaisesRegex(TypeError, r"^wrong\(\)\.a: set is no type", mcp_ref.schema_of, wrong)
 
@@ -586,6 +594,10 @@ class TestInProcess(unittest.TestCase):
                 client.call_tool("update", {"uri": "fixture://text"})
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
+
+    def test_a_root_may_have_a_name(self) -> None:
+        client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
+        self.assertEqual("file:///a", text_of(client.call_tool("roots")))
 
     def test_calls_run_side_by_side_as_far_as_there_are_workers(self) -> None:
         """A call that times out is cancelled."""
