@@ -779,7 +779,8 @@ def ask(name: str, context: Context) -> str:
 def each(name: str) -> str:
     "Read it.\\nTwice."
 server.run()"""]}
-PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "": b""}
+PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "JUNK": b"a\xff",
+                 "": b""}
 
 
 def process_commands() -> Iterator[Any]:

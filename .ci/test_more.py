@@ -140,6 +140,18 @@ class TestPeerMore(unittest.TestCase):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
 
+    def test_the_job_of_a_cancelled_request_takes_its_place_until_it_is_done(self) -> None:
+        end = PeerHeld(fixture_server(bounds=Bounds(requests=1)))
+        for rid in (1, 4, 7):
+            end.call(rid, "echo", text="a")
+            end.say("notifications/cancelled", {"requestId": rid})
+            end.call(rid + 1, "echo", text="b")
+            self.assertEqual([429], [one["error"]["code"] for one in end.out()])
+            end.jobs.pop()()
+            end.call(rid + 2, "echo", text="c")
+            end.jobs.pop()()
+            self.assertEqual([rid + 2], [one["id"] for one in end.out()])
+
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
     def test_memory_is_bounded_whatever_comes(self) -> None:
         """Cancelled calls, responses, notifications, junk: 300 times what may be held."""
@@ -337,7 +349,8 @@ FAULTS: List[Tuple[Any, Any, str]] = [  # a value, a schema, and what is wrong b
     (1, {"oneOf": [{"type": "null"}, {"minimum": 2}]},
      ": expected null, got integer; or expected at least 2, got 1"),
     (1, {"oneOf": [{}, {"minimum": 1}]}, ": more than one alternative holds"),
-    (1, {"not": {"minimum": 1}}, ": not allowed"),
+    (1, {"not": {"type": "integer"}}, ": not allowed"),
+    (1, {"type": ["null"]}, ": expected null, got integer"),
     (1, {"if": {"minimum": 1}, "then": {"type": "null"}}, ": expected null, got integer"),
     (1, {"if": {"minimum": 2}, "else": {"type": "null"}}, ": expected null, got integer"),
     (1, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, ": expected null, got integer"),
@@ -514,6 +527,22 @@ class TestRegistration(unittest.TestCase):
             self.assertEqual(["named"], [*server.entries(kind)])
             self.assertEqual("a", function("a"))
 
+    def test_all_is_listed_however_many_there_are(self) -> None:
+        server = Server("s", "1", title="A title", page_size=7)
+        for number in range(40):
+            server.tool(name=f"t{number}", description="?")(lambda: "")
+
+        @server.prompt
+        def ask(who: Annotated[str, "Whom to ask."]) -> str:
+            return who
+
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual({"name": "s", "version": "1", "title": "A title"}, client.server_info)
+            self.assertEqual([f"t{n}" for n in range(40)],
+                             [tool["name"] for tool in client.list_tools()])
+            self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
+                             client.list_prompts()[0]["arguments"])
+
     def test_a_completion_gets_the_other_arguments(self) -> None:
         server = Server("s", "1")
         server.prompt(name="p")(lambda a: a)
@@ -632,8 +661,9 @@ class TestInProcess(unittest.TestCase):
             with Client(server, timeout=DEADLINE) as client:
                 client.ping()
         until = time.monotonic() + DEADLINE
-        while threading.active_count() > before and time.monotonic() < until:
+        while (server.sessions or threading.active_count() > before) and time.monotonic() < until:
             time.sleep(0.01)
+        self.assertEqual(set(), server.sessions)
         self.assertLessEqual(threading.active_count(), before)
 
     def test_a_subscription_that_is_refused_does_not_hold_up_the_next_connection(self) -> None:
