@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import glob
+import inspect
 import itertools
 import json
 import os
@@ -305,7 +306,10 @@ class TestPeerMore(unittest.TestCase):
         os.close(master)
         self.assertEqual([], list(mcp_ref.read_lines(slave)))
 
-    def test_bounds_are_by_default_what_they_are_said_to_be(self) -> None:
+    def test_figures_are_by_default_what_they_are_said_to_be(self) -> None:
+        for function, name, figure in ((Server.run, "drain", 5.0), (Server, "workers", 64),
+                                       (Context.elicit, "timeout", 600.0)):
+            self.assertEqual(figure, inspect.signature(function).parameters[name].default)
         self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
 
     def test_a_name_that_is_no_string_is_no_json(self) -> None:
