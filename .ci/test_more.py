@@ -551,6 +551,8 @@ class TestRegistration(unittest.TestCase):
         server = Server("s", "1")
         server.prompt(name="p")(lambda a: a)
         server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
+        with self.assertRaisesRegex(ValueError, "registered already"):
+            server.completion("p", "a")(lambda value, others: [])
         with Client(server, timeout=DEADLINE) as client:
             for context, others in ((None, {}), ({}, {}), ({"arguments": {"b": "2"}}, {"b": "2"})):
                 self.assertEqual([json.dumps(["1", others])], client.complete(
