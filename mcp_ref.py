@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 418
 (errors, messages), 490 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 781 to 1022 (its outbox, lines, and the threads), 1098 to 1165 (stdio), 2068
-to 2172 (revisions, and what METHODS says), 2241 to 2290 (lifecycle), 2395 to 2474 (what
-a tool gets), 2577 to 2640 (the session), 2733 to 2801 (a function of the author's),
-2843 to 2914 (the server), 2981 to 3060 (its tools), 3299 to 3333 (results). The rest
+responds), 781 to 1022 (its outbox, lines, and the threads), 1098 to 1165 (stdio), 2073
+to 2177 (revisions, and what METHODS says), 2246 to 2295 (lifecycle), 2400 to 2479 (what
+a tool gets), 2582 to 2645 (the session), 2738 to 2806 (a function of the author's),
+2848 to 2919 (the server), 2986 to 3065 (its tools), 3304 to 3338 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -1265,9 +1265,14 @@ class ChildProcess:
         name = " ".join(self._command)
         ended = self._ended = threading.Event()
         child = self._child = start_process(self._command, self._env, self._cwd)
-        self._writer = PipeWriter(child.stdin, self._longest)
-        reader = spawn(read)
-        spawn(watch)
+        try:
+            self._writer = PipeWriter(child.stdin, self._longest)
+            reader = spawn(read)
+            spawn(watch)
+        except BaseException:  # no thread to be had, or an interrupt
+            child.kill()
+            child.wait()
+            raise
 
     def send(self, line: bytes) -> None:
         """Send one line; OSError: the process reads no more. It does not block, unless

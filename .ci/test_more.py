@@ -630,6 +630,32 @@ class TestInProcess(unittest.TestCase):
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
 
+    def test_a_response_to_the_probe_that_comes_too_late_does_not_hide_a_modern_server(self) -> None:
+        class Late:
+            probes = 0
+
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.on_line = on_line
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                self.probes += message["method"] == "server/discover"
+                if message["method"] == "initialize":
+                    self.answer(message, error={
+                        "code": -32022, "message": "", "data": {"supported": [MODERN]}})
+                elif "id" in message and self.probes > 1:
+                    self.answer(message, result={
+                        "supportedVersions": [MODERN], "capabilities": {}})
+
+            def answer(self, message: Any, **members: Any) -> None:
+                self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], **members}))
+
+            def close(self) -> None:
+                pass
+
+        with Client(Late(), probe_timeout=0.05, timeout=DEADLINE) as client:
+            self.assertEqual(MODERN, client.protocol_version)
+
     def test_a_root_may_have_a_name(self) -> None:
         client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
         self.assertEqual("file:///a", text_of(client.call_tool("roots")))
