@@ -47,33 +47,38 @@ raw.
 """
 from __future__ import annotations
 
-import ast
 import atexit
 import concurrent.futures
 import dataclasses
 import enum
+import errno
 import functools
+import gc
 import importlib
 import inspect
-import io
 import itertools
 import json
 import logging
 import os
+import pickle
 import queue
 import random
 import re
+import select
+import shlex
 import shutil
+import signal
 import socketserver
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
-import tokenize
 import types
 import typing
 import unittest
+import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
@@ -774,6 +779,11 @@ class Place:
     y: int = 0
 
 
+def text_of(result: Any) -> str:
+    """Return the text of a tool's result."""
+    return str(result["content"][0]["text"])
+
+
 def fixture_elicit(params: Any) -> Any:
     return {"action": "accept", "content": {"name": "Ada"}}
 
@@ -940,6 +950,44 @@ SERVERS: Dict[str, Callable[[], Server]] = {
 }
 
 
+# --- Processes ------------------------------------------------------------------------------------
+# The fixture, and other programs, over real pipes.
+
+PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # all that is started compiles the module once
+atexit.register(shutil.rmtree, PROCESS_CACHE, True)
+PROCESS_ENV = {name: value for name, value in os.environ.items() if name not in (
+    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides what is lost in a buffer
+PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
+# Without site packages Python starts much faster; where coverage is measured it needs them.
+PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
+PROCESS_FIXTURE = [*PYTHON, "-c", f"""
+from __future__ import annotations  # to import this file takes longer than all else
+import dataclasses, threading, mcp_ref
+from typing import Any, Dict, List
+from mcp_ref import Context, Server
+DEADLINE = {DEADLINE}
+{inspect.getsource(Place)}
+{inspect.getsource(fixture_server)}
+fixture_server().run(0.1)"""]
+
+
+@unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
+class ProcessCase(unittest.TestCase):
+    """A test with processes."""
+
+    def beside(self, check: Callable[..., None], cases: Any) -> None:
+        """Hold each (name, *arguments) to the check, four at a time: most of it is waiting."""
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for name, job in [(case[0], pool.submit(check, *case[1:])) for case in cases]:
+                with self.subTest(name):
+                    job.result(6 * DEADLINE)
+
+    def start(self, *args: Any, **options: Any) -> "ProcessChild":
+        child = ProcessChild(*args, **options)
+        self.addCleanup(child.close)
+        return child
+
+
 # --- Part I: JSON-RPC 2.0 -------------------------------------------------------------------------
 
 
@@ -1013,6 +1061,53 @@ PEER_METHODS: Dict[str, Callable[..., Any]] = {
 
 SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
     connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
+
+
+class TestErrors(unittest.TestCase):
+    """What is raised, and which codes cross the wire."""
+
+    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
+        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
+        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
+        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
+        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
+                           (RequestCancelled, Exception)):
+            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
+
+    def test_error_codes_are_those_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
+        """Each kind of error is provoked. [base.error.reserved-range] [base.error.no-32002]
+        [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
+        [base.error.mcp-block-only-defined]"""
+        wrong: List[Tuple[str, Any]] = [
+            ("no/such", {}), ("tools/call", {}), ("tools/call", {"name": "no"}),
+            ("tools/list", [1]), ("tools/list", {"cursor": "no"}),
+            ("tools/list", {"_meta": 5}), ("initialize", {}),
+            ("resources/read", {"uri": "x:no"}), ("resources/read", {"uri": "fixture://crash"}),
+            ("prompts/get", {"name": "no"}), ("completion/complete", {"ref": {}}),
+            ("tools/call", {"name": "ask", "arguments": {"text": "?"}}), ("logging/setLevel", {}),
+            ("subscriptions/listen", {}), ("server/discover", {"_meta": {
+                META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
+            *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
+        for revision in REVISIONS:
+            end = PeerHeld(fixture_server(bounds=Bounds(requests=2)))
+            end.server.resource("fixture://crash")(lambda: 1 / 0)
+            if revision != MODERN:
+                end.say("initialize", hello(revision), id="hello")
+                end.say("notifications/initialized", {})
+            for rid, (method, params) in enumerate(wrong):
+                if revision == MODERN and isinstance(params, dict):
+                    params = {"_meta": modern_meta(), **params}
+                end.say(method, params, id=rid)
+                if rid < len(wrong) - 3:
+                    end.jobs and end.jobs.pop()()
+            for line in (b"{", b"5", json.dumps({"jsonrpc": "2.0", "id": 16}).encode()):
+                end.give(line)
+            codes = {one["error"]["code"] for one in end.run() if "error" in one}
+            self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
+                              -32021 if revision == MODERN else -32002}, codes, revision)
+
+    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
+        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
 
 
 class TestEnvelope(unittest.TestCase):
@@ -1114,7 +1209,7 @@ class TestEnvelope(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
 < {"jsonrpc":"2.0","id":"$id1","error":{"code":-32001,"message":"Request timed out","data":[0]}}
 ! one.result(DEADLINE)
-= type(raised) is RpcError and str(raised) == "Request timed out (-32001)"
+= type(raised) is RpcError and raised.message == "Request timed out"
 = (raised.code, raised.data, two.result(DEADLINE)["n"]) == (-32001, [0], 2)
 ! three = client.start("x/three")
 > {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
@@ -1312,17 +1407,785 @@ class TestPeer(unittest.TestCase):
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
     def test_requests_over_the_bound_are_refused_until_others_are_done(self) -> None:
-        """[base.error.own-codes-outside] A cancelled one keeps its place until its job is gone."""
+        """[base.error.own-codes-outside] A cancelled one keeps its place until its job is gone,
+        and then gives back this one place."""
         end = PeerHeld(fixture_server(bounds=Bounds(requests=3)))
-        for rid in range(5):
+        for rid in (10, 20, 30):
+            for n in range(4):
+                end.call(rid + n, "echo", text="a")
+            end.say("notifications/cancelled", {"requestId": rid})
+            end.call(rid + 4, "echo", text="a")
+            self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+            end.jobs.pop(0)()  # of the request that was cancelled
+            end.call(rid + 5, "echo", text="a")
+            end.call(rid + 6, "echo", text="a")
+            self.assertEqual([(rid + 6, 429)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+
+    def test_an_id_is_free_when_its_response_is_written(self) -> None:
+        """The other end may use it at once. No lock is held: send() may lead back to receive()."""
+        lines: "queue.Queue[bytes]" = queue.Queue()
+
+        def send(line: bytes) -> None:
+            lines.put(line)
+            if lines.qsize() < 3:
+                ask()
+
+        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
+        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
+        threading.Thread(target=ask, daemon=True).start()
+        for _ in range(3):
+            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
+
+    def test_the_reply_of_receive_gets_the_lines_that_answer_it_and_then_none(self) -> None:
+        """Nothing of it goes to send()."""
+        def short(message: Any) -> Any:
+            return list(map(short, message)) if isinstance(message, list) else {
+                name: value["code"] if name == "error" else value
+                for name, value in message.items() if name != "jsonrpc"}
+
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        for line, *wanted in (
+                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
+                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
+                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
+                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+            got: List[Any] = []
+            peer.receive(line.encode(), got.append)
+            self.assertIsNone(got.pop(), line)
+            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+        self.assertEqual([], sent)
+
+    def test_a_timeout_names_its_request_also_when_params_are_positional(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job())
+        for params in ([1, 2], None):
+            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
+                peer.request("sum", params).result(0)
+
+    def test_a_request_that_cannot_be_written_raises_what_broke_the_connection(self) -> None:
+        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
+        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
+            broken.request("a").result(DEADLINE)
+
+    def test_a_notification_that_fails_is_logged(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
+        self.assertRegex(logs.output[0], "(?s)'news'.*ZeroDivisionError")
+
+    def test_an_ignored_message_is_logged_without_control_characters(self) -> None:
+        end = PeerHeld(SERVERS["plain"]())
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
+        self.assertIn("late \\x1b[2J", logs.output[0])
+        self.assertNotRegex("".join(logs.output), "\x1b|secret")
+
+    def test_a_question_after_the_response_raises_request_cancelled(self) -> None:
+        contexts: List[Context] = []
+        server = Server("s", "1")
+
+        @server.tool
+        def late(context: Context) -> None:
+            "Keep the context."
+            contexts.append(context)
+
+        end = PeerHeld(server)
+        end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
+        end.say("notifications/initialized", {})
+        end.say("tools/call", {"name": "late"}, id=1)
+        end.run()
+        self.assertRaises(RequestCancelled, contexts[0].list_roots)
+
+    def test_the_context_of_a_tool_says_cancelled_when_the_client_is_gone(self) -> None:
+        contexts: List[Context] = []
+        server, gone = Server("s", "1"), []  # type: ignore[var-annotated]
+
+        @server.tool
+        def keep(context: Context) -> None:
+            "Keep the context."
+            contexts.append(context)
+            gone.append(1)
+            context.log("info", "what nobody reads any more")
+
+        end = PeerHeld(server)
+        end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
+        end.call(1, "keep")
+        self.assertTrue(contexts[0].cancelled)
+
+    def test_a_job_that_cannot_be_started_is_answered_and_keeps_no_place(self) -> None:
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
+        end = PeerHeld(fixture_server(bounds=Bounds(requests=1)))
+        end.session = end.server.connect(end.lines.put, start)
+        for rid in (1, 2):
             end.call(rid, "echo", text="a")
-        end.say("notifications/cancelled", {"requestId": 0})
-        end.call(5, "echo", text="a")
-        self.assertEqual([(3, 429), (4, 429), (5, 429)], [
-            (one["id"], one["error"]["code"]) for one in end.out()])
-        self.assertEqual([1, 2], [one["id"] for one in end.run()])
-        end.call(6, "echo", text="a")
-        self.assertEqual(["id", "jsonrpc", "result"], sorted(end.run()[0]))
+            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_memory_is_bounded_whatever_comes(self) -> None:
+        """Cancelled calls, responses, notifications, junk: 300 times what may be held."""
+        import tracemalloc
+
+        end, ballast = PeerHeld(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
+
+        def flood(count: int) -> None:
+            for n in range(count):
+                end.call(n, "echo", text=ballast)
+                end.say("notifications/cancelled", {"requestId": n})
+                end.say(ballast + str(n), {})
+                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
+                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
+                end.out()
+
+        flood(20)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        before = tracemalloc.get_traced_memory()[0]
+        flood(300)
+        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # of 1.5 MB
+
+    def test_what_a_tool_says_to_a_client_that_does_not_read_is_bounded(self) -> None:
+        """What waits beyond Bounds.line is dropped. The response still comes."""
+        server, sent = Server("s", "1", bounds=Bounds(line=10_000)), []  # type: ignore[var-annotated]
+        writes, reads = threading.Event(), threading.Event()
+
+        def send(line: bytes) -> None:
+            writes.set()
+            reads.wait(DEADLINE)
+            sent.append(line)
+
+        @server.tool
+        def talk(context: Context) -> None:
+            "Log much more than may wait."
+            for _ in range(100):
+                context.log("info", "x" * 1000)
+
+        end = PeerHeld(server)
+        end.session = server.connect(send, lambda job: job())
+        writing = threading.Thread(target=end.session.receive, args=[
+            b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
+        writing.start()
+        self.addCleanup(reads.set)
+        self.assertTrue(writes.wait(DEADLINE))
+        end.call(8, "talk")
+        reads.set()
+        writing.join(DEADLINE)
+        self.assertEqual([7, 8], [one["id"] for one in map(json.loads, sent) if "id" in one])
+        self.assertIn(sum(map(len, sent)), range(9_000, 13_000))
+
+    def test_timeouts_workers_and_bounds_have_these_defaults(self) -> None:
+        """Seconds, threads; and bytes, requests, pending requests, subscriptions, batch."""
+        for function, name, figure in (
+                (Server.run, "drain", 5.0), (Server, "workers", 64),
+                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
+                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
+            with self.subTest(name):
+                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
+        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
+
+
+# --- Part I: stdio --------------------------------------------------------------------------------
+# A server is a process here: its pipes fill up and break, its tools do their worst, the other end
+# stops or is killed.
+
+PROCESS_SERVER = r"""
+import os, sys, threading
+from mcp_ref import Bounds, Context, Server
+server, inside = Server("process", "1.0", OPTIONS), []
+
+@server.tool
+def execute(code: str, context: Context) -> str:
+    "Run Python; the result is what it calls `out`."
+    names = {**globals(), "context": context, "out": "done"}
+    exec(code, names)
+    return str(names["out"])
+"""
+PROCESS_HERE = "os.write(2, b'here\\n'); "  # code of a tool
+PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
+PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # until the test closes child.gate
+PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # nothing to be repeated as it is
+PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # so nothing printed is like this
+
+
+def process_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
+    """Write a request."""
+    return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
+
+
+def process_run(rid: Any, code: str) -> bytes:
+    return process_line(rid, "tools/call", name="execute", arguments={"code": code})
+
+
+PROCESS_HELLO = [process_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)),
+                 b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
+
+
+class ProcessChild(Process):
+    """PROCESS_SERVER in a process, after the handshake; or another main part.
+
+    Its stdout goes through a `cat`, the relay, which can be stopped and killed as a client can.
+    """
+
+    def __init__(self, options: str = "", before: str = "", main: str = "",
+                 drain: float = 2 * DEADLINE, env: Any = {}) -> None:
+        gate, end = os.pipe()
+        script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate}", before,
+                            main or f"server.run({drain})"))
+        self.relay = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.child = subprocess.Popen(
+            [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
+            stderr=subprocess.PIPE, env={**PROCESS_ENV, **env}, pass_fds=[gate])
+        assert self.relay.stdin and self.child.stdin
+        self.relay.stdin.close(), os.close(gate)
+        self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
+        self.chunk, self.kept, self.said = 0, b"", ""
+        self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
+        for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
+            threading.Thread(target=self.pour, args=pipe, daemon=True).start()
+        if not main:
+            self.send(*PROCESS_HELLO)
+            self.until("hello")
+
+    def pour(self, stream: Any, lines: Any) -> None:
+        """Put the lines of a stream into a queue, and then None."""
+        with stream:
+            for line in stream:
+                lines.put(line.rstrip(b"\n"))
+        lines.put(None)
+
+    def send(self, *lines: bytes) -> None:
+        """Write lines at once."""
+        self.write(b"".join(line + b"\n" for line in lines))
+
+    def run(self, code: str, rid: Any = "run") -> None:
+        """Let the server run Python, and wait until that says that it is here."""
+        self.send(process_run(rid, code))
+        self.says("here")
+
+    def out(self, code: str) -> str:
+        """Let the server run Python; return the result."""
+        self.send(process_run("out", code))
+        return text_of(self.until("out")["result"])
+
+    def until(self, *names: Any) -> Any:
+        """Return the next message with one of these ids or methods; others are passed over."""
+        for line in iter(lambda: self.take(DEADLINE), None):
+            message = json.loads(line)
+            if message.get("method", message.get("id")) in names:
+                return message
+        raise AssertionError(f"{names} did not come; {self.said}")
+
+    def says(self, words: str) -> None:
+        """Read stderr until it has these words, or to its end."""
+        for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
+            self.said += line.decode() + "\n"
+            if words in line.decode():
+                break
+
+    def ends(self) -> int:
+        """Wait until it has ended, and its stderr with it; return its status."""
+        self.says("\n")
+        return self.child.wait(DEADLINE)
+
+    def end(self) -> Dict[Any, Any]:
+        """Close its stdin; return what it still writes, by id. Its status has to be 0."""
+        self.stdin.close()
+        lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
+        if self.ends():
+            raise AssertionError(f"status {self.child.returncode}: {self.said}")
+        return {message.get("id"): message for message in lines}
+
+    def close(self, seconds: float = DEADLINE) -> int:
+        """Leave nothing running."""
+        for process in (self.child, self.relay):
+            process.kill()
+            process.wait(seconds)
+        self.stdin.close(), self.gate.close()
+        return self.child.returncode
+
+
+class TestStdio(ProcessCase):
+    """A server over its own stdin and stdout."""
+
+    def test_what_is_not_a_message_never_comes_out_on_stdout(self) -> None:
+        """Neither what Python prints, nor a C library, nor a child; and their input is at its end.
+        [stdio.stdout-only-messages]"""
+        code = r"""
+import ctypes, subprocess
+print("1 print")
+sys.stdout.write("2 write\n")
+print("3 __stdout__", file=sys.__stdout__, flush=True)
+os.write(1, b"4 descriptor\n")
+subprocess.run([sys.executable, "-S", "-c", "print('5 child')"], check=True)
+os.system("echo 6 shell; cat")
+ctypes.CDLL(None).puts(b"7 C")
+ctypes.CDLL(None).fflush(None)
+try:
+    out = input()
+except EOFError:
+    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
+        child = self.start()
+        self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
+        child.send(process_line(1))
+        self.assertEqual({1}, {*child.end()})
+        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
+        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
+
+    # Workers.
+
+    def test_as_many_calls_as_workers_run_at_once_and_no_more(self) -> None:
+        """50 of 70 calls wait beside each other, until all may go on."""
+        child = self.start("workers=50")
+        code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
+        child.send(*(process_run(rid, code) for rid in range(70)))
+        for _ in range(50):
+            child.says("here")
+        child.send(process_line("now"))
+        child.until("now")
+        child.gate.close()
+        self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
+    def test_calls_are_taken_up_in_order_of_arrival(self) -> None:
+        """A cancelled one is not begun; without workers all run on the thread that called run().
+        [cancel.receiver-stops]"""
+        for workers in (1, 0):
+            child = self.start(f"workers={workers}")
+            child.run(PROCESS_HOLD)
+            child.send(
+                *(process_run(n, f"inside.append({n})") for n in range(100)),
+                b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}',
+                process_line("now"))
+            child.until("now")
+            child.gate.close()
+            self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
+            self.assertEqual(str(workers == 0), child.out(
+                "out = threading.current_thread() is threading.main_thread()"))
+
+    def test_a_ping_beside_a_stuck_call_is_answered_at_once(self) -> None:
+        """[ping.answered]"""
+        child, times = self.start(), []
+        for number in range(9):
+            child.run(PROCESS_STUCK, f"stuck {number}")
+            began = time.monotonic()
+            child.send(process_line(number))
+            child.until(number)
+            times.append(time.monotonic() - began)
+        self.assertLess(sorted(times)[-2], 0.2)
+
+    def test_each_async_call_has_an_event_loop_of_its_own(self) -> None:
+        for workers in (4, 0):
+            child = self.start(f"workers={workers}", before="""import asyncio
+@server.tool
+async def loop() -> int:
+    "Count the event loops."
+    inside.append(asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    return len({*map(id, inside)})""")
+            child.send(*(process_line(rid, "tools/call", name="loop") for rid in range(9)))
+            self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
+
+    # The end.
+
+    def test_a_tool_that_does_not_return_is_named_and_left_behind(self) -> None:
+        """However it waits, though no thread can be started. [stdio.shutdown.server-eof-exit]"""
+        def check(code: str, *more: str) -> None:
+            child = self.start(drain=0.1)
+            child.run(code)
+            child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
+            self.assertEqual({*range(len(more))}, {*child.end()})
+            self.assertIn("execute", child.said)
+            self.assertNotIn("Traceback", child.said)
+
+        self.beside(check, [
+            ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
+            ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
+
+    def test_a_signal_ends_it_promptly_and_quietly_with_128_and_its_number(self) -> None:
+        """Idle, beside a tool that does not return, on the thread that runs such a tool, and if the
+        tool swallows it. What waits behind the tool is not begun. A second signal is ignored."""
+        swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
+
+        def check(workers: int, code: str, *numbers: int) -> None:
+            child = self.start(f"workers={workers}")
+            if code:
+                child.run(code)
+            if code and not workers:
+                child.send(process_run("next", "os.write(2, b'begun')"), process_line("now"))
+                child.until("now")
+            for number in numbers:
+                child.child.send_signal(number)
+            self.assertIn(child.ends() - 128, numbers)
+            self.assertNotRegex(child.said, "Traceback|begun")
+            self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
+                ("swallowed", 0, swallow, signal.SIGTERM),
+                ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
+
+    # A client that does not read.
+
+    def test_a_client_that_does_not_read_holds_up_neither_a_cancellation_nor_the_end(self) -> None:
+        """With 1 MiB unread. [cancel.receiver-stops] [stdio.shutdown.server-eof-exit]"""
+        child = self.start(drain=0.1)
+        child.relay.send_signal(signal.SIGSTOP)
+        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
+        child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
+                  "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
+        child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}')
+        child.says("cancelled")
+        child.stdin.close()
+        self.assertEqual(0, child.ends())
+
+    # run() in a program that goes on.
+
+    def test_run_gives_back_what_it_took(self) -> None:
+        """Descriptors, streams, signal handlers, threads. What a tool printed does not come out on
+        stdout afterwards either. [stdio.stdout-only-messages]"""
+        host = f"""
+import io, signal
+LINES = {[*PROCESS_HELLO, process_run(1, "print('printed'); signal.signal(15, print)")]}
+
+def facts():
+    for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
+        one.join(5)
+    return [os.listdir("/dev/fd"), os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
+            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
+
+def once():
+    source, sink = os.pipe()
+    os.write(sink, b"\\n".join(LINES)), os.close(sink)
+    os.dup2(source, 0), os.close(source)
+    before = facts()
+    server.run()
+    os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
+"""
+        def check(code: str, *ids: Any) -> None:
+            child = self.start(main=host + code)
+            got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
+            self.assertEqual(([*ids], 0), (got, child.ends()))
+
+        once = ["hello", 1, 1]
+        self.beside(check, [
+            ("twice", "once(), once()", *2 * once),
+            ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
+            ("tools on this thread",
+             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once),
+            ("no stdin", "os.close(0)\nserver.run()\nprint('{\"id\":1}')", 1),
+            ("own stdout", "for sys.stdout in (None, io.StringIO()): once(), once()", *4 * once)])
+
+
+class TestFaults(ProcessCase):
+    """What goes wrong around a server or inside of it, and what must be seen then."""
+
+    # What the other end does, at each moment.
+
+    def killed(self, child: ProcessChild) -> None:
+        """It ends by itself: its input is at its end."""
+        child.relay.kill(), child.stdin.close()
+        self.assertEqual(0, child.ends())
+
+    def closes_stdout(self, child: ProcessChild) -> None:
+        """It ends as soon as it has something to write."""
+        child.relay.kill(), child.relay.wait()
+        child.send(process_line(1))
+        self.assertEqual(0, child.ends())
+
+    def floods_and_closes_stdin(self, child: ProcessChild) -> None:
+        """All that was received is answered, with an error where a response of the client is
+        missing. Blank lines, CRLF, and a last line without an end do not matter."""
+        child.write(b"\n\r\n \n" + b"\r\n".join(process_line(n) for n in range(1000)) + b"\n")
+        child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
+        child.write(process_line(1200))
+        answers = child.end()
+        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
+        self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
+
+    def sends_half_a_line(self, child: ProcessChild) -> None:
+        """It is waited for, and refused if the rest never comes."""
+        child.write(process_line("late")[:-9])
+        child.write(process_line("late")[-9:] + b"\n" + process_line("never")[:-9])
+        child.until("late")
+        self.assertEqual(-32700, child.end()[None]["error"]["code"])
+
+    def stops_and_goes_on(self, child: ProcessChild) -> None:
+        """Every line comes, whole."""
+        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # in all less than bounds.line
+        child.relay.send_signal(signal.SIGSTOP)
+        child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
+        child.run(PROCESS_HERE)
+        child.relay.send_signal(signal.SIGCONT)
+        answers = child.end()
+        self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
+
+    def flood(self, child: ProcessChild) -> int:
+        """Write pings as long as they are taken; return how many bytes were."""
+        stdin, data, taken = child.stdin.fileno(), (process_line(1) + b"\n") * 9999, 0
+        os.set_blocking(stdin, False)
+        while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
+            taken += os.write(stdin, data[taken % len(data):])
+        os.set_blocking(stdin, True)
+        return taken
+
+    def reads_late(self, child: ProcessChild) -> None:
+        """While more than bounds.line bytes wait to be written, no further line is read: here not
+        before the other end goes on. Then all that it has sent is answered."""
+        child.relay.send_signal(signal.SIGSTOP)
+        for n in range(2):  # one is being written, the other waits
+            child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
+        taken, size = self.flood(child), len(process_line(1)) + 1
+        self.assertLess(taken, 1 << 19)  # the pipe, and what is read at once
+        child.relay.send_signal(signal.SIGCONT)
+        child.write((process_line(1) + b"\n")[taken % size:] + process_line("last") + b"\n")
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
+        self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
+        self.assertEqual("last", ids[-1])
+
+    def never_reads(self, child: ProcessChild) -> None:
+        """The server reads no more either, and a signal still ends it."""
+        child.relay.send_signal(signal.SIGSTOP)
+        self.assertLess(self.flood(child), 1 << 24)
+        child.child.terminate()
+        self.assertEqual(128 + signal.SIGTERM, child.ends())
+
+    def test_a_server_survives_whatever_the_other_end_does_at_any_moment(self) -> None:
+        """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
+        def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
+            child = self.start("bounds=Bounds(line=1 << 20)")
+            if moment == "a response is owed":
+                child.run(PROCESS_HERE + "context.list_roots()", "owed")
+            if moment == "all is answered":
+                child.out("")
+            fault(child)
+
+        self.beside(check, [
+            (f"{fault.__name__}, {moment}", fault, moment) for fault in (
+                self.killed, self.closes_stdout, self.floods_and_closes_stdin,
+                self.sends_half_a_line, self.stops_and_goes_on, self.reads_late,
+                self.never_reads)
+            for moment in ("nothing is requested", "a response is owed", "all is answered")])
+
+    # What a tool does.
+
+    def test_mischief_of_a_tool_harms_no_other_response_and_not_the_end(self) -> None:
+        """The mischief is in mischief.txt."""
+        with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
+            rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
+        self.assertGreater(len(rows), 15)
+
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            for why, fails, code in rows:
+                code = textwrap.dedent(code)
+                child.send(process_run(1, code), process_run(2, "out = 'x'"), process_line(3))
+                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
+                self.assertEqual((fails != "", "x", {}), (
+                    got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
+                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
+            child.stdin.close()
+            self.assertEqual(0, child.child.wait(DEADLINE))
+
+        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
+
+
+class TestSurroundings(ProcessCase):
+    """What a server costs, and what it bears from the system around it."""
+
+    def test_waiting_costs_no_cpu(self) -> None:
+        """Neither for a line nor for a call."""
+        child, spent = self.start(before="import resource"), []
+        child.run(PROCESS_HOLD)
+        for seconds in (0.2, 0.6):
+            with self.assertRaises(subprocess.TimeoutExpired):
+                child.child.wait(seconds)  # let time pass
+            spent.append(json.loads(child.out(
+                "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+                "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
+        self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
+        self.assertLess(spent[1][1] - spent[0][1], 60)  # one thread that looks every 5 ms makes 120
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_of_a_line_beyond_the_bound_no_more_is_kept_than_shows_it(self) -> None:
+        child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
+        child.out("memory.start()")
+        child.send(b"x" * 20_000_000)
+        self.assertEqual(-32700, child.until(None)["error"]["code"])
+        self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
+
+    @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
+    def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
+        """A result, and a line that comes in. [base.error.internal] [base.error.parse]"""
+        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}  # without reserves
+        child = self.start(env=env, before="""
+import logging, resource, traceback
+threading.stack_size(1 << 18)
+large = "x" * (40 << 20)""")
+        child.out("""
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
+        child.send(process_run(1, "out = large"), b"[" + b"x" * (40 << 20) + b"]", process_line(2))
+        codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
+        self.assertEqual({1: -32603, None: -32700, 2: None}, codes)
+
+    def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
+        """Without a stdin there is nothing to do, without a stdout there is nobody to serve. What
+        cannot be flushed to stderr at the end, Python itself says with status 120."""
+        def check(shell: str, count: int) -> None:
+            if "/dev/full" in shell and not os.path.exists("/dev/full"):
+                self.skipTest("there is no /dev/full")
+            if "ulimit" in shell and "-S" not in PYTHON:
+                self.skipTest("coverage could not write what it measures")
+            with tempfile.NamedTemporaryFile() as file:
+                done = subprocess.run(
+                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
+                    env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
+            self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
+            self.assertEqual({"hello", 1, 2} if count else set(),
+                             {json.loads(line)["id"] for line in done.stdout.splitlines()})
+            self.assertNotIn(b"Traceback", done.stderr)
+
+        lines = b"\n".join((*PROCESS_HELLO, process_run(1, "os.write(1, b'out')"), process_line(2)))
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        self.beside(check, [
+            ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
+            ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
+            ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),
+            ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
+            ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
+
+    def test_a_signal_that_a_shell_has_ignored_ends_it_all_the_same(self) -> None:
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        done = subprocess.run(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
+            input=b"\n".join((*PROCESS_HELLO, process_run(1, "os.kill(os.getpid(), 2)"))),
+            env=PROCESS_ENV, timeout=DEADLINE)
+        self.assertEqual(130, done.returncode)
+
+    def test_descriptors_may_be_non_blocking_and_beyond_1023(self) -> None:
+        """A line that does not fit into the pipe comes whole, both ways."""
+        child = self.start(main="""
+import resource
+os.set_blocking(0, False), os.set_blocking(1, False)
+try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, 1200))
+    [os.dup(2) for _ in range(1050)]
+except (ValueError, OSError):
+    print("limited", flush=True)
+server.run()""")
+        child.send(*PROCESS_HELLO)
+        limited = child.take(DEADLINE) == b"limited"
+        child.send(process_run(1, f"out = {'x' * 300_000!r}"))
+        self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
+        child.end()
+        if limited:
+            self.skipTest("no descriptors beyond 1023: others were non-blocking")
+
+    def test_a_client_may_stop_or_be_killed_in_the_middle_of_a_call(self) -> None:
+        """Its response waits until it goes on; no server outlives it. A server that is ended by its
+        tool is named with its status. [stdio.shutdown.server-initiated]"""
+        server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
+        stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
+
+        def check(code: str, *seen: Any) -> None:
+            child = self.start(main=f"""
+from mcp_ref import Client, ConnectionClosed
+with Client({server!r}) as client:
+    try:
+        print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
+    except ConnectionClosed as error:
+        print("status 9" in str(error), flush=True)""")
+            child.says("here")
+            child.child.send_signal(signal.SIGCONT)
+            self.assertEqual(seen, (child.take(DEADLINE), child.ends()))
+
+        self.beside(check, [
+            ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
+            ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
+            ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
+
+    def test_no_line_of_the_log_can_be_forged(self) -> None:
+        """By what a client sends or a tool raises."""
+        child = self.start()
+        child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
+            {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
+            {"id": 9, "result": PROCESS_EVIL}, {"method": PROCESS_EVIL},
+            {"method": "notifications/cancelled", "params": {PROCESS_EVIL: PROCESS_EVIL}})),
+            process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), process_line(2, PROCESS_EVIL))
+        child.end()
+        self.assertIn("forged", child.said)
+        self.assertEqual([], re.findall(PROCESS_BAD, child.said, re.M))
+
+
+class ProcessShared(Process):
+    """The fixture in a process; many transcripts can be played against it, one after the other."""
+
+    def __init__(self, chunk: int = 0) -> None:
+        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.ids = Ids()
+
+    def give(self, line: bytes) -> None:
+        super().give(self.ids.out(line))
+
+    def take(self, seconds: float) -> Optional[bytes]:
+        line = super().take(seconds)
+        return line and self.ids.come(line)
+
+
+class TestTranscriptsOverPipes(ProcessCase):
+    """What is said in memory is said over the pipes of a process, however bytes are cut."""
+
+    def those(self, least: int, *words: str) -> List[Transcript]:
+        """Return the transcripts that need the fixture alone and have just these words."""
+        found = [one for one in TRANSCRIPTS if one.words == words and all(
+            mark != "!" for mark, _ in one.steps)]
+        self.assertGreater(len(found), least)
+        return found
+
+    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
+        """Play them against one process; the first one opens the session."""
+        child = ProcessShared(chunk)
+        self.addCleanup(child.close)
+        for number, one in enumerate(one for one in those if revision in one.revisions):
+            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # it has to start, too
+            if number:
+                talk.open = lambda: None  # type: ignore[method-assign]
+            child.ids.next()
+            talk.run()
+        self.assertEqual(0, child.close())
+
+    def test_what_can_share_a_connection(self) -> None:
+        """Whole lines, byte by byte, two lines at once. [stdio.newline-delimited]"""
+        cases = [(chunk, self.those(30)) for chunk in (0, 1, 2)] + [(0, self.those(5, "offers"))]
+        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
+                                    for revision in REVISIONS for chunk, those in cases])
+
+    def test_some_that_open_a_session_themselves(self) -> None:
+        raw = self.those(10, "raw")
+        self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
+                                    for one in raw[::len(raw) // 10]])
+
+    def test_no_line_ends_a_connection(self) -> None:
+        def check(revision: str) -> None:
+            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+            self.addCleanup(child.close)
+            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
+                        deadline=3 * DEADLINE)
+            talk.open()
+            for why, line, reply in ENVELOPE:
+                talk.say(">", line)
+                if reply is not None:
+                    got = talk.take(why)
+                    self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), why)
+                talk.silence()
+            self.assertEqual(0, child.close())
+
+        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
 # --- Part II: JSON Schema and type hints ----------------------------------------------------------
@@ -1404,6 +2267,38 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
     (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
 
 
+FAULTS: List[Tuple[Any, Any, str, str]] = [  # value, schema, place in the value, what is named
+    ("1", {"type": ["integer", "null"]}, "", "integer null string"),
+    (1, {"type": ["null"]}, "", "null integer"), (3, {"enum": [1, 2]}, "", "[1, 2] 3"),
+    (3, {"const": "a"}, "", "'a' 3"), (3, {"multipleOf": 2}, "", "2 3"),
+    (3, {"maximum": 2}, "", "2 3"), (3, {"exclusiveMaximum": 3}, "", "3 3"),
+    (3, {"minimum": 4}, "", "4 3"), (3, {"exclusiveMinimum": 3}, "", "3 3"),
+    ("abc", {"maxLength": 2}, "", "2 'abc'"), ("abc", {"minLength": 4}, "", "4 'abc'"),
+    ("abc", {"pattern": "^b"}, "", "^b 'abc'"),
+    ([1, "a"], {"prefixItems": [{}, {"type": "null"}]}, "[1]", "null string"),
+    ([1, "a"], {"items": {"type": "integer"}}, "[1]", "integer string"),
+    ([1], {"contains": {"type": "null"}}, "", "0"), ([1, 2], {"maxItems": 1}, "", "1 [1, 2]"),
+    ([1], {"minItems": 2}, "", "2 [1]"), ([1, 1], {"uniqueItems": True}, "", "[1, 1]"),
+    ({"a": {"b": 1}}, {"properties": {"a": {"properties": {"b": False}}}}, ".a.b", ""),
+    ({"ab": 1}, {"patternProperties": {"^a": {"type": "null"}}}, ".ab", "null integer"),
+    ({"a": 1}, {"properties": {"b": {}, "c": {}}, "additionalProperties": False}, ".a", "b c"),
+    ({"a": 1}, {"additionalProperties": False}, ".a", ""),
+    ({"a": 1}, {"additionalProperties": {"type": "null"}}, ".a", "null integer"),
+    ({"ab": 1}, {"propertyNames": {"maxLength": 1}}, ".ab", "1 'ab'"),
+    ({"a": 1}, {"maxProperties": 0}, "", "0 {'a': 1}"), ({}, {"minProperties": 1}, "", "1 {}"),
+    ({"a": 1}, {"required": ["b", "a", "c"]}, "", "b c"),
+    ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, "", "b"),
+    ({"a": 1}, {"dependentSchemas": {"a": {"required": ["b"]}}}, "", "b"),
+    (1, {"allOf": [{}, {"type": "null"}]}, "", "null integer"),
+    (1, {"anyOf": [{"type": "null"}, {"minimum": 2}]}, "", "null integer 2 1"),
+    (1, {"oneOf": [{"type": "null"}, {"minimum": 2}]}, "", "null integer 2 1"),
+    (1, {"oneOf": [{}, {"minimum": 1}]}, "", ""), (1, {"not": {"type": "integer"}}, "", ""),
+    (1, {"if": {"minimum": 1}, "then": {"type": "null"}}, "", "null integer"),
+    (1, {"if": {"minimum": 2}, "else": {"type": "null"}}, "", "null integer"),
+    (1, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, "", "null integer"),
+    ({"a": {1}}, {"properties": {"a": {}}}, ".a", "set")]
+
+
 class TestSchema(unittest.TestCase):
     """validate(value, schema, name) raises ValueError where a value does not fit."""
 
@@ -1460,6 +2355,15 @@ class TestSchema(unittest.TestCase):
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
 
+    def test_a_message_names_the_place_what_was_expected_and_what_came(self) -> None:
+        """In this order; other words may stand between."""
+        for value, schema, place, named in FAULTS:
+            with self.subTest(schema):
+                words = "".join(rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
+                    r"\[.*\]|\{.*\}|\S+", named))
+                with self.assertRaisesRegex(ValueError, rf"^it{re.escape(place)}: .*{words}"):
+                    mcp_ref.validate(value, schema, "it")
+
 
 SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
 SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
@@ -1483,6 +2387,11 @@ SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
 
 class SchemaBoth(SchemaOptions):
     name: str
+
+
+class SchemaSpot(TypedDict):
+    """Where it is."""
+    x: int
 
 
 def schema_object(properties: Any, *names: str) -> Any:
@@ -1639,6 +2548,49 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
                     data = {"structuredContent": content[0]} if revision in structured else {}
                     self.assertEqual(data, result)
+
+    def test_the_schema_of_a_function_has_descriptions_and_further_parameters(self) -> None:
+        def more(a: str, **others: int) -> None: ...
+
+        def wrong(a: set) -> None: ...  # type: ignore[type-arg]
+
+        def place(at: SchemaSpot) -> None: ...
+
+        at = mcp_ref.schema_of(place)["properties"]["at"]
+        self.assertEqual("Where it is.", at["description"])
+        self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
+        self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
+
+    def test_metadata_that_is_not_a_keyword_of_json_schema_is_logged(self) -> None:
+        """Once, by the names of function and parameter; what stands beside it counts."""
+        def odd(spot: Any) -> int:
+            """Have metadata of others."""
+            return int(spot)
+
+        odd.__annotations__ = {"spot": Annotated[int, {"minimum": 1}, 5]}
+        server = Server("s", "1")
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            server.tool(odd)
+        self.assertEqual(1, len(logs.output))
+        self.assertRegex(logs.output[0], "odd.*spot")
+        with Client(server) as client:
+            self.assertEqual([True, None], [client.call_tool("odd", {"spot": spot}).get("isError")
+                                            for spot in (0, 1)])
+
+    @unittest.skipIf(sys.version_info < (3, 10), "None | Context is new in 3.10")
+    def test_a_context_parameter_may_be_optional(self) -> None:
+        """So that the function can be called without a server, too."""
+        def whose(context: Any = None) -> str:
+            """Tell who calls."""
+            return str(context and context.method)
+
+        whose.__annotations__["context"] = "mcp_ref.Context | None"
+        server = Server("s", "1")
+        server.tool(whose)
+        with Client(server) as client:
+            self.assertEqual({}, client.list_tools()[0]["inputSchema"]["properties"])
+            self.assertEqual("tools/call", text_of(client.call_tool("whose")))
+        self.assertEqual("None", whose())
 
 
 # --- Part III: the lifecycle ----------------------------------------------------------------------
@@ -2092,7 +3044,13 @@ SERVER_BLOCKS = [
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
 SERVER_RETURNS = {  # tool -> what it returns, or raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
-    "file": OSError(2, "Not there", "/secret")}
+    "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
+    "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
+    "wordless": ZeroDivisionError(), "module": ImportError("no x in '/secret'"),
+    "file": OSError(2, "Not there", "/secret"),
+    "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
+    "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
+        "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
 
 
 def server_function(value: Any) -> Callable[[], Any]:
@@ -2120,6 +3078,13 @@ def server_values() -> Server:
     @server.tool(output_schema={"type": ["array", "null"], "maxItems": 1})
     async def array(of: int) -> Any:
         return [1] * of if of else None
+
+    server.tool(name="mean", output_schema={"type": "object", "properties": {
+        "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
+
+    @server.tool
+    def who(context: Context) -> str:
+        return str(context.client_info["name"])
 
     @server.tool
     def wobble(context: Context) -> None:
@@ -2261,6 +3226,51 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 == A result that breaks its schema is a failure  MUST 2025-06-18+ on values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+
+== An RpcError that a tool raises is the response  OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
+
+== What else a tool raises, or returns that is no JSON, is a result: the words are in it, no path
+   OURS on values [tools.call.execution-error]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
+< {"jsonrpc":"2.0","id":4,"result":{
+   "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"module"}}
+< {"jsonrpc":"2.0","id":5,"result":{
+   "content":[{"type":"text","text":"ImportError"}],"isError":true}}
+> {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
+< {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
+
+== A tool is told who its client is  OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
+
+== Values beside content blocks in a list become text  OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
+   {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
+
+== An object that only looks like a block is data  OURS modern on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
+< {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
+   "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
+
+== A number of another library's class is a number  OURS 2025-11-25 on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
+
+== A tool can name the urls to visit first in the error -32042
+   MUST 2025-11-25 on values [elic.url.required-error] [elic.url.required-error-data]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paid"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"Pay first.","data":{"elicitations":[
+   {"mode":"url","message":"Pay.","url":"https://a.example/","elicitationId":"7"}]}}}
 ''')
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
@@ -2270,7 +3280,7 @@ class TestTools(unittest.TestCase):
         [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
         [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
         [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
-        plain, link = '{"type":"text","text":"..."}', '{"type":"text","text":"values://data"}'
+        plain, link = '{"type":"text","text":"[audio: audio/wav]"}', '{"type":"text","text":"values://data"}'
         every = ['{"type":"text","text":"hello"}',
                  '{"type":"image","data":"iVBORw==","mimeType":"image/png"}',
                  '{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}',
@@ -2403,6 +3413,12 @@ class TestTools(unittest.TestCase):
    "context":{"arguments":{"first":"red"}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{
    "values":["darkred"],"total":1,"hasMore":false}}}
+
+== A server without completion does not know completion/complete  SHOULD on entries
+   [comp.not-supported]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 ''')
 class TestResourcesAndPrompts(unittest.TestCase):
     """Resources, resource templates, prompts and completion."""
@@ -2482,6 +3498,14 @@ class TestResourcesAndPrompts(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
+
+== A broken connection holds up no other connection, and no thread that changes a list  OURS legacy
+! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
+! broken.receive(mcp_ref.encode(
+   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
+! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
+! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 ''')
 class TestLists(unittest.TestCase):
     """What the four lists have in common, and how they are filled."""
@@ -2596,6 +3620,60 @@ class TestLists(unittest.TestCase):
         self.assertEqual(before, self.tools(server))
 
 
+@plays(r'''
+== A further method is served by its name, with params by name  OURS on empty
+! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
+< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
+> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+''')
+class TestRegistration(unittest.TestCase):
+    """What an author may offer, and how it is listed."""
+
+    def test_a_decorator_may_be_given_a_name_alone(self) -> None:
+        server = Server("s", "1")
+        for register in (server.tool, server.prompt):
+            @register("named")
+            def function(a: str) -> str:
+                """Return it."""
+                return a
+
+            self.assertEqual("a", function("a"))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual([["named"]] * 2, [[one["name"] for one in listed] for listed in (
+                client.list_tools(), client.list_prompts())])
+
+    def test_a_client_lists_all_tools_however_many_pages_there_are(self) -> None:
+        server = Server("s", "1", title="A title", page_size=7)
+        for number in range(40):
+            server.tool(name=f"t{number}", description="?")(lambda: "")
+
+        @server.prompt
+        def ask(who: Annotated[str, "Whom to ask."]) -> str:
+            return who
+
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual({"name": "s", "version": "1", "title": "A title"}, client.server_info)
+            self.assertEqual([f"t{n}" for n in range(40)],
+                             [tool["name"] for tool in client.list_tools()])
+            self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
+                             client.list_prompts()[0]["arguments"])
+
+    def test_a_completion_function_gets_the_other_arguments(self) -> None:
+        server = Server("s", "1")
+        server.prompt(name="p")(lambda a: a)
+        server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
+        with self.assertRaises(ValueError):
+            server.completion("p", "a")(lambda value, others: [])
+        with Client(server, timeout=DEADLINE) as client:
+            for context, others in ((None, {}), ({}, {}), ({"arguments": {"b": "2"}}, {"b": "2"})):
+                self.assertEqual([json.dumps(["1", others])], client.complete(
+                    {"type": "ref/prompt", "name": "p"}, {"name": "a", "value": "1"}, context,
+                )["values"])
+
+
 # When hold reports progress it runs. When stopped returns, hold knows that it is cancelled.
 @plays(r'''
 == A legacy session has the level info, until the client sets another  MUST legacy on values
@@ -2693,6 +3771,12 @@ class TestLists(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
 <* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+
+== The id of a cancelled request is free at once  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}
 ''')
 class TestUtilities(unittest.TestCase):
     """Log, progress and cancellation."""
@@ -2708,6 +3792,25 @@ class TestUtilities(unittest.TestCase):
         self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
         self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
 
+    def test_a_log_level_lets_through_its_own_and_all_higher_levels(self) -> None:
+        """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
+        heard = ["\n".join('< {"jsonrpc":"2.0","method":"notifications/message","params":{'
+                           '"level":"%s","data":{"n":1}}}' % level for level in SERVER_LEVELS[n:])
+                 for n in range(len(SERVER_LEVELS))]
+        plays_rows(self, r"""
+== A legacy session has a level  MUST legacy on values
+> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"%s"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
+%s
+< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+== A modern request has one  MUST modern on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
+   "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
+%s
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+""", [(level, *[level, lines] * 2) for level, lines in zip(SERVER_LEVELS, heard)])
+
 
 # --- Part III: what a server asks of its client ---------------------------------------------------
 # While it serves a request, a server may need something of the client: that the user fills in a
@@ -2720,7 +3823,7 @@ ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "re
 
 def asking_server(**options: Any) -> Server:
     """Build a server that asks in ways that the fixture does not."""
-    server = Server("asking", "1.0", **options)
+    server, runs = Server("asking", "1.0", **options), itertools.count(1)
 
     @server.tool
     @server.prompt
@@ -2755,6 +3858,17 @@ def asking_server(**options: Any) -> Server:
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
+    def fickle(context: Context) -> str:
+        """Ask in other words each time."""
+        return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
+
+    @server.tool
+    def keyed(context: Context) -> str:
+        """Ask under keys of its own."""
+        roots = context.list_roots(key="where")
+        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
+
+    @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
         """Ask for whatever is named."""
         return str(context.ask({"it": (method, params)}))
@@ -2762,7 +3876,37 @@ def asking_server(**options: Any) -> Server:
     return server
 
 
-SERVERS["asking"] = asking_server
+
+
+def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
+    """Build a fixture; while a line with this word is being sent, something happens."""
+    def connect(send: Callable[[bytes], None], start: Any) -> Any:
+        def sent(line: bytes) -> None:
+            send(line)
+            if word in line:
+                then(server, session)
+
+        session = server.connect(sent, start)
+        return session
+
+    server = fixture_server()
+    return types.SimpleNamespace(connect=connect)
+
+
+def cancels(server: Server, session: Any) -> None:
+    """Give a cancellation, from another thread, and wait until it is taken."""
+    thread = threading.Thread(target=session.receive, args=(
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
+    thread.start()
+    thread.join(DEADLINE)
+
+
+SERVERS.update(
+    asking=asking_server,
+    bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
+    two=lambda: fixture_server(bounds=Bounds(subscriptions=2)),
+    cancelling=lambda: moment_server(b'"roots/list"', cancels),
+    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
 
 
 @plays(r'''
@@ -2843,6 +3987,23 @@ SERVERS["asking"] = asking_server
 .
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
+
+== A request to the client is cancelled also while it is being sent
+   SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
+
+== No more requests to the client are pending than the bound allows; the tool fails
+   OURS legacy offers on bounded
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":"..."}}
+> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$r","method":"roots/list"}
 ''')
 class TestRequestsToTheClient(unittest.TestCase):
     """Legacy: the server sends requests."""
@@ -2890,6 +4051,55 @@ class TestRequestsToTheClient(unittest.TestCase):
 == Only tools, resources and prompts may require input  MUST modern offers on asking [mrtr.methods]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
+
+== What is missing is requested again; what nobody requested is ignored
+   SHOULD modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$one?","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"other":{"roots":[]}},"requestState":"$one?"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
+   "requestState":"$two?","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
+
+== Two conversations may mix on one connection  SHOULD modern offers [state.interleaved-contexts]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$one?","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
+   "requestState":"$two?","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"},
+   "inputResponses":{"$a":{"action":"cancel"}},"requestState":"$one?"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"cancel"}],"...":0}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
+< {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
+
+== An answer counts only for the words that were answered  OURS modern offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
+   "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
+   "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
+   "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
+
+== An input request has the key that the tool gives it  OURS modern offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
+   "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"keyed",
+   "inputResponses":{"where":{"roots":[]}},"requestState":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
+   "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
+
+== A requestState is ignored in a request that cannot require input  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
     """Modern: the server answers with what it needs."""
@@ -3065,6 +4275,25 @@ class TestRequestState(unittest.TestCase):
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
+    def test_another_process_with_the_state_key_can_serve_the_retry(self) -> None:
+        """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
+        program = ("import mcp_ref\nserver = mcp_ref.Server('s', '1', state_key=b'k' * 32)\n"
+                   "@server.tool\ndef ask(context: mcp_ref.Context) -> str:\n"
+                   "    'Ask for the roots.'\n"
+                   "    return str(context.list_roots())\nserver.run()")
+
+        def run(**more: Any) -> Any:
+            line = mcp_ref.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+                "name": "ask", "_meta": modern_meta(OFFERS), **more}})
+            done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
+                                  stdout=subprocess.PIPE, timeout=DEADLINE)
+            return json.loads(done.stdout)["result"]
+
+        asked = run()
+        done = run(requestState=asked["requestState"],
+                   inputResponses=dict.fromkeys(asked["inputRequests"], {"roots": []}))
+        self.assertEqual("[]", text_of(done))
+
 
 @plays(r'''
 == A legacy client hears of a resource from subscribe to unsubscribe
@@ -3148,9 +4377,102 @@ class TestRequestState(unittest.TestCase):
 <* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"...":0}}
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
+
+== A server declares what a client can subscribe to  OURS modern
+> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
+   "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
+
+== A subscription is of one connection  MUST legacy [res.subscribe.only-subscribed]
+! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
+! other.receive(mcp_ref.encode(
+   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
+! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
+   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
+! server.resource_updated("fixture://text")
+= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
+   "uri": "fixture://text"}
+
+== Progress never belongs to a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
+   "_meta":{"progressToken":7}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+
+== A change during the acknowledgement of a subscription is reported after it
+   MUST modern on changing [subs.ack-sent] [subs.nothing-before-ack]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
+
+== A legacy subscription beyond the bound is refused until another one ends  OURS legacy on bounded
+> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+> {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":4,"result":{}}
+
+== A modern subscription takes a place, and each of its uris another  OURS modern on bounded
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+
+== The URIs of a modern subscription count towards the bound of the next one  OURS modern on two
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 ''')
 class TestSubscriptions(unittest.TestCase):
     """What changes, and who hears of it."""
+
+    def test_a_client_that_does_not_read_holds_up_no_other_client_of_the_server(self) -> None:
+        """Neither their calls nor, when a resource changes, what they have subscribed to."""
+        stuck, over, server = threading.Event(), threading.Event(), fixture_server()
+        self.addCleanup(over.set)
+        lines = [*PROCESS_HELLO, process_line(0, "resources/subscribe", uri="fixture://text")]
+
+        def send(line: bytes) -> None:
+            if stuck.is_set() or b'"stuck"' in line:
+                stuck.set()
+                over.wait(3 * DEADLINE)
+
+        deaf = server.connect(send, Memory(server).start)
+        for line in (*lines, process_line("stuck", "resources/read", uri="fixture://text")):
+            deaf.receive(line)
+        self.assertTrue(stuck.wait(DEADLINE))
+        for name, arguments, *expected in (
+                ("echo", {"text": "x"}, "hello", 0, 1),
+                ("update", {"uri": "fixture://text"}, "hello", 0, 1,
+                 "notifications/resources/updated")):
+            other, missing = Memory(server), {*expected}
+            for line in (*lines, process_line(1, "tools/call", name=name, arguments=arguments)):
+                other.give(line)
+            while missing:
+                got = json.loads(other.take(DEADLINE) or "null")
+                self.assertIsNotNone(got, missing)
+                missing.discard(got.get("method", got.get("id")))
 
 
 # --- Part III: the client -------------------------------------------------------------------------
@@ -3238,6 +4560,57 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
 = client.protocol_version == revision and probe != again
+
+== A client says which program it is, and what it has been told to send
+   OURS 2025-11-25 raw client
+! client = wire.client = Client(wire, protocol_version=revision)
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
+   "capabilities":{},"clientInfo":{"name":"mcp_ref","version":"..."}}}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client
+! client.notify("x/said", {"a": 1})
+> {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
+
+== A modern server may leave out who it is  OURS modern raw client
+! client = wire.client = Client(wire)
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"complete","capabilities":{},
+   "supportedVersions":["2026-07-28"]}}
+= connecting.result(DEADLINE).server_info == {}
+
+== While a client connects no other request goes out
+   SHOULD legacy raw client [life.client-no-early-requests]
+! client = wire.client = Client(wire, protocol_version=revision)
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+! client.start("tools/list", {})
+= isinstance(raised, ConnectionClosed) and not client.connected
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client and client.connected
+
+== A server that is modern in one response and not in the next is asked for a handshake
+   OURS 2025-11-25 raw client
+! client = wire.client = Client(wire)
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","error":{"code":-32022,"message":"","data":{
+   "supported":["2026-07-28"]}}}
+> {"jsonrpc":"2.0","id":"$b","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$b","result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}
+> {"jsonrpc":"2.0","id":"$c","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$c","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE).protocol_version == revision
+
+== Before connect() a client knows nothing of a server  OURS 2025-11-25 raw client
+= (client.protocol_version, client.connected, client.instructions) == (None, False, None)
+= client.server_info == client.server_capabilities == {}
+! client.list_tools()
+= isinstance(raised, ConnectionClosed)
 ''')
 class TestClientOpening(unittest.TestCase):
     """Probe, handshake, and what is agreed in them."""
@@ -3269,7 +4642,8 @@ class TestClientOpening(unittest.TestCase):
 ! client = wire.client = Client(wire, protocol_version=%s); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a",%s}
-= wire.ended == 1 and raised is not None and getattr(raised, "code", 0) == %s
+= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) == %s
+= raised is not None
 """, [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
             for how, code, data in (
             (modern, -32022, ',"data":{"supported":["2027-01-01"]}'), (modern, -32022, ""),
@@ -3291,12 +4665,6 @@ class TestClientOpening(unittest.TestCase):
             with self.subTest(options), self.assertRaises(ValueError):
                 Client(["x"], **options)
         self.assertRaises(FileNotFoundError, Client(["./no such command"]).connect)
-
-    def test_how_long_the_client_waits_is_seen_in_its_signature(self) -> None:
-        """OURS: 30 s for an answer, 10 s for the first one, 2 s for the end of a server."""
-        options = inspect.signature(Client).parameters
-        self.assertEqual([30.0, 10.0, 2.0], [
-            options[name].default for name in ("timeout", "probe_timeout", "close_timeout")])
 
 
 @plays(r"""
@@ -3389,6 +4757,64 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","error":{"code":-32601,"message":"no"}}
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
+
+== A client has no more pending requests than its bound  OURS legacy raw client
+! client = wire.client = Client(wire, protocol_version=revision, bounds=Bounds(pending=1))
+! client.connect()
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+! first = client.start("tools/list", {})
+> {"jsonrpc":"2.0","id":"$a","method":"tools/list"}
+! client.start("tools/list", {})
+= type(raised) is RuntimeError
+< {"jsonrpc":"2.0","id":"$a","result":{"tools":[]}}
+= first.result(DEADLINE)["tools"] == []
+! client.start("tools/list", {})
+> {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
+
+== A request that has no response in time is cancelled at once  OURS client
+! client.start("x/one").result(0.01)
+> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
+= isinstance(raised, RequestTimeout)
+! client.batch([("ping",)])
+= isinstance(raised, TypeError)
+
+== A failed request raises each time without the frames of the last time  OURS 2025-11-25 client
+! import traceback; frames = []
+! pending = client.start("x/one"); pending.cancel()
+> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
+! pending.result(DEADLINE)
+= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
+! pending.result(DEADLINE)
+= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
+! pending.result(DEADLINE)
+= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
+= isinstance(raised, RequestCancelled) and len({*map(len, frames)}) == 1
+
+== An on_progress that does not return holds up a call no longer than its timeout, and no other
+   OURS client
+! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+   client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
+   "progressToken":"$t","...":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[]}}
+= isinstance(call.exception(DEADLINE), RequestTimeout)
+! other = client.start("tools/list", {})
+> {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
+< {"jsonrpc":"2.0","id":"$b","result":{"tools":[]}}
+= other.result(DEADLINE)["tools"] == [] and gate.set() is None
+
+== An on_progress may close the client  OURS client
+! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+   client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
+   "progressToken":"$t","...":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
+= closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
     """What the client sends, how long it waits, and what it makes of results."""
@@ -3607,6 +5033,54 @@ class TestClientRequests(unittest.TestCase):
 ! with client: pass
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
+
+== A client refuses a URL to visit where the revision has none, and a form may have no fields
+   OURS 2025-06-18 raw client
+! client = wire.client = Client(
+   wire, protocol_version=revision, on_elicit=lambda params: {"action": "accept"})
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+= connecting.result(DEADLINE) is client
+< {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","mode":"url",
+   "url":"https://a.example/"}}
+> {"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"..."}}
+< {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"?"}}
+> {"jsonrpc":"2.0","id":"r","result":{"action":"accept","content":{}}}
+
+== A bad request of a server is answered, if its id can be read
+   MUST legacy client [base.error.invalid-request]
+< {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
+> {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
+
+== A form that is not valid is refused as the server's fault, and no handler sees it  OURS
+   modern raw client
+! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
+= connecting.result(DEADLINE) is client
+! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
+   "method":"elicitation/create","params":{"message":"?","requestedSchema":{
+   "type":"object","properties":{"a":true}}}}}}}
+= isinstance(call.exception(DEADLINE), ValueError)
+
+== A form in an unknown dialect of JSON Schema is refused as the server's fault  OURS
+   modern raw client
+! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
+= connecting.result(DEADLINE) is client
+! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
+< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
+   "method":"elicitation/create","params":{"message":"?","requestedSchema":{
+   "$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{}}}}}}}
+= isinstance(call.exception(DEADLINE), ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
     """Roots, the model and the user, for servers of both eras; subscriptions; the end."""
@@ -3659,174 +5133,631 @@ class TestClientAnswers(unittest.TestCase):
             ('"cancel"', '"result":{"action":"cancel"}'))])
 
 
-# --- The transcripts over pipes -------------------------------------------------------------------
-# The same lines, but the server is a process, and its stdin and stdout are pipes.
+class TestInProcess(unittest.TestCase):
+    """Client(server) is the way to test one's own tools: all is as it is over pipes."""
 
-PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # all that is started compiles the module once
-atexit.register(shutil.rmtree, PROCESS_CACHE, True)
-PROCESS_ENV = {name: value for name, value in os.environ.items() if name not in (
-    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides what is lost in a buffer
-PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
-# Without site packages Python starts much faster; where coverage is measured it needs them.
-PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
-PROCESS_FIXTURE = [*PYTHON, "-c", f"""
-from __future__ import annotations  # to import this file takes longer than all else
-import dataclasses, threading, mcp_ref
-from typing import Any, Dict, List
-from mcp_ref import Context, Server
-DEADLINE = {DEADLINE}
-{inspect.getsource(Place)}
-{inspect.getsource(fixture_server)}
-fixture_server().run(0.1)"""]
+    def client(self, server: Server, **options: Any) -> Client:
+        client = Client(server, **{"timeout": DEADLINE, **options})
+        self.addCleanup(client.close)
+        return client.connect()
+
+    def test_each_revision_is_spoken_and_each_primitive_works(self) -> None:
+        for revision in (None, *REVISIONS):
+            heard: "queue.Queue[Any]" = queue.Queue()
+            with self.subTest(revision):
+                client = self.client(
+                    fixture_server(page_size=3), protocol_version=revision,
+                    roots=["file:///a"], on_elicit=fixture_elicit, on_sample=fixture_sample,
+                    on_notification=lambda *what: heard.put(what))
+                self.assertEqual(revision or MODERN, client.protocol_version)
+                self.assertIn("echo", [tool["name"] for tool in client.list_tools()])
+                self.assertEqual("3", text_of(client.call_tool("add", {"a": 1, "b": 2})))
+                self.assertEqual("file:///a", text_of(client.call_tool("roots")))
+                self.assertEqual("four", text_of(client.call_tool("sample", {"text": "?"})))
+                if client.protocol_version not in LEGACY[:2]:
+                    self.assertEqual("accept Ada", text_of(client.call_tool("ask", {"text": "?"})))
+                contents = client.read_resource("fixture://text")["contents"]
+                self.assertEqual("hello", contents[0]["text"])
+                self.assertEqual(1, len(client.get_prompt("greet", {"name": "A"})["messages"]))
+                client.subscribe("fixture://text")
+                client.call_tool("update", {"uri": "fixture://text"})
+                methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
+                self.assertIn("notifications/resources/updated", methods)
+
+    def test_a_probe_that_is_answered_too_late_does_not_hide_a_modern_server(self) -> None:
+        class Late:
+            probes = 0
+
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.on_line = on_line
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                self.probes += message["method"] == "server/discover"
+                if message["method"] == "initialize":
+                    self.answer(message, error={
+                        "code": -32022, "message": "", "data": {"supported": [MODERN]}})
+                elif "id" in message and self.probes > 1:
+                    self.answer(message, result={
+                        "supportedVersions": [MODERN], "capabilities": {}})
+
+            def answer(self, message: Any, **members: Any) -> None:
+                self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], **members}))
+
+            def close(self) -> None:
+                pass
+
+        with Client(Late(), probe_timeout=0.05, timeout=DEADLINE) as client:
+            self.assertEqual(MODERN, client.protocol_version)
+
+    def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
+        """A tool asks the client, which calls a tool, which asks the client, which asks again."""
+        class Link:
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.session = server.connect(on_line, lambda job: threading.Thread(
+                    target=job, daemon=True).start())
+
+            def send(self, line: bytes) -> None:
+                self.session.receive(line)
+
+            def close(self) -> None:
+                self.session.close()
+
+        def on_elicit(params: Any) -> Any:
+            client.call_tool("sample", {"text": "?"})
+            return fixture_elicit(params)
+
+        def on_sample(params: Any) -> Any:
+            client.list_tools()
+            return fixture_sample(params)
+
+        server = fixture_server()
+        for revision in REVISIONS[2:]:
+            client = Client(Link(), protocol_version=revision, timeout=DEADLINE,
+                            on_elicit=on_elicit, on_sample=on_sample)
+            done: "queue.Queue[str]" = queue.Queue()
+
+            def ask() -> None:
+                done.put(client.call_tool("ask", {"text": "?"})["content"][0]["text"])
+
+            def run() -> None:
+                client.connect()
+                for _ in range(5):
+                    threading.Thread(target=ask, daemon=True).start()
+
+            threading.Thread(target=run, daemon=True).start()
+            self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
+            client.close()
+
+    def test_a_root_may_have_a_name(self) -> None:
+        client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
+        self.assertEqual("file:///a", text_of(client.call_tool("roots")))
+
+    def test_calls_run_side_by_side_as_far_as_there_are_workers(self) -> None:
+        """A call that times out is cancelled."""
+        client = self.client(fixture_server(workers=2))
+        slow = client.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
+        client.call_tool("release", {"key": "a"})
+        self.assertEqual("released", text_of(slow.result(DEADLINE)))
+        self.assertRaises(RequestTimeout, client.call_tool, "hold", {"key": "b"}, 0.1)
+        self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": "b"})))
+        held = [client.start("tools/call", {"name": "hold", "arguments": {"key": key}})
+                for key in "cd"]
+        third = client.start("tools/call", {"name": "echo", "arguments": {"text": "third"}})
+        self.assertRaises(RequestTimeout, third.result, 0.2)
+        fourth = client.start("tools/call", {"name": "echo", "arguments": {"text": "fourth"}})
+        for one in held:
+            one.cancel()
+        self.assertEqual("fourth", text_of(fourth.result(DEADLINE)))
+
+    def test_a_server_has_many_clients_and_outlives_them(self) -> None:
+        server = fixture_server()
+        one, two = self.client(server), self.client(server, protocol_version=LEGACY[-1])
+        slow = one.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
+        one.close()
+        self.assertRaises(ConnectionClosed, slow.result, DEADLINE)
+        self.assertRaises(ConnectionClosed, one.call_tool, "echo", {"text": "a"})
+        self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
+        self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
+
+    def test_a_client_that_is_closed_leaves_no_thread(self) -> None:
+        before, server = threading.active_count(), fixture_server()
+        for _ in range(5):
+            with Client(server, timeout=DEADLINE) as client:
+                client.ping()
+        until = time.monotonic() + DEADLINE
+        while threading.active_count() > before and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertLessEqual(threading.active_count(), before)
+
+    def test_a_server_keeps_nothing_of_a_connection_that_is_closed(self) -> None:
+        """Though the server goes on, and the session had a subscription and a call."""
+        server, lines = fixture_server(), []  # type: ignore[var-annotated]
+
+        def connect() -> Any:
+            def send(line: bytes) -> None:
+                lines.append(line)
+
+            session = server.connect(send, lambda job: job())
+            for line in (*PROCESS_HELLO, process_line(1, "resources/subscribe", uri="x:1"),
+                         process_line(2, "tools/call", name="echo", arguments={"text": "a"})):
+                session.receive(line)
+            session.close()
+            return weakref.ref(send)
+
+        gone = [connect() for _ in range(3)]
+        gc.collect()
+        self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
+
+    def test_a_subscription_that_is_refused_does_not_hold_up_the_next_connection(self) -> None:
+        """The server that comes after the first one allows none. The log says so."""
+        class Link:
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.session = servers.pop(0).connect(on_line, lambda job: job())
+
+            def send(self, line: bytes) -> None:
+                self.session.receive(line)
+
+            def close(self) -> None:
+                self.session.close()
+
+        servers = [fixture_server(), fixture_server(bounds=Bounds(subscriptions=0))]
+        client = Client(Link(), protocol_version="2025-11-25", timeout=DEADLINE).connect()
+        self.addCleanup(client.close)
+        watching = client.subscribe("fixture://text")
+        self.assertRaises(RuntimeError, watching.result, 0)
+        client.close()
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            client.connect().ping()
+        self.assertRegex("".join(logs.output), "subscription")
+
+    def test_a_batch_has_one_deadline(self) -> None:
+        """Each response comes soon after the one before it, but not all in time."""
+        server = Server("slow", "1")
+
+        @server.tool
+        def rest(seconds: float) -> str:
+            """Take this long."""
+            threading.Event().wait(seconds)
+            return "rested"
+
+        for revision in LEGACY[1], MODERN:
+            with self.subTest(revision):
+                client = self.client(server, protocol_version=revision)
+                calls = [("tools/call", {"name": "rest", "arguments": {"seconds": 0.2 * n}})
+                         for n in range(5)]
+                self.assertRaises(RequestTimeout, client.batch, calls, 0.5)
+
+    def test_a_batch_answers_input_requests(self) -> None:
+        client = self.client(fixture_server(), on_elicit=fixture_elicit)
+        calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
+        self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
+
+    def test_what_a_batch_has_no_response_for_is_cancelled(self) -> None:
+        for revision in LEGACY[1], MODERN:
+            with self.subTest(revision):
+                client = self.client(fixture_server(), protocol_version=revision)
+                calls = [("tools/call", {"name": "hold", "arguments": {"key": key}})
+                         for key in "abcdefgh"]
+                self.assertRaises(RequestTimeout, client.batch, calls, 0.4)
+                for key in "ah":
+                    self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": key})))
 
 
-@unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
-class ProcessCase(unittest.TestCase):
-    """A test with processes."""
+class TestCallbacks(unittest.TestCase):
+    """on_notification and on_progress run in order, on one thread, and may use the client."""
 
-    def beside(self, check: Callable[..., None], cases: Any) -> None:
-        """Hold each (name, *arguments) to the check, four at a time: most of it is waiting."""
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            for name, job in [(case[0], pool.submit(check, *case[1:])) for case in cases]:
-                with self.subTest(name):
-                    job.result(6 * DEADLINE)
+    client = TestInProcess.client
+
+    def test_callbacks_run_in_order_of_arrival_on_one_thread_of_their_own(self) -> None:
+        """call_tool() returns after its on_progress calls have returned."""
+        heard: List[Any] = []
+
+        def note(*what: Any) -> None:
+            heard.append((threading.current_thread(), what))
+
+        client = self.client(fixture_server(), protocol_version=LEGACY[-1], on_notification=note)
+        client.call_tool("count", {"to": 20}, on_progress=note)
+        threads, said = {one for one, _ in heard}, [what for _, what in heard]
+        self.assertEqual(1, len(threads))
+        self.assertNotIn(threading.current_thread(), threads)
+        self.assertEqual([(n, 20, f"step {n}") for n in range(1, 21)],
+                         [what for what in said if len(what) == 3])
+        told = [what[1]["progress"] for what in said if len(what) == 2]
+        self.assertEqual([*range(1, len(told) + 1)], told)
+
+    def test_a_callback_may_call_the_client(self) -> None:
+        """A call from a callback does not wait for callbacks: its own progress comes later."""
+        names: "queue.Queue[Any]" = queue.Queue()
+        steps: "queue.Queue[Any]" = queue.Queue()
+
+        def on_notification(method: str, params: Any) -> None:
+            if method == "notifications/tools/list_changed":
+                names.put([tool["name"] for tool in client.list_tools()])
+                client.call_tool("count", {"to": 2}, on_progress=lambda *step: steps.put(step[0]))
+                names.put("called")
+
+        client = self.client(fixture_server(), protocol_version=LEGACY[-1],
+                             on_notification=on_notification)
+        client.call_tool("change", {"kind": "tools"})
+        self.assertIn("extra", names.get(timeout=DEADLINE))
+        self.assertEqual("called", names.get(timeout=DEADLINE))
+
+    def test_when_too_many_callbacks_wait_the_oldest_progress_is_dropped_first(self) -> None:
+        """Of more than 10,000, and the log says so once."""
+        class Floods:
+            def open(self, on_line: Any, on_close: Any) -> None:
+                self.on_line = on_line
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                if "id" in message:
+                    self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], "result": {
+                        "protocolVersion": LEGACY[-1], "capabilities": {}, "serverInfo": {}}}))
+
+            def close(self) -> None:
+                pass
+
+        def on_notification(method: str, params: Any) -> None:
+            self.assertTrue(goes_on.wait(DEADLINE))
+            heard.append(params["progress"] if params else method)
+            if method == "last":
+                over.set()
+
+        heard: List[Any] = []
+        goes_on, over, transport = threading.Event(), threading.Event(), Floods()
+        line = b'{"jsonrpc":"2.0","method":"%s"}'
+        progress = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d}}'
+        with Client(transport, protocol_version=LEGACY[-1], on_notification=on_notification):
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                for one in [line % b"a"] * 5000 + [progress % n for n in range(5500)]:
+                    transport.on_line(one)
+            goes_on.set()
+            transport.on_line(line % b"last")
+            self.assertTrue(over.wait(DEADLINE))
+        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertEqual(["a"] * 5000, heard[:5000])
+        self.assertEqual([*range(5500 - len(heard[5000:-1]), 5500)], heard[5000:-1])
+        self.assertIn(len(heard), range(9999, 10_003))
+
+    def test_a_callback_that_fails_is_logged_and_the_next_ones_run(self) -> None:
+        steps: List[Any] = []
+        client = self.client(fixture_server())
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            client.call_tool("count", {"to": 3},
+                             on_progress=lambda *step: steps.append(step) or 1 / 0)
+        self.assertEqual(3, len(steps))
+        self.assertIn("ZeroDivisionError", "".join(logs.output))
 
 
-class ProcessShared(Process):
-    """The fixture in a process; many transcripts can be played against it, one after the other."""
-
-    def __init__(self, chunk: int = 0) -> None:
-        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-        self.ids = Ids()
-
-    def give(self, line: bytes) -> None:
-        super().give(self.ids.out(line))
-
-    def take(self, seconds: float) -> Optional[bytes]:
-        line = super().take(seconds)
-        return line and self.ids.come(line)
-
-
-class TestTranscriptsOverPipes(ProcessCase):
-    """What is said in memory is said over the pipes of a process, however bytes are cut."""
-
-    def those(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that need the fixture alone and have just these words."""
-        found = [one for one in TRANSCRIPTS if one.words == words and all(
-            mark != "!" for mark, _ in one.steps)]
-        self.assertGreater(len(found), least)
-        return found
-
-    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
-        """Play them against one process; the first one opens the session."""
-        child = ProcessShared(chunk)
-        self.addCleanup(child.close)
-        for number, one in enumerate(one for one in those if revision in one.revisions):
-            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # it has to start, too
-            if number:
-                talk.open = lambda: None  # type: ignore[method-assign]
-            child.ids.next()
-            talk.run()
-        self.assertEqual(0, child.close())
-
-    def test_what_can_share_a_connection(self) -> None:
-        """Whole lines, byte by byte, two lines at once. [stdio.newline-delimited]"""
-        cases = [(chunk, self.those(30)) for chunk in (0, 1, 2)] + [(0, self.those(5, "offers"))]
-        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
-                                    for revision in REVISIONS for chunk, those in cases])
-
-    def test_some_that_open_a_session_themselves(self) -> None:
-        raw = self.those(10, "raw")
-        self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
-                                    for one in raw[::len(raw) // 10]])
-
-    def test_no_line_ends_a_connection(self) -> None:
-        def check(revision: str) -> None:
-            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-            self.addCleanup(child.close)
-            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
-                        deadline=3 * DEADLINE)
-            talk.open()
-            for why, line, reply in ENVELOPE:
-                talk.say(">", line)
-                if reply is not None:
-                    got = talk.take(why)
-                    self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), why)
-                talk.silence()
-            self.assertEqual(0, child.close())
-
-        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
+CLIENT_SCRIPT = r"""
+import json, os, signal, subprocess, sys
+def answer(**more):
+    result = {"content": [], **more}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+def ends(how):
+    with open(sys.argv[1], "a") as file:
+        file.write(how)
+    os._exit(0)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        info = {"name": "script", "version": "1"}
+        answer(protocolVersion="2025-11-25", capabilities={}, serverInfo=info)
+    elif message["method"] == "tools/call":
+        exec(message["params"]["name"])
+ends("EOF")
+"""
+CLIENT_GRANDCHILD = "subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'])"
 
 
-# --- The file itself: it can be read from the top, and cut ----------------------------------------
+@unittest.skipUnless(os.name == "posix", "signals of POSIX")
+class TestClientProcess(unittest.TestCase):
+    """A server in a process of its own; it runs the name of a tool as Python code."""
 
-CODE_LINES = 2722  # at most: neither blank, nor comment, nor docstring
-READING_LINES = 1500  # at most, on the way to one whole tools/call, blank ones included
+    def spawn(self, file: str = os.devnull, **options: Any) -> Client:
+        return Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, file], **{
+            "timeout": DEADLINE, "protocol_version": "2025-11-25", "close_timeout": 0.2, **options})
+
+    def assert_gone(self, pid: int) -> None:
+        """Wait until there is no such process, not even as a zombie."""
+        with self.assertRaises(ProcessLookupError):
+            for _ in range(int(DEADLINE / 0.01)):
+                os.kill(pid, 0)
+                time.sleep(0.01)
+
+    def test_the_end_of_a_server_is_told_to_whoever_waits(self) -> None:
+        """SHOULD: After all that it wrote, and with its status; connect() starts it again.
+        [stdio.crash-restart]"""
+        for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "signal 9"),
+                             ("os.write(1, b'{\"half'); os._exit(7)", "7"),
+                             (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
+                             ("os.close(1); signal.pause()", "")):
+            with self.subTest(code), self.spawn() as client:
+                pending = client.start("tools/call", {"name": "pass"})
+                self.assertRaisesRegex(ConnectionClosed, status, client.call_tool, code)
+                self.assertRaisesRegex(ConnectionClosed, status, pending.result, DEADLINE)
+                self.assertRaises(ConnectionClosed, client.call_tool, "answer()")
+                self.assertEqual(3000000, len(client.connect().call_tool(
+                    "answer(long='x' * 3000000); os._exit(7)")["long"]))
+
+    def test_what_waits_for_a_server_that_does_not_read_is_bounded(self) -> None:
+        with self.spawn(bounds=Bounds(line=100_000)) as client:
+            client.start("tools/call", {"name": "signal.pause()"})
+            with self.assertRaisesRegex(ConnectionClosed, "does not read"):
+                for _ in range(100):
+                    client.start("x/one", {"x": "x" * 10_000})
+
+    def test_long_requests_and_short_ones_arrive(self) -> None:
+        with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
+            calls = [client.start("tools/call", {"name": "add", "arguments": {
+                "a": n, "b": 0, **({"c": "x" * 500_000} if n % 2 else {})}}) for n in range(8)]
+            for n, call in enumerate(calls):
+                words = call.result(DEADLINE)["content"][0]["text"]
+                self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
+
+    def test_close_is_eof_then_sigterm_then_sigkill(self) -> None:
+        """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
+        [stdio.shutdown.force]"""
+        on_term = "signal.signal(15, %s); answer(pid=os.getpid()); "
+        stay = "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]"
+        for code, timeout, how in (
+                (on_term % "lambda *why: ends('SIGTERM')", DEADLINE, "EOF"),
+                (on_term % "lambda *why: ends('SIGTERM')" + stay, 0.1, "SIGTERM"),
+                (on_term % "signal.SIG_IGN" + stay, 0.1, ""),
+                (on_term % "signal.SIG_DFL" + "os.kill(os.getpid(), signal.SIGSTOP)", 0.1, "")):
+            with self.subTest(code), tempfile.NamedTemporaryFile("r") as file:
+                with self.spawn(file.name, close_timeout=timeout) as client:
+                    pid, began = client.call_tool(code)["pid"], time.monotonic()
+                self.assertLess(time.monotonic() - began, DEADLINE / 2)
+                self.assert_gone(pid)
+                self.assertEqual(how, file.read())
+
+    def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
+        """OURS: The server interrupts its client, and answers nothing."""
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
+        with tempfile.NamedTemporaryFile("r") as file:
+            client = Client([sys.executable, "-c", "import os, sys\nsys.stdin.readline()\n"
+                             "with open(sys.argv[1], 'w') as file: print(os.getpid(), file=file)\n"
+                             "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
+            self.assertRaises(KeyboardInterrupt, client.connect)
+            self.assert_gone(int(file.read()))
+
+    def test_a_server_that_does_not_read_can_be_closed_under_whoever_writes(self) -> None:
+        """OURS: Its pipe is full, and the other half of the line is yet to come."""
+        with self.spawn() as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
+            client.start("tools/call", {"name": "signal.pause()"})
+            stuck = pool.submit(client.call_tool, "x", {"a": "x" * 9999999})
+            self.assertRaises(concurrent.futures.TimeoutError, stuck.result, 0.3)
+            pool.submit(client.close).result(DEADLINE / 2)
+            self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
+
+    def test_the_timeout_of_a_call_bounds_its_writing(self) -> None:
+        """OURS: To a server that never reads, too. It is still there, and closed at the end."""
+        with self.spawn() as client:
+            client.start("tools/call", {"name": "signal.pause()"})
+            for size in (9_999_999, 10, 10):
+                began = time.monotonic()
+                with self.assertRaises(RequestTimeout):
+                    client.call_tool("x", {"a": "x" * size}, timeout=0.2)
+                self.assertLess(time.monotonic() - began, DEADLINE / 2)
+
+    def test_a_server_has_the_env_and_cwd_that_it_is_given_and_the_clients_stderr(self) -> None:
+        """SHOULD NOT: What comes there is no failure. [stdio.stderr-not-error] Nor does a client
+        that was not closed hold up the end of its process."""
+        done = subprocess.run([sys.executable, "-c", f"""
+from mcp_ref import Client
+client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
+                env={{"K": "v"}}, cwd="/", protocol_version="2025-11-25").connect()
+code = "os.write(2, b'x' * 99999); answer(at=[os.getcwd(), os.environ['K'], 'PATH' in os.environ])"
+print(*client.call_tool(code)["at"])
+"""], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
+        self.assertEqual((0, b"/ v False\n", b"x" * 99999),
+                         (done.returncode, done.stdout, done.stderr))
+
+
+# --- Part IV: the command line --------------------------------------------------------------------
+
+PROCESS_WORDS = {  # of a command line -> what is started
+    "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
+    "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
+    "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
+              "mcp_ref.Server('noisy', '1').run()"],
+    "FOREIGN": [*PYTHON, "-c", """
+import json, sys
+known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "other"},
+                        "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
+         "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
+         "resources/list": {"resources": [{"uri": "x:a", "name": "a"}]},
+         "prompts/list": {"prompts": [{"name": "b", "arguments": None},
+                                      {"name": "c", "arguments": [{"name": "who"}]}]}}
+for message in map(json.loads, sys.stdin):
+    result = known.get(message["method"])
+    body = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
+"""],
+    "ODD": [*PYTHON, "-c", f"""
+from typing import Optional
+from mcp_ref import Context, RpcError, Server
+server = Server("caf\u00e9", "1")
+@server.tool
+def odd() -> dict:
+    "Return an object."
+    return {{"odd": [1]}}
+@server.tool
+def evil(when: Optional[int] = None) -> str:
+    "Fail with what a terminal must not get."
+    raise RpcError(1, {PROCESS_EVIL!r})
+@server.tool
+def ask(name: str, context: Context) -> str:
+    "Ask for this and a number, or to visit a page."
+    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{"enum": ["up"]}}}}
+    got = context.elicit("Please:", {{"type": "object", "properties": fields}},
+                         url=None if name else "https://a.example/")
+    return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
+@server.resource("odd://{{name}}")
+def each(name: str) -> str:
+    "Read it.\\nTwice."
+server.run()"""]}
+PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "JUNK": b"a\xff",
+                 "": b""}
+
+
+def process_commands() -> Iterator[Any]:
+    """Read commands.txt: (title, arguments, stdin, status, regular expressions of the output)."""
+    with open(os.path.join(HERE, ".ci", "commands.txt"), encoding="utf-8") as file:
+        for row in file.read().split("\n== ")[1:]:
+            title, line, told, errors = row.strip().split("\n")
+            words, _, stdin = line[2:].partition(" < ")
+            status, _, out = told.partition(" ")
+            yield title, words, PROCESS_STDIN[stdin], int(status), out, errors[2:]
+
+
+class TestCommandLine(ProcessCase):
+    """The file as a program."""
+
+    def command(self, line: str, *more: str, **options: Any) -> Any:
+        """Start Python with arguments."""
+        words = [one for word in shlex.split(line) for one in PROCESS_WORDS.get(word, [word])]
+        child = subprocess.Popen([*PYTHON, *words, *more], **{
+            "stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **options,
+            "env": {**PROCESS_ENV, "PYTHONIOENCODING": "ascii", **options.get("env", {})}})
+        self.addCleanup(child.__exit__, None, None, None)
+        self.addCleanup(child.kill)
+        return child
+
+    def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
+        """Wait for a command and what it started; return its status, stdout and stderr."""
+        out, errors = [(data or b"").decode() for data in child.communicate(stdin, DEADLINE)]
+        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # nothing is left running
+        self.assertEqual([], re.findall("Traceback|" + PROCESS_BAD, out + errors, re.M))
+        return child.returncode, out, errors
+
+    def test_each_command_line_prints_and_ends_as_its_table_says(self) -> None:
+        def check(line: str, stdin: bytes, status: int, out: str, errors: str) -> None:
+            told = self.told(self.command(line), stdin)
+            self.assertEqual(status, told[0])
+            self.assertRegex(told[1], out)
+            self.assertRegex(told[2], errors)
+
+        self.beside(check, process_commands())
+
+    def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
+        def check(line: str) -> None:
+            status, out, errors = self.told(self.command(f"MCP {line}"))
+            self.assertEqual((2, ""), (status, out))
+            self.assertRegex(errors, "^usage: ")
+
+        self.beside(check, [(line, line) for line in (
+            "inspect", "inspect --", "call", "call x", "call -- x", "call a {} b -- x", "-- x",
+            "--no-such", "--trace nonsense", "--version x")])
+
+    def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
+        """No stdin, no stderr, a stdout that is closed soon: no traceback, nothing left running."""
+        for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
+            child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
+            child.stdout.close()
+            child.stdout = None
+            self.told(child)
+        done = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *PYTHON, "-m", "mcp_ref",
+                               "--trace", "call", "odd", "--", *PROCESS_WORDS["ODD"]],
+                              env=PROCESS_ENV, timeout=DEADLINE, stdout=subprocess.PIPE)
+        self.assertEqual((0, {"odd": [1]}), (
+            done.returncode, json.loads(done.stdout)["structuredContent"]))
+
+    def test_a_terminal_gets_a_hint_on_stderr(self) -> None:
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        child = self.command("MCP", stdin=slave)
+        os.close(slave)
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+        self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
+        os.write(master, process_line(1) + b"\n\x04")  # Ctrl-D
+        self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
+
+    def test_a_server_ends_when_its_terminal_hangs_up(self) -> None:
+        master, slave = os.openpty()
+        child = self.command("MCP", stdin=slave)
+        os.close(slave)
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])  # it waits for a line
+        os.close(master)
+        self.assertEqual(0, self.told(child)[0])
+
+    def test_a_user_at_a_terminal_is_asked(self) -> None:
+        """An empty line declines; a page is shown, and accepted by y or yes."""
+        def check(name: str, typed: bytes, answer: str, shown: str) -> None:
+            master, slave = os.openpty()
+            self.addCleanup(os.close, master)
+            os.write(master, typed)
+            child = self.command("MCP call ask", json.dumps({"name": name}), "--",
+                                 *PROCESS_WORDS["ODD"], stdin=slave)
+            os.close(slave)
+            status, out, errors = self.told(child)
+            self.assertEqual((0, answer), (status, json.loads(out)["content"][0]["text"]))
+            self.assertRegex(errors, shown)
+
+        self.beside(check, [(f"{case}", *case) for case in (
+            ("who", b"5\n5\nup\n", "accept '5' 5 'up'",
+             r"who \(string\): n \(integer\): way \(\['up'\]\): $"),
+            ("who", b"\n", "decline", r"who \(string\): $"),
+            ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
+            ("", b"\n", "decline", r"\[y/N\] $"))])
+
+    def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
+        """Here a server that never answers the first request."""
+        # A shell lets what it starts in the background ignore SIGINT, and so would the child.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
+        slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
+        child = self.command("MCP inspect --", *PYTHON, "-c", slow)
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+        child.send_signal(signal.SIGINT)
+        self.assertEqual((130, "", "here"), self.told(child))
+
+
+# --- The file itself ------------------------------------------------------------------------------
+# mcp_ref.py is copied into products: renamed, run as a program, read from the top and cut.
+
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
+FILE_CHECK = """
+import importlib
 
+def add(a: int, b: int) -> int:
+    "Add."
+    return a + b
 
-class FileSource:
-    """mcp_ref.py as text: its rows, its syntax tree, its sections, and which rows are prose."""
+def peer(m):
+    out = []
+    one = m.Peer(out.append, lambda job: job(), methods={"add": add})
+    one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
+    return out == [b'{"jsonrpc":"2.0","id":1,"result":3}']
 
-    def __init__(self) -> None:
-        with open(FILE_PATH, encoding="utf-8") as file:
-            self.text = file.read()
-        self.rows = self.text.split("\n")
-        self.tree = ast.parse(self.text)
-        self.nodes = list(ast.walk(self.tree))
-        self.sections = {int(found[1]): number for number, found in enumerate((
-            re.match(r"# --- (\d+)\. ", row) for row in self.rows), 1) if found}  # -> its line
-        self.prose = {token.start[0] for token in tokenize.generate_tokens(
-            io.StringIO(self.text).readline) if token.type == tokenize.COMMENT
-            and self.rows[token.start[0] - 1].lstrip().startswith("#")}
-        for node in self.nodes:
-            body = getattr(node, "body", None)
-            for one in body if isinstance(body, list) else ():
-                if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(
-                        one.value.value, str):
-                    self.prose.update(range(one.lineno, (one.end_lineno or 0) + 1))
-        self.prose -= {number for number, row in enumerate(self.rows, 1) if not row.strip()}
-
-    def code(self) -> List[int]:
-        """Return the lines that are code."""
-        return [number for number, row in enumerate(self.rows, 1)
-                if row.strip() and number not in self.prose]
-
-    def forward_references(self) -> List[Tuple[str, str]]:
-        """Return (function or class, name) where it uses what is bound below it."""
-        import symtable  # not on PyPy
-
-        def used(table: Any) -> Iterator[str]:
-            for child in table.get_children():
-                yield from used(child)
-            if table.get_type() != "module":
-                yield from (symbol.get_name() for symbol in table.get_symbols()
-                            if symbol.is_referenced() and symbol.is_global())
-
-        bound: Dict[str, int] = {}
-        ends: Dict[int, int] = {}
-        for one in self.tree.body:
-            for line in [one.lineno, *(at.lineno for at in getattr(one, "decorator_list", ()))]:
-                ends[line] = one.end_lineno or 0
-            targets = getattr(one, "targets", [getattr(one, "target", None)])
-            for name in [getattr(one, "name", ""), *(
-                    node.id for target in targets if target for node in ast.walk(target)
-                    if isinstance(node, ast.Name))]:
-                bound.setdefault(name, one.lineno)
-        return [(child.get_name(), name)
-                for child in symtable.symtable(self.text, "f", "exec").get_children()
-                for name in sorted(set(used(child)))
-                if bound.get(name, 0) > ends.get(child.get_lineno(), 1 << 30)]
+checks = {  # names that a copy has -> what works as soon as it has them
+    "decode encode": lambda m: m.decode(m.encode({"a": [1]})) == {"a": [1]},
+    "Peer": peer,
+    "validate": lambda m: m.validate(1, {"type": "integer"}) is None,
+    "schema_of": lambda m: m.schema_of(add)["required"] == ["a", "b"],
+    "REVISIONS": lambda m: len(m.REVISIONS) == 5,
+    "Server": lambda m: m.Server("s", "1").tool(add) is add,
+    "Client": lambda m: m.Client(m.Server("s", "1")).connect().ping() is None,
+}
+for name in %r:
+    m, left = importlib.import_module(name), []
+    for names, works in checks.items():
+        if all(hasattr(m, one) for one in names.split()):
+            assert works(m), (name, names)
+        else:
+            left.append(names)
+    if hasattr(m, "Server"):
+        print(name)
+assert not left, left
+"""
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py keeps to its sizes, can be cut anywhere, and its title page is true."""
-
-    source: FileSource
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.source = FileSource()
+    """mcp_ref.py can be imported, renamed and cut, and its title page is true."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None, stdin: str = "") -> str:
         """Run Python; return its stdout. Nothing may come on stderr."""
@@ -3835,109 +5766,47 @@ class TestTheFileItself(unittest.TestCase):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return str(done.stdout)
 
-    def test_it_stays_within_its_caps(self) -> None:
-        rows, code = self.source.rows, self.source.code()
-        sizes = [(node.end_lineno or 0) - node.lineno + 1 for node in self.source.nodes
-                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        self.assertLessEqual(len(code), CODE_LINES)
-        self.assertGreaterEqual(len(self.source.prose) / (len(code) + len(self.source.prose)), 0.25)
-        self.assertLessEqual(max(sizes), 40)
-        self.assertLessEqual(max(map(len, rows)), 88)
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "symtable is of CPython")
-    @unittest.skipIf(sys.version_info < (3, 10), "3.9 counts annotations as uses")
-    def test_nothing_refers_to_what_comes_later(self) -> None:
-        self.assertEqual([], self.source.forward_references())
-
-    def test_from_the_end_of_any_section_on_the_rest_can_be_cut(self) -> None:
-        """What is left imports, and works: it serves and does what its sections are about."""
-        works = {  # section -> what works at its end, the module being m
-            2: "m.decode(m.encode({'a': [1]})) == {'a': [1]}",
-            3: "peer() == [b'{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":3}']",
-            4: "peer()", 5: "m.validate(1, {'type': 'integer'}) is None",
-            6: "m.schema_of(add)['required'] == ['a', 'b']", 7: "len(m.REVISIONS) == 5",
-            8: "m.next_state(m.NEW, 'initialize') == m.INITIALIZING",
-            9: "m.Server('s', '1').tool(add) is add", 10: "m.Client(m.Server('s', '1')).connect()",
-            11: "m.main"}
-        check = """
-import importlib, sys
-def add(a: int, b: int) -> int:
-    "Add."
-    return a + b
-def peer():
-    out = []
-    one = m.Peer(out.append, lambda job: job(), methods={"add": add})
-    one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
-    return out
-for name, test in %r:
-    m = importlib.import_module(name)
-    assert eval(test), (name, test)
-"""
-        marks = self.source.sections
-        self.assertEqual([*range(1, 12)], [*marks])
+    def test_a_copy_that_is_cut_at_the_end_of_any_part_or_section_works(self) -> None:
+        """It imports, and does what its sections are about. Once it has a Server, it serves."""
+        with open(FILE_PATH, encoding="utf-8") as file:
+            text = file.read()
+        ends = [found.start() for found in re.finditer(
+            r"(?m)^# (---.*|=+\n# Part .*)$", text)][1:] + [len(text)]
+        self.assertGreater(len(ends), 10)
         with tempfile.TemporaryDirectory() as folder:
-            cuts = [number - 1 for number in [*marks.values()][1:]] + [len(self.source.rows)]
-            for section, end in enumerate(cuts, 1):
-                with open(os.path.join(folder, f"cut_{section}.py"), "w", encoding="utf-8") as file:
-                    file.write("\n".join(self.source.rows[:end]))
-            tests = [(f"cut_{section}", works.get(section, "m")) for section in marks]
-            self.python("-W", "error", "-c", check % tests, cwd=folder)
-            serves = "import cut_9; cut_9.Server('s', '1').run()"
+            for number, end in enumerate(ends):
+                with open(os.path.join(folder, f"cut_{number}.py"), "w", encoding="utf-8") as file:
+                    file.write(text[:end])
+            copies = [f"cut_{number}" for number in range(len(ends))]
+            servers = self.python("-W", "error", "-c", FILE_CHECK % copies, cwd=folder).split()
+            program = f"import {servers[0]} as m; m.Server('s', '1').run()"
             line = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
             self.assertEqual('{"jsonrpc":"2.0","id":1,"result":{}}\n',
-                             self.python("-c", serves, cwd=folder, stdin=line))
+                             self.python("-c", program, cwd=folder, stdin=line))
 
-    def test_dates_stand_in_the_table_of_revisions_and_nowhere_else(self) -> None:
-        lines = [number for number in self.source.code()
-                 if re.search(r"[\"']20\d\d-\d\d-\d\d", self.source.rows[number - 1])]
-        self.assertEqual(len(REVISIONS), len(lines))
-        self.assertLess(lines[-1] - lines[0], 12)
-
-    def test_the_transcript_of_the_title_page_is_what_happens(self) -> None:
-        page = mcp_ref.__doc__ or ""
-        rows = [row[4:] for row in page.split("\n") if re.match(r"    ([><#] |  \S)", row)]
-        rows = rows[next(n for n, row in enumerate(rows) if row.startswith("# Legacy")):]
-        one, = transcripts("\n".join(["== The title page  OURS 2025-11-25 raw", *rows]))
+    @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
+    def test_the_conversation_of_the_title_page_is_what_happens(self) -> None:
+        """With the server that the file runs by itself."""
+        rows = [row[4:] for row in (mcp_ref.__doc__ or "").split("\n")
+                if re.match(r"    ([><#] |  \S)", row)]
+        first = next(number for number, row in enumerate(rows) if row.startswith("> "))
+        one, = transcripts("\n".join(["== The title page  OURS 2025-11-25 raw", *rows[first:]]))
         self.assertGreater(len(one.steps), 15)
-        server = mcp_ref.demo_server()
-        Play(one, one.revisions[0], Memory(server)).run()
-        functions = {node.name for node in self.source.nodes if isinstance(
-            node, (ast.FunctionDef, ast.ClassDef))}
-        named = {name for row in rows if row[0] == "#"
-                 for call in re.findall(r"([\w.]+)\(\)", row) for name in call.split(".")}
-        self.assertEqual(set(), named - functions)
+        end = Process([*PYTHON, FILE_PATH], env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.addCleanup(end.close)
+        Play(one, one.revisions[0], end).run()
+        self.assertEqual(0, end.close())
 
     def test_the_server_of_the_title_page_works(self) -> None:
         page = mcp_ref.__doc__ or ""
-        text = page[page.index("    from mcp_ref"):page.index("What goes over the wire")]
+        block = re.search(r"(?m)^    from mcp_ref(?:.*\n)(?:(?:    .*)?\n)*", page)
+        assert block
         space: Dict[str, Any] = {"__name__": "title page"}
-        exec("\n".join(row[4:] for row in text.split("\n")), space)
+        exec(textwrap.dedent(block[0]), space)
         end = Memory(space["server"])
         end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": "add", "arguments": {"a": 1, "b": 2}, "_meta": modern_meta()}}).encode())
         self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
-
-    def test_the_line_numbers_of_the_reading_path_are_true(self) -> None:
-        """Each range of lines begins and ends where something does, and has what it is said to."""
-        path = (mcp_ref.__doc__ or "").split("How to read this file.")[1].split("\n\n")[0]
-        ranges = [(int(start), int(end)) for start, end in re.findall(r"(\d+)\s+to\s+(\d+)", path)
-                  if int(end) > 100]  # sections have smaller numbers
-        rows, where = self.source.rows, {
-            node.name: node.lineno for node in self.source.tree.body
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        for (start, end), name in zip(ranges, (
-                "classify", "Peer", None, "Workers", "serve_stdio", "Method", "next_state",
-                "Context", "ServerSession", "Registration", "Server")):
-            with self.subTest(name):
-                self.assertTrue(name is None or start <= where[name] <= end)
-        for start, end in ranges:
-            with self.subTest(start=start, end=end):
-                self.assertTrue(start == 1 or not rows[start - 2].strip(), rows[start - 2])
-                self.assertTrue("" in (rows[end - 1], rows[end]), rows[end])
-        self.assertEqual(self.source.sections[7], ranges[5][0])
-        heads = [rows[start - 1].split(".")[0].split(":")[0].strip() for start, _ in ranges[11:]]
-        self.assertEqual(["# Tools", "# Results"], heads)
-        self.assertLessEqual(sum(end - start for start, end in ranges), READING_LINES)
 
     def test_all_names_what_is_there(self) -> None:
         self.assertEqual([], [name for name in mcp_ref.__all__ if not hasattr(mcp_ref, name)])
@@ -3946,16 +5815,8 @@ for name, test in %r:
         exec("from mcp_ref import *", space)
         self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
 
-    def test_it_imports_the_standard_library_only(self) -> None:
-        names = {alias.name.split(".")[0] for node in self.source.nodes
-                 if isinstance(node, ast.Import) for alias in node.names}
-        names |= {str(node.module).split(".")[0] for node in self.source.nodes
-                  if isinstance(node, ast.ImportFrom)}
-        self.assertEqual(set(), names - getattr(sys, "stdlib_module_names", names))
-
-    def test_it_says_its_version_and_licence(self) -> None:
+    def test_it_says_its_version(self) -> None:
         self.assertEqual(f"mcp_ref {mcp_ref.__version__}\n", self.python(FILE_PATH, "--version"))
-        self.assertEqual("# SPDX-License-Identifier: MIT-0", self.source.rows[1])
 
     def test_a_renamed_copy_is_a_program_and_a_module_whose_logger_has_its_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,10 +10,9 @@ assigned, a statement left out. Not changed, and why:
 - what is under `if __name__` and for Windows: no test here can see it
 - arguments of len() and isinstance(): None there is a TypeError, which says nothing about tests
 
-The tests are those of test_mcp_ref.py, test_faults.py, test_more.py and test_mistakes.py; of TestTheFileItself, which
-reads the module's text, those in BEHAVE. A mutant gets the tests that run a changed line, as was
-measured with coverage.py, in child processes as well; all tests, if the line runs at import. First
-come those that killed its neighbours, then the quickest. One that takes five times as long as it
+The tests are those of test_mcp_ref.py and test_mistakes.py. A mutant gets the tests that run a
+changed line, as was measured with coverage.py, in child processes as well; all tests, if the line
+runs at import. First come those that killed its neighbours, then the quickest. One that takes five times as long as it
 should counts as killed, and is counted apart as well. What has survived SECONDS of tests survives.
 
     python .ci/mutate.py [--sample N] [--seed N] [--only REGEX] [--again]
@@ -54,12 +53,9 @@ from side_by_side import flat
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OUT = os.path.join(ROOT, ".coverage-mutants")
-MODULE, TESTS = "mcp_ref.py", (
-    "test_mcp_ref", "test_faults", "test_more", "test_mistakes")
+MODULE, TESTS = "mcp_ref.py", ("test_mcp_ref", "test_mistakes")
 SECONDS = 60.0  # of tests for one mutant
 SLOTS = 2  # mutants at a time
-BEHAVE = ("transcript_of_the_title", "server_of_the_title", "all_names", "version", "renamed_copy",
-          "no_side_effect")  # of TestTheFileItself
 KILLED, TIMEOUT, SURVIVED, EXPLAINED, INVALID = (
     "killed", "timeout", "survived", "explained", "invalid")
 
@@ -249,8 +245,7 @@ def test_ids() -> Iterator[str]:
     """List the tests that may kill."""
     for module in TESTS:
         for test in flat(unittest.defaultTestLoader.loadTestsFromName(module)):
-            if type(test).__module__ == module and ("TestTheFileItself" not in test.id() or any(
-                    word in test.id() for word in BEHAVE)):
+            if type(test).__module__ == module:
                 yield test.id()
 
 
@@ -299,7 +294,7 @@ def measure(folder: str, path: str) -> None:
 def measured() -> dict[str, Any]:
     """Return what measure() found for the module and the tests as they are."""
     path, texts = os.path.join(OUT, "measured.json"), [os.path.join(ROOT, name) for name in (
-        MODULE, "test_mcp_ref.py", ".ci/test_faults.py", ".ci/test_more.py")]
+        MODULE, "test_mcp_ref.py", ".ci/test_mistakes.py")]
     if not os.path.exists(path) or os.path.getmtime(path) < max(map(os.path.getmtime, texts)):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([sys.executable, __file__, "--measure", folder, path], check=True)
