@@ -19,11 +19,11 @@ from typing import Any, List, Optional, Tuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import wiretap  # noqa: E402  (it puts the folder of mcp_ref on the path)
-from mcp_ref import REVISIONS, Client, demo_server  # noqa: E402
+import mcp_ref  # noqa: E402
+from mcp_ref import REVISIONS, Client  # noqa: E402
 
 DEADLINE = 60.0
 PROGRAM = os.path.join(HERE, "wiretap.py")
-ROOT = os.path.dirname(os.path.dirname(HERE))
 ECHO = """
 import os, sys
 os.write(2, b"up\\n")
@@ -437,10 +437,11 @@ class TestNothingChanges(WiretapTest):
         self.assertEqual(7, other.wait(DEADLINE))
 
     def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
-        serve = f"import sys; sys.path.insert(0, {ROOT!r}); import mcp_ref; mcp_ref.main([])"
+        module = os.path.abspath(mcp_ref.__file__)
+        serve = f"import runpy, sys\nrunpy.run_path({module!r}, run_name='__main__')"
         for version in REVISIONS:
             said = []
-            for server in (demo_server(), self.command(code=serve)):
+            for server in ([sys.executable, module], self.command(code=serve)):
                 with Client(server, timeout=DEADLINE, protocol_version=version) as client:
                     said.append([client.protocol_version, client.server_info,
                                  client.list_tools(), client.call_tool("add", {"a": 1, "b": 2})])
