@@ -28,6 +28,7 @@ check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schema
 		mcp_ref.py examples/*.py examples/http/http_*.py examples/tools/wiretap.py
 	$(VENV)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 mcp_ref.py test_mcp_ref.py examples .ci
+	$(VENV)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py
 	$(VENV)/bin/coverage erase --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc .ci/side_by_side.py 0
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc

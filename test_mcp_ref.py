@@ -68,7 +68,9 @@ import select
 import shlex
 import shutil
 import signal
+import socket
 import socketserver
+import struct
 import subprocess
 import sys
 import tempfile
@@ -4946,7 +4948,7 @@ class TestClientRequests(unittest.TestCase):
    modern client offers [mrtr.client.fulfil-first] [mrtr.client.same-keys] [mrtr.client.same-params]
    [mrtr.client.echo-state] [mrtr.client.state-opaque] [mrtr.client.new-id] [samp.result.shape]
    [mrtr.client.no-own-state] [mrtr.client.only-there] [elic.url.client-no-prefetch]
-! import socket; page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
+! page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
 ! url = "http://127.0.0.1:%d/" % page.getsockname()[1]
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x", {"a": 1})
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","arguments":{"a":1}}}
@@ -5677,13 +5679,21 @@ class TestCommandLine(ProcessCase):
         os.write(master, process_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
-    def test_a_server_ends_when_its_terminal_hangs_up(self) -> None:
+    def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
+        """Reading fails then; it is the end of the input all the same."""
         master, slave = os.openpty()
         child = self.command("MCP", stdin=slave)
         os.close(slave)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])  # it waits for a line
+        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
         os.close(master)
         self.assertEqual(0, self.told(child)[0])
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            near = socket.create_connection(listener.getsockname())
+            far, _ = listener.accept()
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        near.close()
+        with far:
+            self.assertEqual((0, "", ""), self.told(self.command("MCP", stdin=far)))
 
     def test_a_user_at_a_terminal_is_asked(self) -> None:
         """An empty line declines; a page is shown, and accepted by y or yes."""
