@@ -550,10 +550,11 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         self.assertEqual(130, done.returncode)
 
     def test_descriptors_may_be_non_blocking_and_beyond_1023(self) -> None:
-        """A line that does not fit into the pipe comes whole, both ways."""
+        """A line that does not fit into the pipe comes whole, both ways. Whoever shares them may
+        make them so at any time."""
         child = self.start(main="""
 import resource
-os.set_blocking(0, False), os.set_blocking(1, False)
+shared = os.dup(0), os.dup(1)
 try:
     resource.setrlimit(resource.RLIMIT_NOFILE, (1200, 1200))
     [os.dup(2) for _ in range(1050)]
@@ -562,6 +563,7 @@ except (ValueError, OSError):
 server.run()""")
         child.send(*PROCESS_HELLO)
         limited = child.take(DEADLINE) == b"limited"
+        child.out("out = [os.set_blocking(one, False) for one in shared]")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, process_text(child.until(1)))
         child.end()

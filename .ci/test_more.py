@@ -269,11 +269,13 @@ class TestPeerMore(unittest.TestCase):
                 peer.request("sum", params).result(0)
 
     def test_an_error_is_raised_where_its_request_is_waited_for(self) -> None:
-        """So is what broke the connection."""
+        """An error of another id belongs to another one. So is what broke the connection."""
         sent: List[bytes] = []
         peer = Peer(sent.append, lambda job: job())
         pending = peer.request("a")
-        peer.receive(b'{"jsonrpc":"2.0","id":1,"error":{"code":5,"message":"no"}}')
+        for rid in (b"true", b"1.0", b"null", b'"1"', b"[1]", b"{}", b"1"):
+            self.assertFalse(pending.wait(0))
+            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
         with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
             pending.result(DEADLINE)
         broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
@@ -361,6 +363,15 @@ FAULTS: List[Tuple[Any, Any, str]] = [  # a value, a schema, and what is wrong b
     ({"a": {1}}, {"properties": {"a": {}}}, ".a: set is not JSON")]
 
 
+class Tree(TypedDict):
+    """A tree that has no end."""
+    left: "Tree"
+
+
+# A class of somebody's that is called like a type of JSON: numpy has one.
+OtherBool, OtherUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
+
+
 class Place(TypedDict):
     """Where it is."""
     x: int
@@ -375,6 +386,19 @@ class TestFaults(unittest.TestCase):
                 with self.assertRaises(ValueError) as caught:
                     mcp_ref.validate(value, schema, "it")
                 self.assertEqual("it" + fault, str(caught.exception))
+
+    def test_malformed_branches_are_refused_before_they_are_taken(self) -> None:
+        for word in ("then", "else"):
+            with self.assertRaisesRegex(ValueError, f"^#/{word}: expected object or boolean"):
+                mcp_ref.validate(1, {word: 5})
+
+    def test_a_hint_is_known_by_more_than_its_name(self) -> None:
+        for hint, words in ((OtherBool, "bool is no type of JSON"), (Tree, "contains itself"),
+                            (OtherUnion, "Union is no type of JSON")):
+            def function(a: Any) -> None: ...
+
+            function.__annotations__["a"] = hint
+            self.assertRaisesRegex(TypeError, words, mcp_ref.schema_of, function)
 
     def test_a_schema_of_a_function_names_it_and_has_its_further_parameters(self) -> None:
         def more(a: str, **others: int) -> None: ...
