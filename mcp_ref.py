@@ -1928,7 +1928,7 @@ def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
 
 def _doc_of(hint: Any) -> str | None:
     """Return the docstring of a class, unless Python has generated it."""
-    doc = (vars(hint).get("__doc__") or "").strip()
+    doc = (hint.__doc__ or "").strip()
     return None if doc.startswith(hint.__name__ + "(") else doc or None
 
 
