@@ -1014,10 +1014,11 @@ class Workers:
         self._wake.set()
 
     def _next_job(self) -> Job | None:
-        """Return what the reading thread may run. While no thread runs jobs beside it,
-        none but this one takes jobs out."""
-        if not self._beside:
-            return self._jobs.popleft() if self._limit else None
+        """Return a job that the reading thread may run, or None.
+
+        The caller has seen a job in the queue, without the lock. A thread that runs
+        jobs beside this one may have taken that job since then, so look again.
+        """
         with self._lock:
             free = self._jobs and self._beside < self._limit
             return self._jobs.popleft() if free else None

@@ -3758,6 +3758,66 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
+SCHEDULED_SERVER = r"""
+import sys, threading, time
+import mcp_ref
+
+here = threading.local()  # .quick: this thread has run the slow tool, and is not held up
+
+def hold_up(frame, event, arg):
+    if event == "return" and frame.f_code.co_name == "slow":
+        here.quick = True
+    elif event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
+        if not getattr(here, "quick", False):
+            time.sleep(0.001)
+
+sys.setswitchinterval(1e-5)
+threading.setprofile(hold_up)
+server = mcp_ref.Server("scheduled", "1.0", workers=int(sys.argv[1]))
+
+@server.tool
+def slow(seconds: float) -> str:
+    "Take some time."
+    time.sleep(seconds)
+    return "slow"
+
+@server.tool
+def quick() -> str:
+    "Return at once."
+    return "quick"
+
+server.run()
+"""
+
+
+class TestSchedules(ProcessCase):
+    """What must hold whichever thread runs first."""
+
+    def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
+        """Each function of the module takes a millisecond on every thread but the one that ends
+        its slow call, so the end falls into every gap between two steps of the other threads."""
+        def check(workers: int) -> None:
+            child = Process([*PYTHON, "-c", SCHEDULED_SERVER, str(workers)], env=PROCESS_ENV)
+            self.addCleanup(child.close)
+            for message in (
+                    {"id": 0, "method": "initialize", "params": hello("2025-11-25")},
+                    {"method": "notifications/initialized"}):
+                child.give(json.dumps({"jsonrpc": "2.0", **message}).encode())
+            self.assertEqual(0, json.loads(child.lines.get(timeout=DEADLINE))["id"])
+            for number in range(1, 60):
+                calls = [("slow", {"seconds": 0.011 + number % 29 / 1000}), *[("quick", {})] * 5]
+                for index, (name, arguments) in enumerate(calls):
+                    child.give(json.dumps({
+                        "jsonrpc": "2.0", "id": f"{number} {index}",
+                        "method": "tools/call",
+                        "params": {"name": name, "arguments": arguments}}).encode())
+                for _ in calls:
+                    child.lines.get(timeout=DEADLINE)
+            self.assertEqual(0, child.close())
+
+        self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
+
+
 # --- The file itself: it can be read from the top, and cut ----------------------------------------
 
 CODE_LINES = 2750  # at most: neither blank, nor comment, nor docstring
