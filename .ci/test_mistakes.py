@@ -200,7 +200,10 @@ def run_program(row: Row) -> Refused:
         except Exception as error:
             raised = refused_by_exception(error)
         if row.refusal.split()[0] == "log":
-            return refused_in_log(logged.get(timeout=DEADLINE))
+            try:
+                return refused_in_log(logged.get(timeout=DEADLINE))
+            except queue.Empty:
+                return raised
         if row.refusal == "model" and results:
             refused = refused_result(results[0])
             if "# <--" in row.body:  # the place is in the log alone
