@@ -1,11 +1,12 @@
-"""Run what README.md shows: its listings, its commands, the configuration for hosts, the diagram,
-and what its tables say in code.
+"""Run what README.md shows: its listings, its commands, the configuration for hosts and the
+diagram. Check the names, types and error codes in its tables.
 
     python3 .ci/test_readme.py
 
 Nothing here depends on a sentence or a heading of README.md. A block is found by its language and
-its content, a table by the code in its cells, and a command by its first word. What the README no
-longer shows is not tested. What it shows and no test knows how to run fails.
+its content, a table by the code in its cells, and a command by its first word. If the README no
+longer shows something, its test has nothing to do. If the README shows a block, a command, a hint,
+an error or a method that the tests do not know, a test fails.
 
 These conventions of README.md remain:
 - The first line of a Python listing can name its file: `# server.py`.
@@ -159,14 +160,13 @@ class Reader(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE)
 
     def client(self, *command: str, **options: Any) -> Client:
-        """Start a server as a host would: by name, with the reader's PATH. Its stderr is
-        nobody's here."""
+        """Start a server as a host would: by name, with the reader's PATH. Drop its stderr."""
         return Client(["/bin/sh", "-c", 'exec "$@" 2>/dev/null', "sh", *command],
                       cwd=self.reader, env={**self.env, **options.pop("env", {})}, **options)
 
 
 class TestBlocks(Reader):
-    """Each block of the README runs as it stands."""
+    """Each block of the README runs unchanged."""
 
     def test_each_block_is_of_a_kind_that_is_run(self) -> None:
         self.assertLessEqual({language for language, _ in BLOCKS},
@@ -230,7 +230,7 @@ class TestBlocks(Reader):
         self.assertTrue(reports)
 
     def test_a_host_can_start_what_the_configurations_name(self) -> None:
-        """A host has a folder and an environment of its own. The prose can show members that
+        """A host has its own folder and environment. The prose can show members that
         replace those of the configuration, for a server in a package."""
         self.save()
         shutil.copy2(os.path.join(self.folder, "bin", "python3"), self.reader)
@@ -291,7 +291,7 @@ class TestCommands(Reader):
         self.assertTrue(shown)
         for command in shown:
             if ".ci/side_by_side.py" in command or "--against" in command:
-                continue  # this runs all tests, and so it runs itself; test_against.py has the other
+                continue  # the first would run this test again; the second is in test_against.py
             if "git " in command and not shutil.which("git"):
                 continue
             with self.subTest(command):
@@ -321,7 +321,7 @@ class TestCommands(Reader):
 
     def test_each_target_of_make_is_there(self) -> None:
         if not shutil.which("make"):
-            self.skipTest("there is no make")
+            self.skipTest("make is not installed")
         text = "\n".join([*CODE, *blocks("console")])
         for target in {"test", *re.findall(r"(?m)^(?:\$ )?make ([a-z-]+)$", text)}:
             done = self.run_in(ROOT, f"make -n {target}")
@@ -370,7 +370,7 @@ KEYWORDS = {  # the words of JSON Schema that a table of hints can name
 
 
 class TestTables(Reader):
-    """What the tables name in code. A row is not compared with its words."""
+    """The names, types and error codes in the tables. The words of a row are not compared."""
 
     def test_each_hint_has_the_schema_and_the_value_that_its_row_names(self) -> None:
         """TestHints of test_mcp_ref.py tests each schema as a whole."""
@@ -630,10 +630,12 @@ for line in sys.stdin:
         report = self.run_in(self.clone, f"python3 examples/tools/wiretap.py --report {log}").stdout
         for words in ("output on stdout that", "given up after", "nobody's fault"):
             self.assertIn(words, report)
-        for row in rows_with("was not started"):
-            words, = codes(row[-1])
-            known = [symptom for symptom in wiretap.SYMPTOMS if words in symptom[0]]
-            self.assertEqual(1, len(known), words)
+        for _, rows in TABLES:
+            quotes = [" ".join(codes(row[-1])) for row in rows]
+            known = [sum(one in symptom[0] for symptom in wiretap.SYMPTOMS)
+                     for one in quotes if " " in one]
+            if any(known):
+                self.assertEqual([1] * len(rows), known, quotes)
 
 
 class TestInsideAHostApplication(Reader):
