@@ -3066,6 +3066,30 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(-32602, got["error"]["code"])
 
 
+class Subscriber(Memory):
+    """A client that has subscribed to fixture://text; write(client, line) gets each line for it."""
+    UPDATED = b'"notifications/resources/updated"'
+
+    def __init__(self, server: Server, revision: str,
+                 write: "Callable[[Subscriber, bytes], None]") -> None:
+        self.lines, self.server, self.over = queue.Queue(), server, False
+        self.session = server.connect(lambda line: write(self, line), self.start)
+        self.meta: Dict[str, Any] = {"_meta": modern_meta()} if revision == MODERN else {}
+        if revision == MODERN:
+            self.ask("subscriptions/listen", notifications={
+                "resourceSubscriptions": ["fixture://text"]})
+        else:
+            self.ask("initialize", **hello(revision))
+            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self.ask("resources/subscribe", uri="fixture://text")
+
+    def ask(self, method: str, **params: Any) -> bytes:
+        """Send a request; return the line that comes next."""
+        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
+                              "params": {**self.meta, **params}}).encode())
+        return self.take(DEADLINE) or b"nothing came"
+
+
 @plays(r'''
 == A legacy client hears of a resource from subscribe to unsubscribe
    MUST legacy [res.subscribe.answer] [res.subscribe.updates] [res.subscribe.only-subscribed]
@@ -3151,6 +3175,35 @@ class TestRequestState(unittest.TestCase):
 ''')
 class TestSubscriptions(unittest.TestCase):
     """What changes, and who hears of it."""
+
+    def test_a_client_that_does_not_read_holds_up_neither_the_publisher_nor_others(self) -> None:
+        """OURS: Of two subscribers, the one that resource_updated() reaches first never reads."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                self.publish_to_one_that_does_not_read(revision)
+
+    def publish_to_one_that_does_not_read(self, revision: str) -> None:
+        server, first, over = fixture_server(), threading.Lock(), threading.Event()
+        self.addCleanup(over.set)
+        deaf: "queue.Queue[Subscriber]" = queue.Queue()
+
+        def write(client: Subscriber, line: bytes) -> None:
+            if Subscriber.UPDATED in line and first.acquire(False):
+                deaf.put(client)
+                over.wait(6 * DEADLINE)
+            client.lines.put(line)
+
+        both = [Subscriber(server, revision, write) for _ in range(2)]
+        publisher = threading.Thread(
+            target=server.resource_updated, args=["fixture://text"], daemon=True)
+        publisher.start()
+        both.remove(deaf.get(timeout=DEADLINE))
+        publisher.join(DEADLINE)
+        self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
+        other = both[0]
+        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other was not told")
+        response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
+        self.assertIn(b"still served", response)
 
 
 # --- Part III: the client -------------------------------------------------------------------------
