@@ -3711,6 +3711,40 @@ class TestClientAnswers(unittest.TestCase):
             ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
             ('"cancel"', '"result":{"action":"cancel"}'))])
 
+    def test_the_client_sends_only_the_fields_that_the_form_asks_for(self) -> None:
+        """OURS: Whatever on_elicit returns: a value that the server did not ask for stays here."""
+        rows = [
+            ("a field more", '"accept", "content": {"n": 1, "secret": "x"}',
+             '"n":{"type":"integer"}', '"action":"accept","content":{"n":1}'),
+            ("other fields", '"accept", "content": {"N": 1, "": [{}]}',
+             '"n":{"type":"integer"}', '"action":"accept","content":{}'),
+            ("a field beside a default", '"accept", "content": {"secret": "x"}',
+             '"n":{"type":"integer","default":2}', '"action":"accept","content":{"n":2}'),
+            ("a form without fields", '"accept", "content": {"secret": "x"}',
+             '', '"action":"accept","content":{}'),
+            ("a form that is declined", '"decline", "content": {"n": 1, "secret": "x"}',
+             '"n":{"type":"integer"}', '"action":"decline"')]
+        plays_rows(self, r"""
+== A legacy server asks with a request  OURS legacy 2025-06-18+ client offers
+! wire.elicit = lambda params: {"action": %s}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object","properties":{%s}}}}
+> {"jsonrpc":"2.0","id":1,"result":{%s}}
+""", rows)
+        plays_rows(self, r"""
+== A modern server asks in a result  OURS modern client offers
+! wire.elicit = lambda params: {"action": %s}
+! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
+< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
+   "method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object","properties":{%s}}}}}}}
+> {"jsonrpc":"2.0","id":"$b","method":"tools/call",
+   "params":{"name":"x","inputResponses":{"form":{%s}}}}
+< {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
+= call.result(DEADLINE)["content"] == []
+""", rows)
+
 
 # --- The transcripts over pipes -------------------------------------------------------------------
 # The same lines, but the server is a process, and its stdin and stdout are pipes.
