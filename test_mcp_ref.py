@@ -3745,6 +3745,41 @@ class TestClientAnswers(unittest.TestCase):
 = call.result(DEADLINE)["content"] == []
 """, rows)
 
+    def test_a_modern_server_that_asks_again_and_again_is_given_up_after_ten_rounds(self) -> None:
+        """OURS: The user is not asked an eleventh time, and the call fails with a ValueError."""
+        class Asking(Wire):
+            """A server whose tool needs so many rounds of input."""
+            rounds = 0
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                result: Dict[str, Any] = {"resultType": "complete", "content": []}
+                if message["method"] == "server/discover":
+                    result = self.welcome
+                elif self.rounds:
+                    self.rounds -= 1
+                    result = {"resultType": "input_required", "inputRequests": {"form": {
+                        "method": "elicitation/create", "params": {"message": "Again?",
+                        "requestedSchema": {"type": "object", "properties": {}}}}}}
+                self.give(json.dumps(
+                    {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+        def ask(rounds: int) -> Any:
+            """Return how often the user was asked, and what the call returned or raised."""
+            asked: List[Any] = []
+            wire = Asking(MODERN, offers=True)
+            wire.rounds = rounds
+            wire.elicit = lambda params: asked.append(params) or {"action": "accept"}
+            with wire.client as client:
+                try:
+                    outcome = client.call_tool("x")["content"]
+                except ValueError as error:
+                    outcome = type(error)
+            return len(asked), outcome
+
+        self.assertEqual((9, []), ask(9))
+        self.assertEqual((10, ValueError), ask(50))
+
 
 # --- The transcripts over pipes -------------------------------------------------------------------
 # The same lines, but the server is a process, and its stdin and stdout are pipes.
