@@ -188,6 +188,37 @@ except EOFError:
         said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
+    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
+        """Not by any descriptor, though it gets all that can be inherited. The host sees the end
+        of the stdout when the server ends, while that child lives. [stdio.stdout-only-messages]"""
+        script = """import os
+for fd in range(1, 256):
+    try:
+        os.write(fd, b"said by the child\\n")
+    except OSError:  # there is no such descriptor, or it can only be read
+        pass
+os.write(2, b"here\\n")
+os.read(GATE, 1)
+os.write(2, b"the child lived on\\n")"""
+        # The server has GATE from the test, and passes it on; the test closes the other end.
+        before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
+        before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
+
+        def check(way: str) -> None:
+            child = self.start(before=before)
+            child.run(way, "started")
+            self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
+            child.stdin.close()
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout is at its end
+            self.assertEqual(0, child.child.wait(DEADLINE))
+            child.gate.close()
+            child.says("the child lived on")
+            self.assertIn("the child lived on", child.said)
+
+        self.beside(check, [
+            ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
+            ("a shell", "os.system(shlex.join(child) + ' &')")])
+
     # Workers.
 
     def test_as_many_calls_as_workers_run_at_once_and_no_more(self) -> None:
