@@ -720,6 +720,15 @@ class TestClientProcess(unittest.TestCase):
                 self.assert_gone(pid)
                 self.assertEqual(how, file.read())
 
+    def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
+        """OURS: When it returns there is no such process any more, not even a zombie."""
+        code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
+                "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
+        for _ in range(5):
+            with self.spawn(close_timeout=0.05) as client:
+                pid = client.call_tool(code)["pid"]
+            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
+
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
         """OURS: The server interrupts its client, and answers nothing."""
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
