@@ -862,6 +862,20 @@ class TestCommandLine(FaultCase):
 
         self.beside(check, process_commands())
 
+    def test_trace_escapes_control_characters(self) -> None:
+        """Of what a server and a client read: nobody can steer the terminal, or forge a line."""
+        evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
+        shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
+        print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
+
+        def check(line: str, *more: str) -> None:
+            child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
+            _, _, errors = self.told(child, evil + b"\n")  # where no control character may be
+            self.assertRegex(errors, shown)
+
+        self.beside(check, [("a server", "MCP --trace"),
+                            ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
+
     def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
         for line in ("inspect", "inspect --", "call", "call x", "call -- x", "call a {} b -- x",
                      "-- x", "--no-such", "--trace nonsense", "--version x"):
