@@ -3066,6 +3066,30 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(-32602, got["error"]["code"])
 
 
+class Subscriber(Memory):
+    """A client that has subscribed to fixture://text; write(client, line) gets each line for it."""
+    UPDATED = b'"notifications/resources/updated"'
+
+    def __init__(self, server: Server, revision: str,
+                 write: "Callable[[Subscriber, bytes], None]") -> None:
+        self.lines, self.server, self.over = queue.Queue(), server, False
+        self.session = server.connect(lambda line: write(self, line), self.start)
+        self.meta: Dict[str, Any] = {"_meta": modern_meta()} if revision == MODERN else {}
+        if revision == MODERN:
+            self.ask("subscriptions/listen", notifications={
+                "resourceSubscriptions": ["fixture://text"]})
+        else:
+            self.ask("initialize", **hello(revision))
+            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self.ask("resources/subscribe", uri="fixture://text")
+
+    def ask(self, method: str, **params: Any) -> bytes:
+        """Send a request; return the line that comes next."""
+        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
+                              "params": {**self.meta, **params}}).encode())
+        return self.take(DEADLINE) or b"nothing came"
+
+
 @plays(r'''
 == A legacy client hears of a resource from subscribe to unsubscribe
    MUST legacy [res.subscribe.answer] [res.subscribe.updates] [res.subscribe.only-subscribed]
@@ -3151,6 +3175,35 @@ class TestRequestState(unittest.TestCase):
 ''')
 class TestSubscriptions(unittest.TestCase):
     """What changes, and who hears of it."""
+
+    def test_a_client_that_does_not_read_holds_up_neither_the_publisher_nor_others(self) -> None:
+        """OURS: Of two subscribers, the one that resource_updated() reaches first never reads."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                self.publish_to_one_that_does_not_read(revision)
+
+    def publish_to_one_that_does_not_read(self, revision: str) -> None:
+        server, first, over = fixture_server(), threading.Lock(), threading.Event()
+        self.addCleanup(over.set)
+        deaf: "queue.Queue[Subscriber]" = queue.Queue()
+
+        def write(client: Subscriber, line: bytes) -> None:
+            if Subscriber.UPDATED in line and first.acquire(False):
+                deaf.put(client)
+                over.wait(6 * DEADLINE)
+            client.lines.put(line)
+
+        both = [Subscriber(server, revision, write) for _ in range(2)]
+        publisher = threading.Thread(
+            target=server.resource_updated, args=["fixture://text"], daemon=True)
+        publisher.start()
+        both.remove(deaf.get(timeout=DEADLINE))
+        publisher.join(DEADLINE)
+        self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
+        other = both[0]
+        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other was not told")
+        response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
+        self.assertIn(b"still served", response)
 
 
 # --- Part III: the client -------------------------------------------------------------------------
@@ -3657,6 +3710,75 @@ class TestClientAnswers(unittest.TestCase):
             ('"perhaps"', '"error":{"code":-32603,"message":"..."}'),
             ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
             ('"cancel"', '"result":{"action":"cancel"}'))])
+
+    def test_the_client_sends_only_the_fields_that_the_form_asks_for(self) -> None:
+        """OURS: Whatever on_elicit returns: a value that the server did not ask for stays here."""
+        rows = [
+            ("a field more", '"accept", "content": {"n": 1, "secret": "x"}',
+             '"n":{"type":"integer"}', '"action":"accept","content":{"n":1}'),
+            ("other fields", '"accept", "content": {"N": 1, "": [{}]}',
+             '"n":{"type":"integer"}', '"action":"accept","content":{}'),
+            ("a field beside a default", '"accept", "content": {"secret": "x"}',
+             '"n":{"type":"integer","default":2}', '"action":"accept","content":{"n":2}'),
+            ("a form without fields", '"accept", "content": {"secret": "x"}',
+             '', '"action":"accept","content":{}'),
+            ("a form that is declined", '"decline", "content": {"n": 1, "secret": "x"}',
+             '"n":{"type":"integer"}', '"action":"decline"')]
+        plays_rows(self, r"""
+== A legacy server asks with a request  OURS legacy 2025-06-18+ client offers
+! wire.elicit = lambda params: {"action": %s}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object","properties":{%s}}}}
+> {"jsonrpc":"2.0","id":1,"result":{%s}}
+""", rows)
+        plays_rows(self, r"""
+== A modern server asks in a result  OURS modern client offers
+! wire.elicit = lambda params: {"action": %s}
+! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
+< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
+   "method":"elicitation/create","params":{"message":"?",
+   "requestedSchema":{"type":"object","properties":{%s}}}}}}}
+> {"jsonrpc":"2.0","id":"$b","method":"tools/call",
+   "params":{"name":"x","inputResponses":{"form":{%s}}}}
+< {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
+= call.result(DEADLINE)["content"] == []
+""", rows)
+
+    def test_a_modern_server_that_asks_again_and_again_is_given_up_after_ten_rounds(self) -> None:
+        """OURS: The user is not asked an eleventh time, and the call fails with a ValueError."""
+        class Asking(Wire):
+            """A server whose tool needs so many rounds of input."""
+            rounds = 0
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                result: Dict[str, Any] = {"resultType": "complete", "content": []}
+                if message["method"] == "server/discover":
+                    result = self.welcome
+                elif self.rounds:
+                    self.rounds -= 1
+                    result = {"resultType": "input_required", "inputRequests": {"form": {
+                        "method": "elicitation/create", "params": {"message": "Again?",
+                        "requestedSchema": {"type": "object", "properties": {}}}}}}
+                self.give(json.dumps(
+                    {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+        def ask(rounds: int) -> Any:
+            """Return how often the user was asked, and what the call returned or raised."""
+            asked: List[Any] = []
+            wire = Asking(MODERN, offers=True)
+            wire.rounds = rounds
+            wire.elicit = lambda params: asked.append(params) or {"action": "accept"}
+            with wire.client as client:
+                try:
+                    outcome = client.call_tool("x")["content"]
+                except ValueError as error:
+                    outcome = type(error)
+            return len(asked), outcome
+
+        self.assertEqual((9, []), ask(9))
+        self.assertEqual((10, ValueError), ask(50))
 
 
 # --- The transcripts over pipes -------------------------------------------------------------------

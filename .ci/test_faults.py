@@ -188,6 +188,37 @@ except EOFError:
         said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
+    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
+        """Not by any descriptor, though it gets all that can be inherited. The host sees the end
+        of the stdout when the server ends, while that child lives. [stdio.stdout-only-messages]"""
+        script = """import os
+for fd in range(1, 256):
+    try:
+        os.write(fd, b"said by the child\\n")
+    except OSError:  # there is no such descriptor, or it can only be read
+        pass
+os.write(2, b"here\\n")
+os.read(GATE, 1)
+os.write(2, b"the child lived on\\n")"""
+        # The server has GATE from the test, and passes it on; the test closes the other end.
+        before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
+        before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
+
+        def check(way: str) -> None:
+            child = self.start(before=before)
+            child.run(way, "started")
+            self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
+            child.stdin.close()
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout is at its end
+            self.assertEqual(0, child.child.wait(DEADLINE))
+            child.gate.close()
+            child.says("the child lived on")
+            self.assertIn("the child lived on", child.said)
+
+        self.beside(check, [
+            ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
+            ("a shell", "os.system(shlex.join(child) + ' &')")])
+
     # Workers.
 
     def test_as_many_calls_as_workers_run_at_once_and_no_more(self) -> None:
@@ -691,6 +722,15 @@ class TestClientProcess(unittest.TestCase):
                 self.assert_gone(pid)
                 self.assertEqual(how, file.read())
 
+    def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
+        """OURS: When it returns there is no such process any more, not even a zombie."""
+        code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
+                "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
+        for _ in range(5):
+            with self.spawn(close_timeout=0.05) as client:
+                pid = client.call_tool(code)["pid"]
+            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
+
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
         """OURS: The server interrupts its client, and answers nothing."""
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
@@ -823,6 +863,20 @@ class TestCommandLine(FaultCase):
             self.assertRegex(told[2], errors)
 
         self.beside(check, process_commands())
+
+    def test_trace_escapes_control_characters(self) -> None:
+        """Of what a server and a client read: nobody can steer the terminal, or forge a line."""
+        evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
+        shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
+        print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
+
+        def check(line: str, *more: str) -> None:
+            child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
+            _, _, errors = self.told(child, evil + b"\n")  # where no control character may be
+            self.assertRegex(errors, shown)
+
+        self.beside(check, [("a server", "MCP --trace"),
+                            ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
     def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
         for line in ("inspect", "inspect --", "call", "call x", "call -- x", "call a {} b -- x",
