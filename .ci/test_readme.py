@@ -175,7 +175,7 @@ class TestText(unittest.TestCase):
         known = {*mcp_ref.REVISIONS, *errors, mcp_ref.__version__, "1.0.0", "1.0"}
         text, licence = PROSE.replace("x86-64", "").split("## Licence")
         figures = set(re.findall(r"-?\b\d[\d.-]*\d\b", text)) - known
-        self.assertEqual({"3.9", "3.13", "3.14", "7.3", "30"}, figures)
+        self.assertEqual({"3.9", "3.15", "7.3", "30"}, figures)
         self.assertNotRegex(licence.replace("2026", ""), r"[1-9]")
         seconds = inspect.signature(Client).parameters["timeout"].default
         self.assertIn(f"{seconds:.0f} if not given", README)
@@ -200,11 +200,11 @@ class TestText(unittest.TestCase):
         self.assertRegex(README, r"OURS marks a promise of this\nmodule, n/a ")
 
     def test_its_versions_of_python_are_those_that_run_it(self) -> None:
-        self.assertIn("was run on Linux (x86-64) with CPython\n3.9 to 3.13 and PyPy", README)
+        self.assertIn("was run on Linux (x86-64) with CPython\n3.9 to 3.15 and PyPy", README)
         for text in (README, mcp_ref.__doc__):
             self.assertIn("Python 3.9 or newer", text)
         if sys.platform == "linux" and sys.implementation.name == "cpython":
-            self.assertIn(sys.version_info[:2], [(3, minor) for minor in range(9, 14)])
+            self.assertIn(sys.version_info[:2], [(3, minor) for minor in range(9, 16)])
 
     def test_its_parts_are_those_of_the_module(self) -> None:
         """Part I is JSON-RPC over stdio, ... ; that none needs a later one, test_mcp_ref.py
