@@ -2310,6 +2310,29 @@ class TestTools(unittest.TestCase):
                 ('{"type":"ref/prompt","name":"values://data"}', name),
                 (mix, name + ',"context":{"arguments":{"second":5}}'))))])
 
+    def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
+        """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
+        object and array around the value. Only the notes follow the cause; the model gets none."""
+        server = Server("s", "1")
+
+        @server.tool
+        def broken() -> Any:
+            "Return a list of an object that holds a set."
+            return [0, {"found": {1}}]
+
+        with self.assertLogs(mcp_ref.__name__) as logs, Client(server) as client:
+            result = client.call_tool("broken")
+        text = result["content"][0]["text"]
+        self.assertTrue(result["isError"])
+        self.assertIn("{1}", text)
+        self.assertNotIn("when serializing", text)
+        lines = [line.strip() for line in logs.records[-1].getMessage().splitlines()]
+        self.assertIn("broken", lines[0])
+        self.assertEqual("Traceback (most recent call last):", lines[1])
+        below = lines[lines.index(f"TypeError: {text}") + 1:]
+        self.assertLessEqual(len(below), 2)
+        self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
+
 
 @plays(r'''
 == A resource is listed with its URI and its name, and read: as text, or as a blob in base64  MUST
