@@ -91,10 +91,10 @@ continues the line above. The server is the one that this file runs by itself.
 How to read this file. Its parts build on each other: what follows any section can be
 cut off, and what is left works. To understand one tools/call whole, read lines 1 to 418
 (errors, messages), 490 to 630 (a peer, and what it receives), 680 to 715 (how it
-responds), 781 to 1022 (its outbox, lines, and the threads), 1098 to 1165 (stdio), 2073
-to 2177 (revisions, and what METHODS says), 2246 to 2295 (lifecycle), 2400 to 2479 (what
-a tool gets), 2582 to 2645 (the session), 2738 to 2806 (a function of the author's),
-2848 to 2919 (the server), 2986 to 3065 (its tools), 3304 to 3338 (results). The rest
+responds), 781 to 1035 (its outbox, lines, and the threads), 1108 to 1175 (stdio), 2094
+to 2198 (revisions, and what METHODS says), 2267 to 2316 (lifecycle), 2421 to 2500 (what
+a tool gets), 2603 to 2666 (the session), 2759 to 2827 (a function of the author's),
+2869 to 2940 (the server), 3007 to 3086 (its tools), 3325 to 3359 (results). The rest
 can be read in any order afterwards.
 
 The words of this file: a *line* is the bytes of one message, without newline; a
@@ -180,8 +180,8 @@ class RpcError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if not isinstance(code, int) or not isinstance(message, str):
-            raise TypeError(f"RpcError({code!r:.40}, {message!r:.40}) is none; give "
-                            "an integer, and then a string")
+            raise TypeError(f"RpcError({code!r:.40}, {message!r:.40}): wrong types; "
+                            "give a code (int), then a message (str)")
         super().__init__(code, message, data)
         self.code, self.message, self.data = code, message, data
 
@@ -837,6 +837,13 @@ class Peer:
 # signals, and a child process.
 
 
+def wait_until_ready(fd: int, event: int) -> None:
+    """Wait for a descriptor that does not block; poll() knows numbers over 1023."""
+    poll = select.poll()
+    poll.register(fd, event)
+    poll.poll()
+
+
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor without their newlines, then what is left at its
     end. Blank lines are skipped. A line of over `longest` bytes is cut somewhere beyond
@@ -845,6 +852,9 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     while chunk:
         try:
             chunk = os.read(fd, 1 << 16)
+        except BlockingIOError:  # who shares it has made it so: node does, at any time
+            wait_until_ready(fd, select.POLLIN)
+            continue
         except OSError:  # a terminal that hung up, a connection that was reset
             chunk = b""
         *ends, rest = (chunk or b"\n").split(b"\n")
@@ -863,7 +873,10 @@ def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
     data, sent = line + b"\n", 0
     while sent < len(data):
-        sent += os.write(fd, memoryview(data)[sent:] if sent else data)
+        try:
+            sent += os.write(fd, memoryview(data)[sent:] if sent else data)
+        except BlockingIOError:
+            wait_until_ready(fd, select.POLLOUT)
 
 
 def serve_lines(peer: Peer, fd: int) -> None:
@@ -1001,10 +1014,11 @@ class Workers:
         self._wake.set()
 
     def _next_job(self) -> Job | None:
-        """Return what the reading thread may run. While no thread runs jobs beside it,
-        none but this one takes jobs out."""
-        if not self._beside:
-            return self._jobs.popleft() if self._limit else None
+        """Return a job that the reading thread may run, or None.
+
+        The caller has seen a job in the queue, without the lock. A thread that runs
+        jobs beside this one may have taken that job since then, so look again.
+        """
         with self._lock:
             free = self._jobs and self._beside < self._limit
             return self._jobs.popleft() if free else None
@@ -1040,9 +1054,6 @@ class StandardStreams:
 
             msvcrt.setmode(self.source, os.O_BINARY)
             msvcrt.setmode(self.sink, os.O_BINARY)
-        else:  # whoever started this process may have made them non-blocking
-            os.set_blocking(self.source, True)
-            os.set_blocking(self.sink, True)
         os.dup2(null, 0)
         os.close(null)
         os.dup2(2, 1)
@@ -1715,6 +1726,7 @@ class Described(NamedTuple):
 
 # What describes a hint, by its sort or by its name; filled at the end of the section.
 _SORTS: dict[str, Callable[..., Described]] = {}
+_MODULES = ("builtins", "types", "typing", "typing_extensions")  # whose names they are
 
 # What to write instead of the hints that people try first; any other one is told what
 # there is.
@@ -1738,6 +1750,19 @@ def _resolved(owner: Any, names: Any, where: str, hint: Any) -> Json:
                         f"{advice}") from None
 
 
+def _sort_of(hint: Any, origin: Any) -> str:
+    """Return the key of a hint in _SORTS; what is not there is no hint of ours."""
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "Enum"
+    if hasattr(hint, "__required_keys__"):
+        return "TypedDict"
+    if hasattr(hint, "__dataclass_fields__"):
+        return "dataclass"
+    if getattr(origin, "__module__", "") not in _MODULES:  # a bool of numpy, say
+        return ""
+    return str(getattr(origin, "__name__", None) or getattr(origin, "_name", ""))
+
+
 def describe(hint: Any, where: str) -> Described:
     """Describe one hint; TypeError, one sentence, for what JSON cannot express.
 
@@ -1745,13 +1770,10 @@ def describe(hint: Any, where: str) -> Described:
     """
     hint = type(None) if hint is None else hint
     origin = typing.get_origin(hint) or hint
-    sort = ("Enum" if isinstance(hint, type) and issubclass(hint, enum.Enum) else
-            "TypedDict" if hasattr(hint, "__required_keys__") else
-            "dataclass" if hasattr(hint, "__dataclass_fields__") else
-            str(getattr(origin, "__name__", None) or getattr(origin, "_name", "")))
     try:
-        if sort in _SORTS:
-            return _SORTS[sort](hint, typing.get_args(hint), where)
+        make = _SORTS.get(_sort_of(hint, origin))
+        if make is not None:
+            return make(hint, typing.get_args(hint), where)
     except RecursionError:
         raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; hint it Any"
                         ) from None
@@ -1907,7 +1929,7 @@ def describe_object(hints: Json, defaults: Json, where: str, others: Any = None,
 
 def _doc_of(hint: Any) -> str | None:
     """Return the docstring of a class, unless Python has generated it."""
-    doc = (vars(hint).get("__doc__") or "").strip()
+    doc = (hint.__doc__ or "").strip()
     return None if doc.startswith(hint.__name__ + "(") else doc or None
 
 
@@ -2166,9 +2188,9 @@ class Method(NamedTuple):
 
     What runs no code of the author is served before the next message is looked at.
     """
-    handler: Any  # the method of Server that serves it: its name, or itself
+    handler: Any  # the method of Server that serves it: its name; bound in a Server
     capability: str = ""  # of the server, that it belongs to
-    params: Any = {}  # their schema, a Schema once it is served; other members pass
+    params: Any = {}  # their schema; a Schema in a Server; other members are let pass
     legacy: bool = True
     modern: bool = True
     runs_code: bool = False  # beside others, on a worker thread
@@ -3407,6 +3429,7 @@ class Callbacks:
         self._news = threading.Condition()  # guards all that follows
         self._jobs: collections.deque[tuple[int, Job]] = collections.deque()
         self._thread: threading.Thread | None = None
+        self._waiting = [0, 0, 0]  # how many jobs, by weight
         self._dropped = False
 
     def put(self, job: Job, weight: int) -> None:
@@ -3417,8 +3440,11 @@ class Callbacks:
         """
         with self._news:
             self._jobs.append((weight, job))
-            if len(self._jobs) > CALLBACK_LIMIT:  # min(): of the least, the first
-                self._jobs.remove(min(self._jobs, key=operator.itemgetter(0)))
+            self._waiting[weight] += 1
+            least = next(one for one in range(3) if self._waiting[one])
+            if len(self._jobs) > CALLBACK_LIMIT and least < RESPONSE:
+                self._jobs.remove(next(one for one in self._jobs if one[0] == least))
+                self._waiting[least] -= 1
                 if not self._dropped:
                     warn("callbacks are too slow: notifications were dropped")
                 self._dropped = True
@@ -3435,7 +3461,8 @@ class Callbacks:
                 if not self._news.wait_for(lambda: self._jobs, 1.0):
                     self._thread = None  # the next job gets a new thread
                     return
-                _, job = self._jobs.popleft()
+                weight, job = self._jobs.popleft()
+                self._waiting[weight] -= 1
             try:
                 job()
             except BaseException as error:  # SystemExit, too
