@@ -105,7 +105,7 @@ def wait(seconds: float, ctx: Context) -> str:
 @server.tool
 def test_reconnection(ctx: Context) -> str:
     """Let the stream of this call end early: the result is fetched over another one."""
-    let_go = getattr(ctx.reply, "let_go", None)  # only HTTP has it
+    let_go = getattr(ctx.sink, "let_go", None)  # only HTTP has it
     if let_go is not None:
         let_go()
     time.sleep(0.2)

@@ -495,6 +495,7 @@ class Play:
         self.threads = set(threading.enumerate())
 
     def play(self, steps: Any) -> None:
+        linger, mcp_ref.LINGER = mcp_ref.LINGER, 0.0  # no thread waits for more work than it has
         try:
             for name, *numbers in steps:
                 getattr(self, name)(*numbers)
@@ -508,11 +509,17 @@ class Play:
             self.check()
         finally:
             self.end()
+            mcp_ref.LINGER = linger
 
     def rest(self) -> None:
         """Wait for the threads that were begun: what was asked is answered, or written, then."""
         for thread in set(threading.enumerate()) - self.threads - {threading.current_thread()}:
-            thread.join(DEADLINE)
+            while True:
+                try:
+                    thread.join(DEADLINE)
+                    break
+                except RuntimeError:  # another thread is just starting it
+                    time.sleep(0)
 
     def check(self) -> None:
         faults = [fault for ledger in self.ledgers for fault in ledger.faults]

@@ -246,7 +246,6 @@ class TestBlocks(Reader):
     def test_each_diagram_shows_what_goes_over_the_wire(self) -> None:
         """It shows the call of a tool that asks the user."""
         self.save()
-        self.addCleanup(setattr, mcp_ref.Peer, "trace", mcp_ref.Peer.trace)
         for text in blocks("text"):
             pairs = [re.findall(r"\| (.*?) \|", line) for line in text.splitlines()]
             columns = itertools.zip_longest(*filter(None, pairs))
@@ -269,9 +268,10 @@ class TestBlocks(Reader):
             if words != "notifications/progress":
                 heard.append(f"{words} >" if way == ">" else f"< {words}")
 
-        mcp_ref.Peer.trace = staticmethod(trace)
-        with self.client("python3", LENDER, protocol_version=revision,
-                         on_elicit=lambda _: {"action": "accept"}) as client:
+        client = self.client("python3", LENDER, protocol_version=revision,
+                             on_elicit=lambda _: {"action": "accept"})
+        client.trace = trace
+        with client:
             client.call_tool("lend", {"title": "Emma"})
         return heard
 

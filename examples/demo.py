@@ -1,6 +1,6 @@
 """A conversation between a client and a server, with every line of it explained.
 
-Look at: Peer.trace, which sees each line of both directions; all that is printed comes
+Look at: Client.trace, which sees each line of both directions; all that is printed comes
 from the lines themselves. Only what is wrong on purpose is said by the tour.
 Try: a step of your own in TOUR; a server of your own in SERVER; a pipe into `head`.
 
@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
-from mcp_ref import META, Client, Peer, RpcError, classify, decode
+from mcp_ref import META, Client, RpcError, classify, decode
 
 SERVER = [sys.executable, mcp_ref.__file__]  # the demo server
 BOLD, BLUE, ORANGE = "1", "38;5;32", "38;5;166"  # to be read on black and on white
@@ -285,17 +285,15 @@ def converse(screen: Screen, version: str, steps: list[Step]) -> Explainer:
                 told = [explainer.explain(arrow, message)]
             screen.line(arrow, explainer.shorten(message), told)
 
-    before, Peer.trace = Peer.trace, lambda arrow, line: traced.put((arrow, line))
-    try:
-        with Client(SERVER, protocol_version=version, on_elicit=lambda params: {
-                "action": "accept", "content": {"name": "Ada"}}) as client:
+    client = Client(SERVER, protocol_version=version, on_elicit=lambda params: {
+        "action": "accept", "content": {"name": "Ada"}})
+    client.trace = lambda arrow, line: traced.put((arrow, line))
+    with client:
+        show()
+        for explainer.remark, step in steps:
+            with suppress(RpcError):  # it is among the lines
+                step(client)
             show()
-            for explainer.remark, step in steps:
-                with suppress(RpcError):  # it is among the lines
-                    step(client)
-                show()
-    finally:
-        Peer.trace = before
     return explainer
 
 

@@ -263,7 +263,7 @@ class HttpTransport:
         """Read an answer that is one piece of JSON."""
         size = min(response.length or LONGEST, LONGEST)
         message = decode(response.read(size))  # old Pythons allocate all of it
-        if not isinstance(message, list) and classify(message) != ("response", ""):
+        if not isinstance(message, list) and classify(message) != ("response", None):
             raise ValueError(f"HTTP {response.status} without an answer")
         if member(message, "error") and message.get("id") not in exchange.waiting:
             message["id"] = next(iter(exchange.waiting))  # it cannot say so itself

@@ -37,9 +37,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 from http_wire import META_VERSION, agrees, member, mirrored, repeated
 
 from mcp_ref import (
-    HEADER_MISMATCH, INVALID_REQUEST, LEGACY, METHOD_NOT_FOUND, MODERN_ERRORS,
-    PARSE_ERROR, REVISIONS, RpcError, Server, Workers, classify, decode,
-    request_revision, response_line)
+    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN_ERRORS,
+    PARSE_ERROR, REVISIONS, RpcError, Server, Pool, classify, decode,
+    newest_revision, request_revision, response_line)
 
 LOOPBACK = "localhost", "127.0.0.1", "[::1]"
 BAD = PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS  # come with the status 400
@@ -82,8 +82,8 @@ class Stream:
 
     def let_go(self) -> None:
         """End the connection that waits for this stream, if its client knows how to
-        come again. A tool finds this at context.reply. [2025-11-25 transports]"""
-        if self.session.peer.revision is LEGACY:
+        come again. A tool finds this at context.sink. [2025-11-25 transports]"""
+        if self.session.peer.revision is newest_revision(modern=False):
             self.reader = -1  # nobody, until a GET comes
 
     def take(self, reader: int, at: int, wait: float) -> tuple[list[Any], bool]:
@@ -253,7 +253,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def is_modern(self, message: Any = None) -> bool:
         """Tell the era: the body says it or, where it does not, the header."""
-        row = REVISIONS.get(self.fields.get("mcp-protocol-version", LEGACY.version))
+        default = newest_revision(modern=False).version
+        row = REVISIONS.get(self.fields.get("mcp-protocol-version", default))
         told = member(message, "params", "_meta", META_VERSION) is not None
         return told or row is None or row.modern
 
@@ -343,7 +344,7 @@ class Handler(BaseHTTPRequestHandler):
         session, legacy, over = stream.session, stream.session.peer.revision, False
         if legacy and stream not in tuple(session.streams):
             session.streams.append(stream)
-        if legacy is LEGACY:  # older ones do not know how to come again
+        if legacy is newest_revision(modern=False):  # older ones do not know how to come again
             self.wfile.write(b"id: %s-%d\nretry: %d\ndata:\n\n" % (
                 stream.name, at, 1000 * self.limits.retry))
         while not over:
@@ -388,7 +389,7 @@ class HttpServer(ThreadingHTTPServer):
         for tool in server.entries("tools").values():
             mirrored(tool["inputSchema"])
         self.mcp, self.token, self.limits = server, token or None, limits
-        self.workers = Workers(max(server.workers, 1))
+        self.workers = Pool(max(server.workers, 1))
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
         self.sessions: dict[str, HttpSession] = {}
         self.deadlines: dict[Any, float] = {}  # of each connection
@@ -399,7 +400,7 @@ class HttpServer(ThreadingHTTPServer):
     def end(self, session: HttpSession) -> None:
         """End a session: who listens is told, calls are cancelled, streams end."""
         self.sessions.pop(session.id, None)
-        session.peer.end()
+        session.peer.close()
         for request in session.peer.unanswered():
             session.peer.cancel_incoming(request.request_id)
         session.peer.flush()

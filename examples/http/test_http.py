@@ -102,7 +102,7 @@ def fixture(case: Any) -> Server:
     @server.tool
     def let_go(ctx: Context) -> str:
         """Give the connection away, then answer."""
-        getattr(ctx.reply, "let_go", lambda: None)()
+        getattr(ctx.sink, "let_go", lambda: None)()
         return "later"
 
     @server.tool

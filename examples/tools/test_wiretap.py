@@ -196,9 +196,9 @@ FAULTS: List[Tuple[Any, ...]] = [  # broken, its fault, and in one row for each 
      "notifications/list is a notification and must not have an id"),
     ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "tools/list is not for the server to send"),
     ([*HELLO, *BOTH], "2025-11-25 has no batches", [*BATCHING, *BOTH]),
-    ([*BATCHING, "> []"], "an empty batch"), ([*BATCHING, "> [[]]"], "not an object"),
+    ([*BATCHING, "> []"], "an empty batch"), ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
-    (["< 7"], "not an object"),
+    (["< 7"], "the message is not an object"),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
      "capability not declared: tools/call; the client has no elicitation",
@@ -571,7 +571,7 @@ class TestEverythingIsSeen(WiretapTest):
         for _ in range(5):
             self.assertEqual([], list(watch.feed(0.0, "<", chunk)))
         self.assertLess(len(watch.rest["<"]), 5 << 24)
-        self.assertIn("a line of over", next(watch.feed(0.0, "<", b"\n"))["flags"][0])
+        self.assertIn("the line is longer than", next(watch.feed(0.0, "<", b"\n"))["flags"][0])
 
     def test_an_empty_log_is_said_to_be_empty_with_a_status(self) -> None:
         for content, status, said in (("", 1, "is empty"), ("no entry\n", 1, "is empty"),

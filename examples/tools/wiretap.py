@@ -35,8 +35,8 @@ from typing import IO, Any, Optional
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 from mcp_ref import (  # noqa: E402
     CLIENT_METHODS, INITIALIZING, META_CAPABILITIES, META_SERVER, META_SUBSCRIPTION, META_VERSION,
-    METHODS, MISSING_CAPABILITY, MODERN_ERRORS, NEW, NOTICES, READY, REVISIONS, TRANSITIONS,
-    UNSUPPORTED_VERSION, Bounds, Revision, RpcError, classify, decode)
+    METHODS, MISSING_CAPABILITY, MODERN_ERRORS, NEW, CHANGES, READY, REVISIONS, TRANSITIONS,
+    UNSUPPORTED_VERSION, Bounds, Revision, RpcError, classify, decode, newest_revision)
 
 EXIT_TIMEOUT = 2.0  # seconds for a server to end after its input, and for the recorder
 SLOW = 1.0  # seconds, from which on waiting is worth a word
@@ -274,7 +274,7 @@ STATED = {method for _, method in TRANSITIONS}
 NEEDS = {  # (sender, method) -> who has to have declared which capability
     **{(">", name): ("<", row.capability) for name, row in METHODS.items() if row.capability},
     **{("<", name): (">", row.capability) for name, row in CLIENT_METHODS.items()},
-    **{("<", name): ("<", name.split("/")[1]) for name in NOTICES},
+    **{("<", name): ("<", name.split("/")[1]) for name in CHANGES},
     ("<", "notifications/message"): ("<", "logging"),
     (">", "notifications/roots/list_changed"): (">", "roots")}
 HINTS = {
@@ -425,7 +425,7 @@ class Watch:
             yield "era mixed up: a modern server asks in a result, not with a request"
         elif way == "<" and self.state != READY and method != "ping":
             yield f"out of order: {method} came {self.state}"
-        elif way == ">" and row and not (row.modern if modern else row.legacy):
+        elif way == ">" and row and not (method not in newest_revision(modern).missing):
             yield f"era mixed up: {method} is unknown to the {ERA[modern]} era"
         elif way == ">" and agreed not in (None, modern):
             yield f"era mixed up: a {ERA[modern]} request, a {ERA[not modern]} session"
