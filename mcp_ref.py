@@ -512,7 +512,7 @@ class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
     cancelled = False  # True: the other side no longer wants a response
-    handler: Handler | None = None  # computes the result, if a job has to
+    handler: Any = None  # a Handler, if a job has to compute the result
     outgoing: tuple[PendingRequest, ...] = ()  # requests that were sent to serve this
 
     def __init__(self, message: Json, sink: Sink | None,
@@ -636,7 +636,6 @@ class Peer:
 
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
-        assert request.handler is not None
         outcome: Any = None
         try:
             if not request.cancelled:
@@ -1233,6 +1232,7 @@ class ReadingPool(Pool):
         While more than bounds.line bytes wait to be written, no line is read. So a
         client that sends and does not read is held up, and needs no more memory here.
         """
+        limit = peer.bounds.line
         for line in lines:
             try:
                 request = peer.take(line)
@@ -1248,7 +1248,7 @@ class ReadingPool(Pool):
                 # that there is room.
                 if self._running == 0 or self._has_room_for(job):
                     yield job
-            if peer.unwritten > peer.bounds.line:
+            if peer.unwritten > limit:
                 peer.wait_for_room()
         yield functools.partial(
             peer.close, ConnectionClosed("the other side has closed its output"))
