@@ -435,6 +435,15 @@ def _fault_of_response(message: Json) -> str | None:
     return "a response needs a result and an id, or an error with code and message"
 
 
+def readable_id(message: Any) -> Id | None:
+    """Return the id of an invalid request, or None if it cannot be read."""
+    if type(message) is dict and "result" not in message and "error" not in message:
+        rid = message.get("id")
+        if type(rid) is int or type(rid) is str:
+            return rid
+    return None
+
+
 def error_object(error: BaseException, about: object) -> Json:
     """Turn an exception into the error member of a response.
 
@@ -560,12 +569,10 @@ class Peer:
         self._send = send
         self._start = start
         self._methods = methods or {}
-        self._ids = ids or itertools.count(1)
         self._lock = threading.Lock()  # guards everything that follows
         self._incoming: dict[Id, IncomingRequest] = {}  # without a response so far
         self._cancelled_jobs: set[IncomingRequest] = set()  # cancelled, still running
-        self._pending: dict[Id, PendingRequest] = {}  # sent by this side
-        self._closed: Exception | None = None  # why no request can be sent any more
+        self._pending = PendingTable(self._lock, bounds, ids or itertools.count(1))
         self._outbox: collections.deque[tuple[Sink, bytes | None]] = collections.deque()
         self.unwritten = 0  # bytes in the outbox
         self._writing = False  # a thread is writing the lines of the outbox
@@ -601,7 +608,7 @@ class Peer:
                 self._take_batch(message, sink)
                 return None
         except RpcError as error:
-            self.refuse(line, None, error, sink)
+            self.refuse(line, error, sink)
             return None
         kind, fault = classify(message)
         return self._take_message(message, kind, fault, sink)
@@ -612,7 +619,8 @@ class Peer:
         """Act on a message that was classified. Return the request if it needs a job.
         """
         if fault is not None:
-            self._refuse_message(message, kind, fault, sink, batch)
+            error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
+            self.refuse(message, error, sink, batch)
             return None
         if kind != "request":
             self._take_other(message, kind, sink, batch)
@@ -624,7 +632,8 @@ class Peer:
                 self._incoming[request.request_id] = request
             in_flight = len(self._incoming) + len(self._cancelled_jobs)
         if not is_new:
-            self._refuse_message(message, kind, "the id is in use", sink, batch)
+            error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
+            self.refuse(message, error, sink, batch)
             return None
         try:
             if in_flight > self.bounds.requests:
@@ -644,7 +653,7 @@ class Peer:
             raise
         except BaseException as error:  # SystemExit as well: it must not end the server
             outcome = error
-        self._write(request, response_line(request.request_id, outcome, about=request))
+        self.flush(request, response_line(request.request_id, outcome, about=request))
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Put the response into the outbox. outcome is the result or an exception.
@@ -679,18 +688,13 @@ class Peer:
         if sink is not None:
             self._outbox.append((sink, None))
 
-    def flush(self) -> None:
+    def flush(self, request: IncomingRequest | None = None,
+              response: bytes = b"") -> None:
         """Write the lines in the outbox, unless another thread is already writing.
 
-        In that case the other thread writes these lines, too.
-        """
-        self._write(None, b"")
-
-    def _write(self, request: IncomingRequest | None, response: bytes) -> None:
-        """Put a response into the outbox, if a request is given. Then write the outbox.
-
-        This is one function, because a second use of the lock would cost 2,000 of
-        87,000 instructions of a tool call.
+        In that case the other thread writes these lines, too. If a request is given,
+        its response is put into the outbox first. That could be a separate step, but a
+        second use of the lock would cost 2,000 of 87,000 instructions of a tool call.
         """
         is_writer = False  # whether it is this thread that writes
         while True:
@@ -735,23 +739,24 @@ class Peer:
         """
         if request.method not in self._methods:
             raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
-        call = self._bind(request.method, request.params)
+        call = bind(self._methods[request.method], request.params)
         return lambda request: call()
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on a notification. An exception is logged, because none is answered."""
         if method in self._methods:
-            self._bind(method, params)()
+            bind(self._methods[method], params)()
 
     def handle_response(self, message: Json) -> None:
         """Act on a valid response, on the thread that reads."""
-        self.settle(message)
+        self._pending.settle(message, self.label)
 
-    def refuse(self, message: Any, rid: Id | None, error: RpcError,
-               sink: Sink | None, batch: BatchResponse | None = None) -> None:
+    def refuse(self, message: Any, error: RpcError, sink: Sink | None,
+               batch: BatchResponse | None = None) -> None:
         """Answer a line or a message that is not valid with an error response."""
+        line = response_line(readable_id(message), error, self.null_id)
         with self._lock:
-            self._append_answer(sink, batch, response_line(rid, error, self.null_id))
+            self._append_answer(sink, batch, line)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that no response is wanted. JSON-RPC has no way to."""
@@ -786,31 +791,6 @@ class Peer:
         with self._lock:
             self._append_answer(sink, batch, None)
 
-    def _refuse_message(self, message: Any, kind: str, fault: str, sink: Sink | None,
-                        batch: BatchResponse | None) -> None:
-        """Refuse a message that is not valid, with its id if that could be read."""
-        rid = message.get("id") if type(message) is dict else None
-        if kind == "response" or type(rid) not in (int, str):
-            rid = None
-        error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
-        self.refuse(message, rid, error, sink, batch)
-
-    def _bind(self, method: str, params: Params) -> Job:
-        """Return a call of a function with the params. RpcError if they do not fit.
-
-        The signature is compared first, so that a TypeError of the function itself is
-        not mistaken for wrong params.
-        """
-        import inspect  # 6 ms, and the peers of MCP do not need it
-
-        function = self._methods[method]
-        args: list[Any] = params if isinstance(params, list) else []
-        named: Json = params if isinstance(params, dict) else {}
-        try:
-            inspect.signature(function).bind(*args, **named)
-        except TypeError as error:
-            raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
-        return functools.partial(function, *args, **named)
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if there is one.
@@ -829,7 +809,7 @@ class Peer:
             self._append_answer(request.sink, request.batch, None)
         reason = RequestCancelled("the request that needed it was cancelled")
         for pending in request.outgoing:
-            self._give_up(pending, reason)
+            self.give_up(pending, reason)
 
     def unanswered(self) -> list[IncomingRequest]:
         """Return the incoming requests that have no response so far."""
@@ -860,25 +840,16 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        with self._lock:
-            ids = [next(self._ids) for _ in calls]
-        requests = [PendingRequest(self, rid, method, params)
-                    for rid, (method, params) in zip(ids, calls)]
+        requests = self._pending.create(self, calls)
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
-            if self._closed is not None:
-                raise self._closed.with_traceback(None)
-            if len(self._pending) + len(requests) > self.bounds.pending:
-                raise RuntimeError(f"{self.bounds.pending} requests have no response "
-                                   "so far; bounds.pending allows no more")
+            if about is not None and self._incoming.get(about.request_id) is not about:
+                raise RequestCancelled("the request that needs it is over")
+            self._pending.add(requests)
             if about is not None:
-                if self._incoming.get(about.request_id) is not about:
-                    raise RequestCancelled("the request that needs it is over")
                 about.outgoing += tuple(requests)
-            for one in requests:
-                self._pending[one.id] = one
             self._append_about(about, line)
         self.flush()
         return requests
@@ -896,45 +867,12 @@ class Peer:
         self._outbox.append((sink or self._send, line))
         self.unwritten += len(line)
 
-    def settle(self, message: Json) -> None:
-        """Give a response to the request of this side that waits for it."""
-        rid: Any = message.get("id")
-        with self._lock:
-            pending = None
-            if type(rid) in (int, str):  # true is not 1
-                pending = self._pending.pop(rid, None)
-            closed = self._closed is not None
-        if pending is not None:
-            error = message.get("error")
-            if error is None:
-                pending.finish(message["result"], None)
-            else:
-                pending.finish(None, RpcError(
-                    error["code"], error["message"], error.get("data")))
-        elif not closed:
-            self._warn_of_stray_response(message)
-
-    def _warn_of_stray_response(self, message: Json) -> None:
-        rid = message.get("id")
-        with self._lock:
-            is_text_of_id = type(rid) is str and any(
-                rid == str(pending_id) for pending_id in self._pending)
-        advice = "; send it as the integer that it was" if is_text_of_id else ""
-        warn("%signored a response: no request with id %.40r waits%s: %.60s",
-             self.label, rid, advice, message.get("error") or "a result")
-
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response, and tell the other side.
+        """Stop waiting for a response. Put that into the outbox, for the other side.
 
-        This has no effect if the response is here already.
+        This has no effect if the request has its outcome already.
         """
-        self._give_up(pending, why)
-        self.flush()
-
-    def _give_up(self, pending: PendingRequest, why: Exception) -> None:
-        with self._lock:
-            is_waiting = self._pending.pop(pending.id, None) is not None
-        if is_waiting:
+        if self._pending.remove(pending):
             pending.finish(None, why)
             if not pending.answered:
                 self.send_cancelled(pending, str(why))
@@ -946,14 +884,7 @@ class Peer:
 
         Incoming requests can still be answered. Calling this again has no effect.
         """
-        with self._lock:
-            if self._closed is None:
-                self._closed = why or ConnectionClosed("the connection is closed")
-            why = self._closed
-            lost = self._pending
-            self._pending = {}
-        for pending in lost.values():
-            pending.finish(None, why)
+        self._pending.close(why or ConnectionClosed("the connection is closed"))
         self.flush()
 
     def _break_connection(self, error: Exception) -> None:
@@ -978,6 +909,79 @@ class Peer:
                 self._written.wait_for(is_enough, timeout)
             finally:
                 self._waiting_for_writes -= 1
+
+
+class PendingTable:
+    """The requests of a peer that have no response so far. It shares the peer's lock.
+    """
+
+    def __init__(self, lock: threading.Lock, bounds: Bounds, ids: Iterator[int]) -> None:
+        self.closed: Exception | None = None  # why no request can be sent any more
+        self._lock = lock
+        self._limit = bounds.pending
+        self._ids = ids
+        self._requests: dict[Id, PendingRequest] = {}
+
+    def create(self, peer: Peer, calls: Sequence[tuple[str, Params]],
+               ) -> list[PendingRequest]:
+        """Make a request with a new id for each (method, params)."""
+        with self._lock:
+            ids = [next(self._ids) for _ in calls]
+        return [PendingRequest(peer, rid, method, params)
+                for rid, (method, params) in zip(ids, calls)]
+
+    def add(self, requests: list[PendingRequest]) -> None:
+        """Add requests that are about to be sent. The caller holds the lock."""
+        if self.closed is not None:
+            raise self.closed.with_traceback(None)
+        if len(self._requests) + len(requests) > self._limit:
+            raise RuntimeError(f"{self._limit} requests have no response so far; "
+                               "bounds.pending allows no more")
+        for one in requests:
+            self._requests[one.id] = one
+
+    def find(self, rid: Any) -> PendingRequest | None:
+        """Return the request that a response with this id belongs to."""
+        with self._lock:
+            return self._requests.get(rid) if type(rid) in (int, str) else None
+
+    def remove(self, pending: PendingRequest) -> bool:
+        """Remove a request. True: the caller has to finish it. False: another thread
+        has removed it before."""
+        with self._lock:
+            return self._requests.pop(pending.id, None) is not None
+
+    def settle(self, message: Json, label: str) -> None:
+        """Give a response to its request. label names the other side in a warning."""
+        rid: Any = message.get("id")
+        pending = None
+        if type(rid) in (int, str):  # true is not 1
+            with self._lock:
+                pending = self._requests.pop(rid, None)
+        if pending is not None:
+            pending.finish_with(message)
+        elif self.closed is None:
+            self._warn_of(message, label)
+
+    def _warn_of(self, message: Json, label: str) -> None:
+        rid = message.get("id")
+        with self._lock:
+            ids = list(self._requests)
+        advice = ""
+        if type(rid) is str and any(rid == str(one) for one in ids):
+            advice = "; send it as the integer that it was"
+        warn("%signored a response: no request with id %.40r waits%s: %.60s",
+             label, rid, advice, message.get("error") or "a result")
+
+    def close(self, why: Exception) -> None:
+        """Finish all requests with an exception, and accept no more."""
+        with self._lock:
+            if self.closed is None:
+                self.closed = why
+            lost = self._requests
+            self._requests = {}
+        for pending in lost.values():
+            pending.finish(None, self.closed)
 
 
 class PendingRequest:
@@ -1012,6 +1016,15 @@ class PendingRequest:
         self._error = error
         self._unfinished.release()
 
+    def finish_with(self, response: Json) -> None:
+        """Note the outcome that a response brings."""
+        error = response.get("error")
+        if error is None:
+            self.finish(response["result"], None)
+        else:
+            self.finish(None, RpcError(
+                error["code"], error["message"], error.get("data")))
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds, None: for ever. Return whether it is finished."""
         seconds = -1.0
@@ -1029,10 +1042,10 @@ class PendingRequest:
         ConnectionClosed. It may be called again, and from several threads.
         """
         if not self.wait(timeout):
-            self.peer.give_up(self, RequestTimeout(
+            self._give_up(RequestTimeout(
                 f"{self.peer.label}{self}: no response in {timeout} s; a larger "
                 "timeout allows more time"))
-            self.wait()  # at most for another thread that is finishing it now
+            self.wait()  # not long: another thread may be about to finish it
         if self._error is not None:
             # The same exception is raised by each call: drop the traceback of the last.
             raise self._error.with_traceback(None)
@@ -1040,7 +1053,28 @@ class PendingRequest:
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
-        self.peer.give_up(self, RequestCancelled(reason))
+        self._give_up(RequestCancelled(reason))
+
+    def _give_up(self, why: Exception) -> None:
+        self.peer.give_up(self, why)
+        self.peer.flush()
+
+
+def bind(function: Callable[..., Any], params: Params) -> Job:
+    """Return a call of a function with params. RpcError means that they do not fit.
+
+    The signature is compared first, so that a TypeError of the function itself is not
+    mistaken for wrong params.
+    """
+    import inspect  # 6 ms, and the peers of MCP do not need it
+
+    args: list[Any] = params if isinstance(params, list) else []
+    named: Json = params if isinstance(params, dict) else {}
+    try:
+        inspect.signature(function).bind(*args, **named)
+    except TypeError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+    return functools.partial(function, *args, **named)
 
 
 class BatchResponse:
@@ -1999,7 +2033,8 @@ def comparable(value: Any) -> Any:
 
 
 def is_same(value: Any, constant: Any) -> bool:
-    return bool(comparable(value) == comparable(constant))
+    same: bool = comparable(value) == comparable(constant)
+    return same
 
 
 def is_one_of(value: Any, choices: Any) -> bool:
@@ -2020,11 +2055,11 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
 
-def is_short(value: Any, limit: Any) -> bool:
+def is_short(value: Any, limit: int) -> bool:
     return len(value) <= limit
 
 
-def is_long(value: Any, limit: Any) -> bool:
+def is_long(value: Any, limit: int) -> bool:
     return len(value) >= limit
 
 
@@ -3259,7 +3294,8 @@ class ServerSession(McpPeer):
         self.state = NEW
         self.null_id = False
         self.trace = server.trace
-        # What the client said of itself in the handshake, by the names of _meta.
+        # The client's words about itself in the handshake, under the names of _meta. It
+        # is replaced when it changes, because jobs on other threads read it.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # capabilities, as the handshake said them
         self._subscribed_uris: set[str] = set()  # by resources/subscribe
@@ -4232,8 +4268,9 @@ def _initialize(context: Context) -> Json:
     session.revision = row
     session.null_id = row.null_id
     session.declared = set(session.server.capabilities)
-    session.client_meta[META_CLIENT] = params["clientInfo"]
-    session.client_meta[META_CAPABILITIES] = params["capabilities"]
+    session.client_meta = {
+        **session.client_meta, META_CLIENT: params["clientInfo"],
+        META_CAPABILITIES: params["capabilities"]}
     return present(
         capabilities=session.server.capabilities,
         instructions=session.server.instructions, protocolVersion=row.version,
@@ -4253,7 +4290,8 @@ def _ping(context: Context) -> Json:
 
 def _logging_set_level(context: Context) -> Json:
     params = context.params
-    context.session.client_meta[META_LEVEL] = params["level"]
+    session = context.session
+    session.client_meta = {**session.client_meta, META_LEVEL: params["level"]}
     return {}
 
 
@@ -4563,7 +4601,7 @@ class Client:
         check_type("Client.call_tool", "arguments", arguments, (dict, type(None)),
                    "a dict")
         if on_progress is None:
-            params = present(name=name, arguments=arguments, _meta=meta)
+            params = present(name=name, arguments=arguments, _meta=meta or None)
             result = self.request("tools/call", params, timeout)
         else:
             check_type("Client.call_tool", "on_progress", on_progress, Callable,
@@ -4801,7 +4839,7 @@ class ClientSession(McpPeer):
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         def send_while_open(line: bytes) -> None:
             # After close(), the transport may serve another session.
-            if self._closed is None:
+            if self._pending.closed is None:
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)
@@ -4833,25 +4871,27 @@ class ClientSession(McpPeer):
 
         If progress of the request goes to callbacks, the response waits behind them.
         """
-        rid: Any = message.get("id")
-        if self._callbacks.expect_progress and type(rid) in (int, str):
-            with self._lock:
-                pending = self._pending.get(rid)
+        if self._callbacks.expect_progress:
+            pending = self._pending.find(message.get("id"))
             if pending is not None and self._callbacks.hear_progress_of(pending):
                 pending.answered = True
-                self._callbacks.put(functools.partial(self.settle, message))
+                self._callbacks.put(functools.partial(self._settle, pending, message))
                 return
-        self.settle(message)
+        super().handle_response(message)
 
-    def refuse(self, message: Any, rid: Id | None, error: RpcError, sink: Sink | None,
+    def _settle(self, pending: PendingRequest, message: Json) -> None:
+        if self._pending.remove(pending):  # otherwise it has timed out
+            pending.finish_with(message)
+
+    def refuse(self, message: Any, error: RpcError, sink: Sink | None,
                batch: BatchResponse | None = None) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
         if error.code == PARSE_ERROR:
             cause = "perhaps a print()? stdout is for messages only; print to stderr"
         warn("%signored %.80s: %s", self.label, ascii(message), cause)
-        if rid is not None and not self.row.modern:  # a request, so it is answered
-            super().refuse(message, rid, error, sink, batch)
+        if readable_id(message) is not None and not self.row.modern:
+            super().refuse(message, error, sink, batch)
         else:
             with self._lock:
                 self._append_answer(sink, batch, None)
