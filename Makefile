@@ -34,6 +34,7 @@ check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schema
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
 	.venv/judge/bin/python .ci/judge.py --jsonschema
+	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it

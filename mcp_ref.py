@@ -915,7 +915,8 @@ class PendingTable:
     """The requests of a peer that have no response so far. It shares the peer's lock.
     """
 
-    def __init__(self, lock: threading.Lock, bounds: Bounds, ids: Iterator[int]) -> None:
+    def __init__(self, lock: threading.Lock, bounds: Bounds,
+                 ids: Iterator[int]) -> None:
         self.closed: Exception | None = None  # why no request can be sent any more
         self._lock = lock
         self._limit = bounds.pending
