@@ -125,7 +125,7 @@ thread that reads stdin. If the tool is slow, another thread takes over reading.
     result_of_tool               builds the result
     response_line                builds the response
     encode                       turns it into a line
-    Peer._write                  locks the peer, and writes its outbox
+    Peer.flush                   puts the response into the outbox, and writes it
     Peer._append_response        takes the request out of its table
     Peer._append_answer          puts the line into the outbox
     serve_stdio.<locals>.send    writes the line
