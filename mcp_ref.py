@@ -63,8 +63,8 @@ continue the line above. The server is the one that this file runs when it is st
     > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
     < {"jsonrpc":"2.0","id":4,"result":{
       "content":[{"type":"text","text":"Hello, Ada!"}]}}
-    # The client cancels a call with PendingRequest.cancel(). Peer.cancel_incoming()
-    # makes sure that it gets no response.
+    # The client cancels a call with PendingRequest.cancel(). Peer.cancel_incoming() of
+    # the server takes the call out of its table, so the call gets no response.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
@@ -100,11 +100,15 @@ continue the line above. The server is the one that this file runs when it is st
 How to read this file
 ---------------------
 The parts and sections build on each other. Everything after a part or a section can be
-deleted, and the rest still works. In each section, the code that a tools/call needs
-comes first. Then a line says that the rest of the section can wait. To understand one
-tools/call, read each section only up to that line, skip section 6, and stop before
-section 10. These functions run during one call, in this order. All of them run on the
-thread that reads stdin. If the tool is slow, another thread takes over reading.
+deleted, and the rest still works.
+
+The list below names the functions that run during one tools/call of a legacy client, in
+this order. All of them run on the thread that reads stdin. (If the tool is slow,
+another thread takes over reading.) Each section begins with its functions of this list,
+and with the classes that they belong to. Then a line says that the rest of the section
+can wait. In a long class such a line stands in the class as well. So to understand one
+tools/call, read each section or class only up to that line, skip section 6, and stop
+before section 10.
 
     ReadingPool._read            runs one job after another; each starts with a line
     ReadingPool._jobs_of_lines   gives the next line to the session
@@ -134,8 +138,8 @@ thread that reads stdin. If the tool is slow, another thread takes over reading.
 
 The words of this file
 ----------------------
-line          the bytes of one message, without the newline
-message       the JSON object of a line, as a dict: a request, a response or a
+line          the bytes of one message, or of one batch of messages, without the newline
+message       a JSON object on the wire, as a dict: a request, a response or a
               notification
 request       a message with an id; it gets a response, which has a result or an error
 incoming      of a request: it came from the other side
@@ -143,19 +147,23 @@ pending       of a request: this side has sent it and waits for the response
 peer          one side of a connection
 session       a peer of MCP, from the beginning to the end of its connection
 transport     moves lines between two peers
-handler       computes the result of a method
-job           a function without arguments that a thread runs, mostly a handler
+handler       a function that gets a request and returns its result
+job           a function without arguments that a thread runs; most jobs run a handler
+              and write its response
+answer        what an incoming message leads to in the outbox: one response, or nothing
 outbox        the lines that a peer has to write
-sink          a function that gets the lines which belong to one incoming line
+sink          a function that a transport may give with a line; it then gets the lines
+              that answer this line, instead of send()
 turn          the right to read the input; one thread at a time has it
 definition    what a list shows of a tool, a resource, a template or a prompt
 registration  a definition together with the author's function
-revision      a version of MCP; legacy and modern are the two eras of revisions
+revision      a version of MCP; `row` in the code is its row in the table REVISIONS
+era           legacy or modern; each revision belongs to one of them
 fault         a text that says what is wrong with a value
 
 
-What this file leaves out
--------------------------
+Left out
+--------
 HTTP is another transport, and stands in examples/. OAuth has no use over stdio. The
 tasks of 2025-11-25 were experimental and are withdrawn. The client does not cache.
 JSON Schemas with unevaluated*, $dynamicRef or remote references are refused.
@@ -184,9 +192,12 @@ from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, O
                     Sequence, TypeVar, Union)
 
 if sys.version_info < (3, 9):
-    raise (SystemExit if __name__ == "__main__" else ImportError)(
-        "mcp_ref needs Python 3.9 or newer; this is " + sys.version.split()[0])
-__version__: str = "3.0.0"  # needs Python 3.9 or newer (Python 2 stops at this line)
+    _too_old = "mcp_ref needs Python 3.9 or newer; this is " + sys.version.split()[0]
+    if __name__ == "__main__":
+        raise SystemExit(_too_old)
+    raise ImportError(_too_old)
+# Python 2 stops at the next line and shows it, so the comment tells its user why.
+__version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
     "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
@@ -206,14 +217,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # --- 1. Errors ------------------------------------------------------------------------
 # RpcError is the only exception that crosses the wire, in both directions. The other
-# exceptions tell the caller on this side why there is no response.
+# exceptions tell the caller on this side why its request did not get a response.
 
 PARSE_ERROR = -32700  # the codes of JSON-RPC itself [jsonrpc 5.1]
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-TOO_MANY = 429  # a limit of Bounds is exceeded; JSON-RPC and MCP reserve no such code
+TOO_MANY = 429  # too many requests or subscriptions; JSON-RPC and MCP do not use it
 
 
 class RpcError(Exception):
@@ -243,7 +254,9 @@ class ConnectionClosed(ConnectionError):
 
 
 class RequestTimeout(TimeoutError):
-    """No response came in time. The request was cancelled; a late response is ignored.
+    """The response, or the end of a stream, did not come in time.
+
+    A request that was waited for is cancelled then, and a late response is ignored.
     """
 
 
@@ -278,10 +291,10 @@ def warn(message: str, *args: object, error: BaseException | None = None) -> Non
     This function never raises. If logging itself fails, for example because no memory
     is left, the warning is dropped.
     """
-    import logging  # these two take 5 ms, and most servers never warn
-    import traceback
-
     try:
+        import logging  # logging and traceback take 5 ms, and most servers never warn
+        import traceback
+
         report = message % args
         if error is not None:
             lines = traceback.format_exception(type(error), error, error.__traceback__)
@@ -298,13 +311,13 @@ def nearest(word: str, words: Iterable[str], similarity: float = 0.0) -> list[st
     return difflib.get_close_matches(word[:80], list(words), 9, similarity)
 
 
-def check_type(where: str, name: str, value: Any, types: Any, expected: str) -> None:
+def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -> None:
     """Raise TypeError if an argument of a public function has the wrong type.
 
     It is called where Python's own error would come later, in another place, or without
     the name of the argument.
     """
-    if not isinstance(value, types):
+    if not isinstance(value, allowed):
         shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
         raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
@@ -370,8 +383,8 @@ def classify(message: Any) -> tuple[str, str | None]:
     """Return the kind of a decoded message, and what is wrong with it.
 
     The kind is "request", "notification" or "response". The second value is None if the
-    message is valid. An object that is none of the three counts as an invalid request,
-    because the sender may wait for an answer. [jsonrpc 4, 5]
+    message is valid. A value that does not look like any of the three is an invalid
+    request, so that its sender gets an error response. [jsonrpc 4, 5]
     """
     if type(message) is not dict:
         return "request", "the message is not an object"
@@ -404,15 +417,16 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
     """Return the line of a response. outcome is the result or an exception.
 
     rid is None if the id of the request could not be read. Then the response has the id
-    null or, if null_id is false, no id. about names the request in the log.
+    null or, if null_id is false, no id. `about` is the name of the request in the log.
     """
     message: Json = {"jsonrpc": "2.0"}
     if rid is not None or null_id:
         message["id"] = rid
-    try:
-        if isinstance(outcome, BaseException):
-            return encode({**message, "error": error_object(outcome, about)})
+    if isinstance(outcome, BaseException):
+        message["error"] = error_object(outcome, about)
+    else:
         message["result"] = outcome
+    try:
         return encode(message)
     except Exception as error:
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
@@ -423,16 +437,27 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
 
 
 def _fault_of_response(message: Json) -> str | None:
-    """Return what is wrong with a response, or None. [jsonrpc 5]"""
-    if message.get("jsonrpc") == "2.0" and "method" not in message:
-        if "error" not in message and type(message.get("id")) in (int, str):
+    """Return what is wrong with an object that has a result or an error, or None.
+
+    [jsonrpc 5]
+    """
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc is not "2.0"'
+    if "method" in message:
+        return "a response cannot have a method"
+    if "result" in message and "error" in message:
+        return "a response cannot have both a result and an error"
+    if "result" in message:
+        if type(message.get("id")) in (int, str):
             return None
-        error = message.get("error")
-        if "result" not in message and type(error) is dict:
-            # The id may be missing or null: the other side could not read ours.
-            if type(error.get("code")) is int and type(error.get("message")) is str:
-                return None
-    return "a response needs a result and an id, or an error with code and message"
+        return "a result needs the id of its request"
+    # An error may come without an id, if the other side could not read the id of the
+    # request.
+    error = message["error"]
+    if type(error) is dict and type(error.get("code")) is int:
+        if type(error.get("message")) is str:
+            return None
+    return "an error needs a code, an integer, and a message, a string"
 
 
 def readable_id(message: Any) -> Id | None:
@@ -475,12 +500,12 @@ def _refuse_value(value: Any) -> Any:
 
 
 def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
-    """Return a function that writes a value as JSON, in pieces; its second argument is
-    0.
+    """Return a function that writes a value as JSON and returns the pieces.
 
-    JSONEncoder.encode() makes a new C encoder for every value. To keep one saves 8,000
-    of 80,000 instructions of a tool call. The C encoder is not documented, and PyPy
-    does not have it, so there is a fallback.
+    JSONEncoder.encode() makes a new C encoder for every value. A C encoder that is kept
+    makes a tool call 8,000 instructions shorter, of about 87,000. It is called with the
+    value and with an indentation level, which is 0. It is not documented, and PyPy does
+    not have it. The fallback is called in the same way.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -490,8 +515,9 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
     if encoder.ensure_ascii:
         quote = json.encoder.encode_basestring_ascii
     chunks: Callable[[Any, int], Iterable[str]] = make_encoder(
-        None, encoder.default, quote, None, encoder.key_separator,
-        encoder.item_separator, False, False, False)
+        None, encoder.default, quote,  # None: do not look for circular references
+        None, encoder.key_separator, encoder.item_separator,  # None: no indentation
+        False, False, False)  # no sorted keys, no skipped keys, no NaN
     return chunks
 
 
@@ -504,25 +530,26 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 # function that writes lines. Both sides are peers, so either may send requests.
 #
 # One lock guards all tables of a peer and its outbox. While the lock is held, nothing
-# is written and no code of a user runs. The order of the outbox is the order of events:
-# every request gets exactly one response, and nothing about the request follows it. A
-# cancelled request gets no response.
+# is written and no code of a user runs. The order of the outbox is the order of events.
+# Every request gets one response, unless it was cancelled. After its response or its
+# cancellation, no message about the request is sent.
 
 Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
-# A transport may give a sink for the lines that belong to one incoming line. The sink
-# is called with each of them, and with None when no more will follow.
+# A transport may give a sink with a line that has arrived. The sink is called with each
+# line that belongs to it, and with None when no more will follow.
 Sink = Callable[[Any], Any]
 
 
 class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
+    # The values of a new request. Each request may set its own.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
-    outgoing: tuple[PendingRequest, ...] = ()  # requests that were sent to serve this
+    outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
 
     def __init__(self, message: Json, sink: Sink | None,
                  batch: BatchResponse | None) -> None:
@@ -558,7 +585,7 @@ class Peer:
     """
 
     incoming_type: type[IncomingRequest] = IncomingRequest
-    null_id = True  # whether an error response to an unreadable id has the id null
+    null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
     trace: Callable[[str, bytes], Any] | None = None  # sees (">" or "<", line)
 
@@ -584,9 +611,9 @@ class Peer:
     def receive(self, line: bytes, sink: Sink | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
 
-        A transport such as HTTP has a separate place for the answers to each line. It
-        gives a sink, which gets the lines that belong to this one: notifications,
-        requests on its behalf, the response and, at the end, None.
+        A transport such as HTTP has a separate place for the answer to each line. It
+        gives a sink. The sink gets the notifications and requests that this side sends
+        while it serves the line, then the response, and then None.
         """
         request = self.take(line, sink)
         if request is not None:
@@ -627,27 +654,29 @@ class Peer:
             return None
         request = self.incoming_type(message, sink, batch)
         with self._lock:
+            in_flight = len(self._incoming) + len(self._cancelled_jobs)
             is_new = request.request_id not in self._incoming
             if is_new:
                 self._incoming[request.request_id] = request
-            in_flight = len(self._incoming) + len(self._cancelled_jobs)
         if not is_new:
             error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
             self.refuse(message, error, sink, batch)
             return None
         try:
-            if in_flight > self.bounds.requests:
+            if in_flight >= self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             request.handler = self.admit_request(request)
         except Exception as error:
             self.respond(request, error)
-        return request if request.handler is not None else None
+        if request.handler is None:  # it was answered, or will be answered later
+            return None
+        return request
 
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            if not request.cancelled:
+            if not request.cancelled:  # otherwise flush() drops the response
                 outcome = request.handler(request)
         except Interrupted:
             raise
@@ -669,7 +698,7 @@ class Peer:
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
             self._append_answer(request.sink, request.batch, line)
-        else:
+        else:  # it was cancelled, and its job has ended now
             self._cancelled_jobs.discard(request)
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
@@ -696,15 +725,16 @@ class Peer:
         its response is put into the outbox first. That could be a separate step, but a
         second use of the lock would cost 2,000 of 87,000 instructions of a tool call.
         """
-        is_writer = False  # whether it is this thread that writes
+        is_writer = False  # whether this thread has begun to write
         while True:
             with self._lock:
                 if request is not None:
                     self._append_response(request, response)
                     request = None
                 if self._writing and not is_writer:
-                    return
-                is_writer = self._writing = len(self._outbox) > 0
+                    return  # the other thread writes these lines, too
+                is_writer = len(self._outbox) > 0
+                self._writing = is_writer
                 if self._waiting_for_writes:
                     self._written.notify_all()
                 if not is_writer:
@@ -716,14 +746,15 @@ class Peer:
                 if self.trace is not None and line is not None:
                     self.trace(">", line)
                 sink(line)
-            except Exception as error:
-                self._break_connection(error)
+            except Exception as error:  # the other side is gone
+                self._break_connection(error)  # and then empty the outbox all the same
             except BaseException:  # Interrupted: another thread has to write the rest
                 with self._lock:
                     self._writing = False
                 raise
 
-    # What a subclass replaces. These versions know plain JSON-RPC only.
+    # A subclass may replace the methods from here to send_cancelled(). As they stand
+    # here, they know plain JSON-RPC only.
 
     def check_batch(self, messages: list[Any]) -> None:
         """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
@@ -740,10 +771,15 @@ class Peer:
         if request.method not in self._methods:
             raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
         call = bind(self._methods[request.method], request.params)
-        return lambda request: call()
+
+        def handler(request: IncomingRequest) -> Any:
+            return call()
+
+        return handler
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on a notification. An exception is logged, because none is answered."""
+        """Act on a notification. An exception is logged, because a notification gets no
+        response."""
         if method in self._methods:
             bind(self._methods[method], params)()
 
@@ -759,7 +795,10 @@ class Peer:
             self._append_answer(sink, batch, line)
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Tell the other side that no response is wanted. JSON-RPC has no way to."""
+        """Tell the other side that this side has given up a request.
+
+        Plain JSON-RPC has no message for this, so here it does nothing.
+        """
 
     # ********************** The rest of section 3 can wait. ***************************
 
@@ -793,9 +832,10 @@ class Peer:
 
 
     def cancel_incoming(self, rid: Any) -> None:
-        """Cancel the request of the other side that has this id, if there is one.
+        """Cancel the request of the other side that has this id, if it exists.
 
-        It gets no response. Requests that this side sent to serve it are cancelled too.
+        The request gets no response. To serve it, this side may have sent requests in
+        the other direction; these are given up.
         """
         if type(rid) not in (int, str):
             return
@@ -816,8 +856,9 @@ class Peer:
         with self._lock:
             return list(self._incoming.values())
 
-    # Messages that this side sends. `about` is the incoming request that a message
-    # belongs to. After the response to that request, nothing is sent about it.
+    # Messages that this side sends. Some of them belong to an incoming request: its
+    # progress, for example. Then `about` is that request. Once it has its response, or
+    # was cancelled, no message about it is sent.
 
     def notify(self, method: str, params: Params = None,
                about: IncomingRequest | None = None) -> None:
@@ -845,6 +886,7 @@ class Peer:
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
+            # A request leaves its table when it is answered or cancelled.
             if about is not None and self._incoming.get(about.request_id) is not about:
                 raise RequestCancelled("the request that needs it is over")
             self._pending.add(requests)
@@ -868,13 +910,13 @@ class Peer:
         self.unwritten += len(line)
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response. Put that into the outbox, for the other side.
+        """Stop waiting for a response, and put a message about that into the outbox.
 
-        This has no effect if the request has its outcome already.
+        This has no effect if the request is finished already.
         """
         if self._pending.remove(pending):
             pending.finish(None, why)
-            if not pending.answered:
+            if not pending.has_response:
                 self.send_cancelled(pending, str(why))
 
     # The end.
@@ -988,11 +1030,12 @@ class PendingTable:
 class PendingRequest:
     """A request of this side. Wait for its response with result(), or cancel() it.
 
-    The thread that removes a request from the table of its peer calls finish(), so that
-    this happens once.
+    The thread that removes a request from the PendingTable of its peer calls finish().
+    So finish() is called once.
     """
 
-    answered = False  # True: the response is here, but callbacks come before it
+    # True: the response has arrived, but waits until callbacks before it have run.
+    has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1001,8 +1044,9 @@ class PendingRequest:
         self.params = params
         self._result: Any = None
         self._error: Exception | None = None
-        # Held until finish(). threading.Event would do the same, but makes a client's
-        # call_tool() a third slower (163,000 instructions instead of 124,000).
+        # This lock is held until finish(). So a thread that wants to wait until then
+        # acquires it. threading.Event is made for this, but a client's call_tool()
+        # would be a third slower (163,000 instructions instead of 124,000).
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
 
@@ -1028,12 +1072,13 @@ class PendingRequest:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds, None: for ever. Return whether it is finished."""
-        seconds = -1.0
-        if timeout is not None:
+        if timeout is None:
+            finished = self._unfinished.acquire()
+        else:
             seconds = min(max(timeout, 0.0), threading.TIMEOUT_MAX)
-        finished = self._unfinished.acquire(timeout=seconds)
+            finished = self._unfinished.acquire(timeout=seconds)
         if finished:
-            self._unfinished.release()  # for the next call, and for other threads
+            self._unfinished.release()  # other threads may wait, and this one again
         return finished
 
     def result(self, timeout: float | None = None) -> Any:
@@ -1046,9 +1091,11 @@ class PendingRequest:
             self._give_up(RequestTimeout(
                 f"{self.peer.label}{self}: no response in {timeout} s; a larger "
                 "timeout allows more time"))
-            self.wait()  # not long: another thread may be about to finish it
+            # If another thread has just removed the request from the table, it finishes
+            # the request in a moment.
+            self.wait()
         if self._error is not None:
-            # The same exception is raised by each call: drop the traceback of the last.
+            # Each call raises the same exception, without the traceback of the others.
             raise self._error.with_traceback(None)
         return self._result
 
@@ -1093,9 +1140,10 @@ class BatchResponse:
         return self._missing == 0
 
     def add(self, line: bytes | None) -> bytes | None:
-        """Add the answer to one message; None: it has none. Return the line to send.
+        """Add the response to one message; None: the message gets no response.
 
-        That is None until the batch is complete, and for a batch of notifications.
+        Return the line to send. It is None until the batch is complete. A batch of
+        notifications leads to no line.
         """
         self._missing -= 1
         if line is not None:
@@ -1214,7 +1262,7 @@ class ReadingPool(Pool):
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self._turn = threading.Lock()
-        self._begun = 0  # jobs that were read; only the holder of the turn changes it
+        self._jobs_read = 0  # how many; only the holder of the turn changes it
         self._ended = False  # the input has ended
         self._aborted = False
         self._asleep = False  # the watching thread sleeps until _wake is set
@@ -1244,9 +1292,9 @@ class ReadingPool(Pool):
         """Read jobs and run them. The caller has the turn to read."""
         try:
             for job in jobs:
-                self._begun += 1
+                self._jobs_read += 1
                 self._turn.release()
-                # The watching thread sets _asleep and then looks at _begun once more.
+                # The watching thread sets _asleep and then looks at _jobs_read once more.
                 # This thread does both in the opposite order, so one of the two notices
                 # the other. On processors that reorder this, a slow job may have the
                 # turn for WATCH_SLEEP seconds more.
@@ -1308,11 +1356,11 @@ class ReadingPool(Pool):
 
     def _watch(self, jobs: Iterator[Job]) -> None:
         """Start a thread that takes over whenever a job is slow. See the class."""
-        seen = 0  # _begun at the last look
+        seen = 0  # _jobs_read at the last look
         pause = WATCH_SECONDS
         quiet_looks = 0
         while not self._ended and not self._aborted:
-            begun = self._begun
+            begun = self._jobs_read
             is_new = begun != seen
             seen = begun
             if is_new:
@@ -1322,7 +1370,7 @@ class ReadingPool(Pool):
             elif self._start_reader(jobs):
                 pause = WATCH_SECONDS_AFTER_SLOW_JOB
             self._asleep = quiet_looks > WATCH_QUIET_LOOKS
-            may_sleep = self._asleep and self._begun == seen
+            may_sleep = self._asleep and self._jobs_read == seen
             if self._wake.wait(WATCH_SLEEP if may_sleep else pause):
                 self._wake.clear()
                 self._asleep = False
@@ -1362,18 +1410,18 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         try:
             write_line(streams.stdout, line)
         except OSError:
-            threads.abort()
+            runner.abort()
             raise
 
     streams = StandardStreams()
-    threads = threads_for(workers)
-    peer = connect(send, threads.start)
+    runner = runner_for(workers)
+    peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
-    signals = Signals(threads.abort)
+    signals = Signals(runner.abort)
     done = False
     try:
         signals.raises = True
-        done = threads.serve(peer, lines, drain)
+        done = runner.serve(peer, lines, drain)
         signals.raises = False
     except BaseException:  # Interrupted, or an error of a lock that it interrupted
         signals.raises = False
@@ -1407,7 +1455,7 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines of a server that is inter
 # ********************** The rest of section 4 can wait. *******************************
 
 
-def threads_for(workers: int) -> ReadingPool | CallingThread:
+def runner_for(workers: int) -> ReadingPool | CallingThread:
     """Return what reads lines and runs their jobs, for a number of workers."""
     return ReadingPool(workers) if workers > 0 else CallingThread()
 
@@ -1858,10 +1906,10 @@ def quick_check(schema: Any) -> Callable[[Any], bool]:
         keywords = KEYWORDS.keys() & schema.keys()
         if keywords <= {"type", "properties", "required", "additionalProperties"}:
             return FlatObject(schema).fits
-    return is_unknown
+    return never_fits
 
 
-def is_unknown(value: Any) -> bool:
+def never_fits(value: Any) -> bool:
     return False
 
 
@@ -2056,11 +2104,11 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
 
-def is_short(value: Any, limit: int) -> bool:
+def has_at_most(value: Any, limit: int) -> bool:
     return len(value) <= limit
 
 
-def is_long(value: Any, limit: int) -> bool:
+def has_at_least(value: Any, limit: int) -> bool:
     return len(value) >= limit
 
 
@@ -2226,7 +2274,7 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[s
 SCHEMA_FORM: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
 SCHEMAS_FORM: Json = {"type": "array", "items": SCHEMA_FORM, "minItems": 1}
 SCHEMA_MAP_FORM: Json = {"type": "object", "additionalProperties": SCHEMA_FORM}
-UNSUPPORTED_FORM: Json = {}
+RESTRICTED_FORM: Json = {}
 _STRING: Json = {"type": "string"}
 _STRINGS: Json = {"type": "array", "items": _STRING}
 _STRINGS_MAP: Json = {"type": "object", "additionalProperties": _STRINGS}
@@ -2242,7 +2290,7 @@ def is_supported(word: str, argument: Any, form: Any, place: str) -> bool:
     """Tell whether this module can do what a keyword asks for."""
     if word == "$ref":
         return bool(argument.startswith("#"))  # nothing is ever fetched
-    if form is not UNSUPPORTED_FORM:
+    if form is not RESTRICTED_FORM:
         return True
     if word == "$schema":
         return str(argument).rstrip("#") == DIALECT
@@ -2265,16 +2313,16 @@ KEYWORDS: dict[str, Keyword] = {
     "exclusiveMaximum": Assertion(_NUMBER, NUMBERS, operator.lt, "less than {}"),
     "minimum": Assertion(_NUMBER, NUMBERS, operator.ge, "at least {}"),
     "exclusiveMinimum": Assertion(_NUMBER, NUMBERS, operator.gt, "more than {}"),
-    "maxLength": Assertion(_COUNT, ("string",), is_short, "at most {} characters"),
-    "minLength": Assertion(_COUNT, ("string",), is_long, "at least {} characters"),
+    "maxLength": Assertion(_COUNT, ("string",), has_at_most, "at most {} characters"),
+    "minLength": Assertion(_COUNT, ("string",), has_at_least, "at least {} characters"),
     "pattern": Assertion(_STRING, ("string",), matches, "a match of {}"),
     "prefixItems": Applicator(SCHEMAS_FORM, ("array",), apply_prefix_items),
     "items": Applicator(SCHEMA_FORM, ("array",), apply_items),
     "contains": Applicator(SCHEMA_FORM, ("array",), apply_contains),
     "maxContains": Keyword(_COUNT),
     "minContains": Keyword(_COUNT),
-    "maxItems": Assertion(_COUNT, ("array",), is_short, "at most {} items"),
-    "minItems": Assertion(_COUNT, ("array",), is_long, "at least {} items"),
+    "maxItems": Assertion(_COUNT, ("array",), has_at_most, "at most {} items"),
+    "minItems": Assertion(_COUNT, ("array",), has_at_least, "at least {} items"),
     "uniqueItems": Assertion({"type": "boolean"}, ("array",), is_unique,
                              "unique items"),
     "properties": Applicator(SCHEMA_MAP_FORM, ("object",), apply_properties),
@@ -2283,8 +2331,9 @@ KEYWORDS: dict[str, Keyword] = {
     "additionalProperties": Applicator(SCHEMA_FORM, ("object",),
                                        apply_additional_properties),
     "propertyNames": Applicator(SCHEMA_FORM, ("object",), apply_property_names),
-    "maxProperties": Assertion(_COUNT, ("object",), is_short, "at most {} members"),
-    "minProperties": Assertion(_COUNT, ("object",), is_long, "at least {} members"),
+    "maxProperties": Assertion(_COUNT, ("object",), has_at_most, "at most {} members"),
+    "minProperties": Assertion(_COUNT, ("object",), has_at_least,
+                               "at least {} members"),
     "required": Applicator(_STRINGS, ("object",), apply_required),
     "dependentRequired": Applicator(_STRINGS_MAP, ("object",),
                                     apply_dependent_required),
@@ -2297,14 +2346,14 @@ KEYWORDS: dict[str, Keyword] = {
     "if": Applicator(SCHEMA_FORM, ANY_TYPE, apply_if),
     "then": Keyword(SCHEMA_FORM),
     "else": Keyword(SCHEMA_FORM),
-    "$schema": Keyword(UNSUPPORTED_FORM),
-    "$id": Keyword(UNSUPPORTED_FORM),
-    "$dynamicRef": Keyword(UNSUPPORTED_FORM),
-    "$dynamicAnchor": Keyword(UNSUPPORTED_FORM),
-    "$recursiveRef": Keyword(UNSUPPORTED_FORM),
-    "$recursiveAnchor": Keyword(UNSUPPORTED_FORM),
-    "unevaluatedProperties": Keyword(UNSUPPORTED_FORM),
-    "unevaluatedItems": Keyword(UNSUPPORTED_FORM)}
+    "$schema": Keyword(RESTRICTED_FORM),
+    "$id": Keyword(RESTRICTED_FORM),
+    "$dynamicRef": Keyword(RESTRICTED_FORM),
+    "$dynamicAnchor": Keyword(RESTRICTED_FORM),
+    "$recursiveRef": Keyword(RESTRICTED_FORM),
+    "$recursiveAnchor": Keyword(RESTRICTED_FORM),
+    "unevaluatedProperties": Keyword(RESTRICTED_FORM),
+    "unevaluatedItems": Keyword(RESTRICTED_FORM)}
 
 
 # --- 6. Type hints: from a Python signature to a schema -------------------------------
@@ -2927,7 +2976,7 @@ BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "dat
           "resource_link": "uri"}
 
 
-class ClientMethod(NamedTuple):
+class InputMethod(NamedTuple):
     """A request for input that servers send. A legacy server sends it as a request, a
     modern server as part of a result."""
     capability: str  # of the client
@@ -2937,18 +2986,18 @@ class ClientMethod(NamedTuple):
     parts: dict[str, str] = {}  # member of params -> part of the capability it needs
 
 
-CLIENT_METHODS = {
-    "roots/list": ClientMethod(
+INPUT_METHODS = {
+    "roots/list": InputMethod(
         "roots", "roots", shape(), shape("roots", roots={
             "type": "array", "items": shape("uri", uri={
                 "type": "string", "pattern": "^file://"})})),
-    "sampling/createMessage": ClientMethod(
+    "sampling/createMessage": InputMethod(
         "sampling", "on_sample",
         shape("messages maxTokens", messages="array", maxTokens="integer"),
         shape("role content model", role={"enum": ["user", "assistant"]},
               model="string", content={"type": ["object", "array"]}),
         {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
-    "elicitation/create": ClientMethod(
+    "elicitation/create": InputMethod(
         "elicitation", "on_elicit",
         shape("message", message="string", mode={"enum": ["form", "url"]}, url="string",
               requestedSchema=shape(
@@ -2961,14 +3010,14 @@ CLIENT_METHODS = {
 @functools.lru_cache(maxsize=None)
 def params_schema(method: str) -> Schema:
     """Return the schema of the params of a request, examined once."""
-    row: Any = METHODS.get(method) or CLIENT_METHODS[method]
+    row: Any = METHODS.get(method) or INPUT_METHODS[method]
     return Schema(row.params)
 
 
 @functools.lru_cache(maxsize=None)
-def input_schema(method: str) -> Schema:
+def input_result_schema(method: str) -> Schema:
     """Return the schema of the result of a request for input, examined once."""
-    return Schema(CLIENT_METHODS[method].result)
+    return Schema(INPUT_METHODS[method].result)
 
 
 # --- 8. Lifecycle ---------------------------------------------------------------------
@@ -2989,13 +3038,13 @@ TRANSITIONS = {
     (INITIALIZING, "notifications/initialized"): READY,
     (READY, "ping"): READY,
     (READY, "*"): READY}
-HANDSHAKE_METHODS = {method for _, method in TRANSITIONS}
+METHODS_WITH_A_ROW = {method for _, method in TRANSITIONS}
 
 
 def next_state(state: str, method: str) -> str:
     """Return the state after a legacy message. RpcError means that it must not come
     now."""
-    row = (state, method if method in HANDSHAKE_METHODS else "*")
+    row = (state, method if method in METHODS_WITH_A_ROW else "*")
     if row not in TRANSITIONS:
         advice = "" if state is READY else "; send that first"
         raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}"
@@ -3032,11 +3081,11 @@ def request_revision(meta: Json) -> Revision:
 class McpPeer(Peer):
     """What both sides of MCP have in common: batches and cancellation."""
 
-    revision: Revision | None = None  # of the handshake, once it has agreed on one
+    row: Any = None  # the Revision of the session, once it is known
 
     def check_batch(self, messages: list[Any]) -> None:
         """Refuse a batch, unless the revision of the handshake has batches."""
-        if self.revision is None or not self.revision.batches:
+        if self.row is None or not self.row.batches:
             raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed "
                            "here")
         super().check_batch(messages)
@@ -3238,7 +3287,7 @@ class Context(IncomingRequest):
     def _check_input(self, method: str, params: Json) -> None:
         """Raise if the revision does not have an input, or the client not offer it."""
         params_schema(method).check(params, f"{method}: params")
-        row = CLIENT_METHODS[method]
+        row = INPUT_METHODS[method]
         offer = self.client_capabilities.get(row.capability)
         needed = []
         if method == "elicitation/create":
@@ -3324,7 +3373,7 @@ class ServerSession(McpPeer):
         if META_VERSION in context.meta:
             context.row = request_revision(context.meta)
         else:
-            context.row = self.revision or self._revision_before_handshake(context)
+            context.row = self.row or self._revision_before_handshake(context)
         served = self.server.methods.get(context.method)
         if served is None or context.method in context.row.missing:
             raise RpcError(METHOD_NOT_FOUND,
@@ -3333,7 +3382,7 @@ class ServerSession(McpPeer):
         if context.row.modern:
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state is not READY or context.method in HANDSHAKE_METHODS:
+        elif state is not READY or context.method in METHODS_WITH_A_ROW:
             state = next_state(state, context.method)
         if not served.params.fits(params):
             faults = served.params.faults(params)
@@ -3493,9 +3542,9 @@ class Function:
         self._cast = described.cast
         self._cast_is_idle = described.exact and input_schema is None
         warn_of_wrong_defaults(described.schema, where)
-        self.result_schema: Json | None = None  # of a TypedDict or dataclass
+        self.output_schema: Json | None = None  # of a TypedDict or dataclass
         if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.result)):
-            self.result_schema = describe(signature.result, where).schema
+            self.output_schema = describe(signature.result, where).schema
 
     def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
@@ -3551,13 +3600,13 @@ def _tools_call(context: Context) -> Json:
 def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     """Turn what a tool returned into a result. ValueError: it does not fit the output
     schema."""
-    if type(value) is str and tool.result_schema is None:  # the most frequent result
+    if type(value) is str and tool.output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
     result: Json = {"content": to_content(value, row)}
-    if tool.result_schema is not None:
-        tool.result_schema.check(value, "result")
+    if tool.output_schema is not None:
+        tool.output_schema.check(value, "result")
     if isinstance(value, row.structured):
-        if tool.result_schema is not None or not is_content(value):
+        if tool.output_schema is not None or not is_content(value):
             result["structuredContent"] = value
     return result
 
@@ -3659,7 +3708,7 @@ class Server:
         self.workers = workers
         self.page_size = page_size
         self.bounds = bounds
-        self.states = StateSigner(state_key or os.urandom(32))
+        self.signer = StateSigner(state_key or os.urandom(32))
         self.registry = Registry()
         self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
@@ -3728,7 +3777,7 @@ class Server:
         def register(function: F) -> F:
             check_type("Server.tool", "function", function, Callable, "a function")
             adapted = Function(function, input_schema)
-            returned = output_schema or adapted.result_schema
+            returned = output_schema or adapted.output_schema
             if adapted.arguments.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
@@ -3737,11 +3786,11 @@ class Server:
                 inputSchema=adapted.arguments.schema, outputSchema=returned,
                 annotations=annotations)
             check_tool_definition(definition)
-            result_schema = None
+            examined = None
             if returned is not None:
-                result_schema = examine(returned, f"{adapted.name}(), output schema")
+                examined = examine(returned, f"{adapted.name}(), output schema")
             self._register("tools", definition["name"], definition, adapted,
-                           result_schema=result_schema)
+                           output_schema=examined)
             return function
 
         if function is None or isinstance(function, str):
@@ -3944,7 +3993,7 @@ class Registration(NamedTuple):
     number: int  # counts all registrations of a server; it is the cursor of lists
     definition: Json  # as it is listed
     function: Function
-    result_schema: Schema | None = None  # of a tool with structured results
+    output_schema: Schema | None = None  # of a tool with structured results
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
@@ -4037,9 +4086,9 @@ class InputRequired(BaseException):
 def compute_modern_result(context: Context) -> Json:
     """Run the handler of a modern request. Its result may be input_required."""
     may_ask = context.served.method.may_ask
-    states = context.session.server.states
+    signer = context.session.server.signer
     if may_ask:
-        context.responses = states.responses_of(context)
+        context.responses = signer.responses_of(context)
     try:
         result = context.served.handler(context)
         return complete_result(context, result)
@@ -4050,7 +4099,7 @@ def compute_modern_result(context: Context) -> Json:
         requests, timeout = asking.args
         return with_server_info(context, {
             "resultType": "input_required", "inputRequests": requests,
-            "requestState": states.sign(context, timeout)})
+            "requestState": signer.sign(context, timeout)})
 
 
 class StateSigner:
@@ -4107,7 +4156,7 @@ def binding_of(context: Context) -> str:
 
 def input_fault(method: str, params: Json, result: Any) -> str | None:
     """Return what is wrong with the result of a request for input, or None."""
-    faults = input_schema(method).faults(result)
+    faults = input_result_schema(method).faults(result)
     if not faults and result.get("action") == "accept" and "requestedSchema" in params:
         faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
     return faults[0] if faults else None
@@ -4266,7 +4315,7 @@ def _initialize(context: Context) -> Json:
     row = REVISIONS.get(params["protocolVersion"])
     if row is None or row.modern:
         row = newest_revision(modern=False)
-    session.revision = row
+    session.row = row
     session.null_id = row.null_id
     session.declared = set(session.server.capabilities)
     session.client_meta = {
@@ -4489,9 +4538,11 @@ class Client:
         self.subscriptions: list[Subscription] = []
         self._ids = itertools.count(1)  # across all connections
         self._output_schemas: dict[str, OutputSchema] = {}  # by tool
-        self._turn = threading.RLock()  # one thread at a time connects or closes
-        self._opening: ClientSession | None = None  # the session, from its beginning
-        self._session: ClientSession | None = None  # the session, once both have agreed
+        self._connecting = threading.RLock()  # one thread at a time connects or closes
+        # A session first belongs to connect() alone. Other threads use it after both
+        # sides have agreed on a revision.
+        self._new_session: ClientSession | None = None
+        self._session: ClientSession | None = None
         self.row = newest_revision(modern=False)
         self.protocol_version: str | None = None
         self.server_info: Json = {}
@@ -4504,7 +4555,7 @@ class Client:
         After close() or a crash this connects again. Ids are not used again, so a late
         response matches nothing, and subscriptions are renewed.
         """
-        with self._turn:
+        with self._connecting:
             self.close()
             try:
                 introduction = Opening(self).agree()
@@ -4514,7 +4565,7 @@ class Client:
                 self.server_capabilities = introduction.capabilities
                 self.instructions = introduction.instructions
                 self._output_schemas = {}
-                self._session = self._opening
+                self._session = self._new_session
                 for subscription in list(self.subscriptions):
                     subscription.renew()
             except BaseException:
@@ -4525,11 +4576,11 @@ class Client:
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
-        if self._opening is not None:
+        if self._new_session is not None:
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
-        self._opening = session
+        self._new_session = session
         return session
 
     def close(self) -> None:
@@ -4539,9 +4590,9 @@ class Client:
         Requests that wait for a response get ConnectionClosed. This may be called
         twice, from any thread, and from a callback.
         """
-        with self._turn:
-            session = self._opening
-            self._opening = None
+        with self._connecting:
+            session = self._new_session
+            self._new_session = None
             self._session = None
             if session is not None:
                 session.close(ConnectionClosed("closed by this client"))
@@ -4639,7 +4690,7 @@ class Client:
         while True:
             result: Json = pending.result(timeout)
             is_modern = is_modern_request(pending)
-            result_schema(is_modern).check(result, method)
+            result_shape(is_modern).check(result, method)
             if not is_modern or result.get("resultType") != "input_required":
                 return result
             rounds += 1
@@ -4776,13 +4827,13 @@ class Client:
             wanted["resourceSubscriptions"] = [uris] if isinstance(uris, str) else [
                 *uris]
         subscription = Subscription(self, wanted)
-        with self._turn:
+        with self._connecting:
             self.subscriptions.append(subscription)
         return subscription
 
     def _forget(self, subscription: Subscription) -> bool:
         """Forget a subscription, for its cancel(). False: it was forgotten already."""
-        with self._turn:
+        with self._connecting:
             if subscription not in self.subscriptions:
                 return False
             self.subscriptions.remove(subscription)
@@ -4872,10 +4923,10 @@ class ClientSession(McpPeer):
 
         If progress of the request goes to callbacks, the response waits behind them.
         """
-        if self._callbacks.expect_progress:
+        if self._callbacks.has_listeners:
             pending = self._pending.find(message.get("id"))
-            if pending is not None and self._callbacks.hear_progress_of(pending):
-                pending.answered = True
+            if pending is not None and self._callbacks.may_report(pending):
+                pending.has_response = True
                 self._callbacks.put(functools.partial(self._settle, pending, message))
                 return
         super().handle_response(message)
@@ -4988,7 +5039,6 @@ class Opening:
     def _initialize(self, row: Revision) -> Introduction:
         """Do the legacy handshake. ConnectionError means that it has failed."""
         self._session.row = row
-        self._session.revision = row
         result = self._session.request("initialize", {
             "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
             "capabilities": self._client.inputs.capabilities,
@@ -5002,7 +5052,6 @@ class Opening:
                 f"{self._client.name}: no common protocol version; the result of "
                 f"initialize{''.join(faults)} is {result!r:.300}")
         self._session.row = agreed
-        self._session.revision = agreed
         self._session.notify("notifications/initialized")
         return Introduction(agreed, result["serverInfo"], result["capabilities"],
                             result.get("instructions"))
@@ -5041,7 +5090,7 @@ def is_modern_request(pending: PendingRequest) -> bool:
 
 
 @functools.lru_cache(maxsize=None)
-def result_schema(modern: bool) -> Schema:
+def result_shape(modern: bool) -> Schema:
     """Return the schema that every result of an era has to fit."""
     if not modern:
         return Schema(shape())
@@ -5116,7 +5165,7 @@ class InputHandlers:
             check_type("Client", "roots", roots, (list, tuple), "a list")
             self._roots = [{"uri": root} if isinstance(root, str) else root
                            for root in roots]
-            input_schema("roots/list").check({"roots": self._roots}, "Client")
+            input_result_schema("roots/list").check({"roots": self._roots}, "Client")
             self._handlers["roots/list"] = self._list_roots
             self.capabilities["roots"] = {}
 
@@ -5140,8 +5189,8 @@ class InputHandlers:
         if "tools" in named or "toolChoice" in named:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
-        option = CLIENT_METHODS[method].option
-        input_schema(method).check(result, f"{option} returned {result!r:.60}")
+        option = INPUT_METHODS[method].option
+        input_result_schema(method).check(result, f"{option} returned {result!r:.60}")
         return result
 
     def _list_roots(self, params: Json) -> Json:
@@ -5194,7 +5243,7 @@ class Callbacks:
         self._listeners: dict[int, ProgressListener] = {}  # by progress token
 
     @property
-    def expect_progress(self) -> bool:
+    def has_listeners(self) -> bool:
         """Whether any call wants to hear progress."""
         return len(self._listeners) > 0
 
@@ -5236,7 +5285,7 @@ class Callbacks:
         if self._on_notification is not None:
             self.put(functools.partial(self._on_notification, method, params))
 
-    def hear_progress_of(self, pending: PendingRequest) -> bool:
+    def may_report(self, pending: PendingRequest) -> bool:
         """Tell whether progress of a request may still wait for its callback."""
         if not isinstance(pending.params, dict):
             return False
@@ -5389,7 +5438,7 @@ class InProcess:
         to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
         def serve() -> None:
-            threads.serve(session, iter(to_server.get, None), 0.0)
+            runner.serve(session, iter(to_server.get, None), 0.0)
             to_client.put(None)
 
         def deliver() -> None:
@@ -5397,8 +5446,8 @@ class InProcess:
                 on_line(line)
             on_close(ConnectionClosed("the server is closed"))
 
-        threads = threads_for(self._server.workers)
-        session = self._server.connect(to_client.put, threads.start)
+        runner = runner_for(self._server.workers)
+        session = self._server.connect(to_client.put, runner.start)
         self._to_server = to_server
         spawn(serve)
         spawn(deliver)

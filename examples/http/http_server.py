@@ -83,7 +83,7 @@ class Stream:
     def let_go(self) -> None:
         """End the connection that waits for this stream, if its client knows how to
         come again. A tool finds this at context.sink. [2025-11-25 transports]"""
-        if self.session.peer.revision is newest_revision(modern=False):
+        if self.session.peer.row is newest_revision(modern=False):
             self.reader = -1  # nobody, until a GET comes
 
     def take(self, reader: int, at: int, wait: float) -> tuple[list[Any], bool]:
@@ -285,7 +285,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(503, "There are too many sessions")
         session = HttpSession(self.server) if new else self.session()
         stream = session.receive(body)
-        if session.peer.revision is None:  # the handshake was refused
+        if session.peer.row is None:  # the handshake was refused
             self.server.end(session)
         elif new:
             self.more["Mcp-Session-Id"] = session.id
@@ -328,7 +328,7 @@ class Handler(BaseHTTPRequestHandler):
         first = decode(lines[0][1]) if lines else None
         if len(lines) == 1 and member(first, "method") is None:  # responses and no more
             code = member(first, "error", "code")
-            unknown = code == METHOD_NOT_FOUND and not stream.session.peer.revision
+            unknown = code == METHOD_NOT_FOUND and not stream.session.peer.row
             self.reply(400 if code in BAD else 404 if unknown else 200, lines[0][1])
         elif stream.ended and not stream.count:
             self.reply(202)  # what came has no answer, or was cancelled
@@ -341,7 +341,7 @@ class Handler(BaseHTTPRequestHandler):
         self.more.update({"Content-Type": "text/event-stream",
                           "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self.reply(200, None)
-        session, legacy, over = stream.session, stream.session.peer.revision, False
+        session, legacy, over = stream.session, stream.session.peer.row, False
         if legacy and stream not in tuple(session.streams):
             session.streams.append(stream)
         if legacy is newest_revision(modern=False):  # older ones do not know how to come again

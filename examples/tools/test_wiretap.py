@@ -520,7 +520,7 @@ class TestEverythingIsSeen(WiretapTest):
 
     def test_no_message_whatever_it_is_stops_the_watch(self) -> None:
         chance = random.Random(7)
-        methods = [*wiretap.METHODS, *wiretap.CLIENT_METHODS, "x", 7, "notifications/progress",
+        methods = [*wiretap.METHODS, *wiretap.INPUT_METHODS, "x", 7, "notifications/progress",
                    "notifications/cancelled", "notifications/initialized"]
         values = [None, True, 1, 1.0, "1", [], {}, [[]], {"name": {}}, {"requestId": []},
                   {"resultType": "input_required", "inputRequests": {"a": 1}, "requestState": 2},

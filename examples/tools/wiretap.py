@@ -34,7 +34,7 @@ from typing import IO, Any, Optional
 
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 from mcp_ref import (  # noqa: E402
-    CLIENT_METHODS, INITIALIZING, META_CAPABILITIES, META_SERVER, META_SUBSCRIPTION, META_VERSION,
+    INPUT_METHODS, INITIALIZING, META_CAPABILITIES, META_SERVER, META_SUBSCRIPTION, META_VERSION,
     METHODS, MISSING_CAPABILITY, MODERN_ERRORS, NEW, CHANGES, READY, REVISIONS, TRANSITIONS,
     UNSUPPORTED_VERSION, Bounds, Revision, RpcError, classify, decode, newest_revision)
 
@@ -273,7 +273,7 @@ DISCOVER, LISTEN = "server/discover", "subscriptions/listen"  # which may stay o
 STATED = {method for _, method in TRANSITIONS}
 NEEDS = {  # (sender, method) -> who has to have declared which capability
     **{(">", name): ("<", row.capability) for name, row in METHODS.items() if row.capability},
-    **{("<", name): (">", row.capability) for name, row in CLIENT_METHODS.items()},
+    **{("<", name): (">", row.capability) for name, row in INPUT_METHODS.items()},
     **{("<", name): ("<", name.split("/")[1]) for name in CHANGES},
     ("<", "notifications/message"): ("<", "logging"),
     (">", "notifications/roots/list_changed"): (">", "roots")}
@@ -415,7 +415,7 @@ class Watch:
             yield f"duplicate id: {js(rid)} was used before"
         if method.startswith("notifications/"):
             yield f"{method} is a notification and must not have an id"
-        elif method in (CLIENT_METHODS if way == ">" else METHODS) and method != "ping":
+        elif method in (INPUT_METHODS if way == ">" else METHODS) and method != "ping":
             yield f"{method} is not for the {WHO[way]} to send"
 
     def _order(self, way: str, method: str, modern: bool) -> Iterator[str]:
@@ -540,7 +540,7 @@ class Watch:
     def _notification(self, entry: Entry, message: Json) -> Iterator[str]:
         way, method, params = entry["way"], message["method"], members(message.get("params"))
         entry.update(method=method, about=first_string(params.get("level"), params.get("uri")))
-        if method in METHODS or method in CLIENT_METHODS:
+        if method in METHODS or method in INPUT_METHODS:
             yield f"{method} without an id is never responded to"
         elif not method.startswith("notifications/"):
             yield f"no notification is called {method}: notifications/ is missing"
