@@ -11,8 +11,9 @@ an error or a method that the tests do not know, a test fails.
 These conventions of README.md remain:
 - The first line of a Python listing can name its file: `# server.py`.
 - A host is configured by an object with one member, which has a `command` and `args`.
-- /absolute/path/to stands for the folder in which the reader works.
-- COMMAND stands for the command of a server, PYTHON for the path of the interpreter.
+- /absolute/path/to stands for the folder in which the reader works, /absolute/path/to/clone for
+  the clone of this repository, and /absolute/path/to/python3 for the interpreter.
+- COMMAND stands for the command of a server.
 - A diagram has one column `| ... |` for each revision, the legacy one first.
 """
 from __future__ import annotations
@@ -155,6 +156,16 @@ class Reader(unittest.TestCase):
         if os.path.exists(compiled):
             shutil.copy2(compiled, os.path.join(folder, "__pycache__"))
 
+    def filled(self, text: str) -> str:
+        """Replace the paths and words that stand for something of the reader's."""
+        for words, meaning in ((f"{SCRATCH}/clone", self.clone),
+                               (f"{SCRATCH}/python3", os.path.join(self.folder, "bin", "python3")),
+                               (SCRATCH, self.reader),
+                               (LOG, os.path.join(self.folder, "mcp.log")),
+                               ("COMMAND", f"python3 {SERVER}")):
+            text = text.replace(words, meaning)
+        return text
+
     def run_in(self, folder: str, command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["bash", "-c", command], cwd=folder, env=self.env, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE)
@@ -181,10 +192,11 @@ class TestBlocks(Reader):
             if language != "console":
                 continue
             for command, wanted in re.findall(
-                    r"^\$ ((?:.*<<END(?:.*\n)+?END\n)|.*\n)((?:[^$].*\n)*)", text, re.M):
+                    r"^\$ ((?:.*<<END(?:.*\n)+?END\n)|(?:.*\\\n)*.*\n)((?:[^$].*\n)*)",
+                    text, re.M):
                 if command.startswith("make "):
                     continue  # see TestCommands
-                done = self.run_in(folder, command + "code=$?\npwd >&2; exit $code")
+                done = self.run_in(folder, self.filled(command) + "code=$?\npwd >&2; exit $code")
                 *stderr, folder = done.stderr.splitlines()
                 run += 1
                 with self.subTest(command):
@@ -230,18 +242,19 @@ class TestBlocks(Reader):
         self.assertTrue(reports)
 
     def test_a_host_can_start_what_the_configurations_name(self) -> None:
-        """A host has its own folder and environment. The prose can show members that
-        replace those of the configuration, for a server in a package."""
+        """A host has its own folder and environment. If a configuration names the log of the
+        wiretap, the log has the conversation."""
         self.save()
-        shutil.copy2(os.path.join(self.folder, "bin", "python3"), self.reader)
-        changes = [json.loads(f"{{{one}}}") for one in CODE if one.startswith('"args":')]
-        for text, change in itertools.product(blocks("json"), [{}, *changes]):
-            (_, servers), = json.loads(text).items()
+        for text in blocks("json"):
+            (_, servers), = json.loads(self.filled(text)).items()
             for entry in servers.values():
-                one = json.loads(json.dumps({**entry, **change}).replace(SCRATCH, self.reader))
-                with self.subTest(one), Client([one["command"], *one["args"]],
-                                               env=one.get("env", {}), cwd="/") as client:
-                    self.assertEqual("demo", client.server_info["name"])
+                with self.subTest(entry):
+                    with Client([entry["command"], *entry["args"]],
+                                env=entry.get("env", {}), cwd="/") as client:
+                        self.assertEqual("demo", client.server_info["name"])
+                    if LOG in text:
+                        with open(self.filled(LOG), encoding="utf-8") as log:
+                            self.assertIn("server/discover", log.read())
 
     def test_each_diagram_shows_what_goes_over_the_wire(self) -> None:
         """It shows the call of a tool that asks the user."""
@@ -282,10 +295,13 @@ class TestCommands(Reader):
     def test_each_command_of_the_prose_runs(self) -> None:
         """It ends with status 0 and without a traceback. Some have to print something."""
         self.save()
+        record = f"python3 examples/tools/wiretap.py --log {LOG} -- COMMAND"
+        self.run_in(self.clone, self.filled(f"python3 mcp_ref.py inspect -- {record}").replace(
+            SERVER, os.path.join(self.reader, SERVER)))
         self.commit("the reader's copy")
         self.write("# new\n", self.clone, "mcp_ref.py", mode="a")
         self.commit("what is new")
-        printed = {" inspect ": "  tool add(", "git diff": "\n+# new\n",
+        printed = {" inspect ": "  tool add(", "--report": "tools/list", "git diff": "\n+# new\n",
                    " --version": f"mcp_ref {mcp_ref.__version__}\n"}
         shown = commands(r"(python3|git|cd|env) ")
         self.assertTrue(shown)
@@ -296,22 +312,13 @@ class TestCommands(Reader):
                 continue
             with self.subTest(command):
                 in_clone = re.search(r"git |(?<!/)examples/", command)
-                done = self.run_in(self.clone if in_clone else self.reader, self.filled(command))
+                done = self.run_in(self.clone if in_clone else self.reader,
+                                   self.filled(command) + " </dev/null")
                 self.assertEqual(0, done.returncode, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
                 for part, wanted in printed.items():
                     if part in command:
                         self.assertIn(wanted, done.stdout)
-
-    def filled(self, command: str) -> str:
-        """Replace the words that stand for something of the reader's."""
-        command = command.replace(f"{SCRATCH}/examples", os.path.join(self.clone, "examples"))
-        command = command.replace(SCRATCH, self.reader)
-        command = command.replace(LOG, os.path.join(self.folder, "mcp.log"))
-        command = command.replace("PYTHON ", os.path.join(self.folder, "bin", "python3") + " ")
-        if command.endswith(" --"):  # a command follows
-            command += " COMMAND"
-        return command.replace("COMMAND", f"python3 {SERVER}") + " </dev/null"
 
     def commit(self, message: str) -> None:
         if shutil.which("git"):
@@ -364,9 +371,8 @@ class Answers(Wire):
                                      "result": self.results[message["method"]]}).encode())
 
 
-KEYWORDS = {  # the words of JSON Schema that a table of hints can name
-    "string", "integer", "number", "boolean", "null", "array", "object", "type", "enum", "anyOf",
-    "items", "properties", "additionalProperties", "description", "minimum"}
+# The words of JSON Schema that a table of hints can name.
+KEYWORDS = {*mcp_ref.KEYWORDS, *mcp_ref.ANNOTATIONS, *mcp_ref.TYPES.values()}
 
 
 class TestTables(Reader):
@@ -391,6 +397,7 @@ class TestTables(Reader):
             ("tuple[str, int]", ["a", 1.0], ("a", 1)), ("Optional[int]", 1.0, 1),
             ("Union[int, str]", "a", "a"), ('Literal["a", "b"]', "b", "b"), ("Enum", 1, Color.RED),
             ("TypedDict", {"title": "M"}, {"title": "M"}), ("dataclass", {"x": 1}, Point(1)),
+            ('Annotated[int, "a page number", {"minimum": 1}]', 2.0, 2),
             ('Annotated[Optional[int], "words", {"minimum": 1}]', None, None),
             ("Context", None, Context), ("Optional[Context]", None, Context)]
         schemas: dict[str, Any] = {}
@@ -469,49 +476,55 @@ class TestTables(Reader):
         return request
 
     def test_each_error_that_a_table_names_is_brought_about(self) -> None:
-        """A client that catches RpcError, ValueError, OSError and RequestCancelled catches all.
+        """A program that catches RpcError, ValueError and OSError catches each failure of a server.
         The text of an exception that a handler raises does not reach it."""
         old, newer = "2025-06-18", "2025-11-25"
         opening, early = (mcp_ref.encode({"jsonrpc": "2.0", "id": 1, **one}) for one in (
             {"method": "initialize", "params": hello(newer)}, {"method": "tools/list"}))
         unknown = {"_meta": {mcp_ref.META + "protocolVersion": "2099-01-01"}}
         cases: list[Any] = [  # when, what the client gets, and how it is brought about
-            ("the tool raised", "isError", self.tool("fail", {"text": "why"})),
-            ("its arguments do not fit the schema", "isError", self.tool("add", {"a": "1"})),
-            ("a line is not JSON", -32700, self.raw(b"{")),
-            ("a message is not valid", -32600, self.raw(b"[]")),
-            ("comes amid the handshake", -32600, self.raw(opening, early)),
+            ("the tool raises an exception", "isError", self.tool("fail", {"text": "why"})),
+            ("the arguments do not fit", "isError", self.tool("add", {"a": "1"}, newer)),
+            ("the arguments do not fit, modern", "isError", self.tool("add", {"a": "1"})),
+            ("the arguments do not fit, older", -32602, self.tool("add", {"a": "1"}, old)),
+            ("the line is not JSON", -32700, self.raw(b"{")),
+            ("the message is not valid", -32600, self.raw(b"[]")),
+            ("a request comes during the handshake", -32600, self.raw(opening, early)),
             ("the method is unknown", -32601, self.ask("no/such")),
-            ("the revision is", -32022, self.ask("ping", **unknown)),
-            ("unknown tool", -32602, self.tool("no such")),
-            ("unknown tool, prompt", -32602, self.ask("prompts/get", name="no such")),
-            ("unknown tool, prompt, resource", -32602, self.ask("resources/read", uri="x://no")),
-            ("resource (to 2025-11-25", -32002, self.ask("resources/read", newer, uri="x://no")),
-            ("wrong params", -32602, self.ask("tools/call")),
-            ("to 2025-06-18: arguments", -32602, self.tool("add", {"a": "1"}, old)),
-            ("resource or", -32603, self.ask("resources/read", uri="x://bad")),
-            ("resource or prompt raised", -32603, self.ask("prompts/get", name="bad")),
-            ("a tool wants what a client lacks", -32021, self.tool("ask", {"text": "?"})),
-            ("(to 2025-11-25: `isError`)", "isError", self.tool("ask", {"text": "?"}, newer)),
-            ("too much at once (`Bounds`)", 429, self.during(
+            ("the revision is unknown", -32022, self.ask("ping", **unknown)),
+            ("the tool is unknown", -32602, self.tool("no such")),
+            ("the tool is unknown, older", -32602, self.tool("no such", revision=old)),
+            ("the prompt is unknown", -32602, self.ask("prompts/get", name="no such")),
+            ("the resource is unknown", -32602, self.ask("resources/read", uri="x://no")),
+            ("the resource is unknown, legacy", -32002,
+             self.ask("resources/read", newer, uri="x://no")),
+            ("the params are wrong", -32602, self.ask("tools/call")),
+            ("a resource raises an exception", -32603, self.ask("resources/read", uri="x://bad")),
+            ("a prompt raises an exception", -32603, self.ask("prompts/get", name="bad")),
+            ("a tool asks in vain", -32021, self.tool("ask", {"text": "?"})),
+            ("a tool asks in vain, legacy", "isError", self.tool("ask", {"text": "?"}, newer)),
+            ("too many requests are in flight", 429, self.during(
                 "client.request('tools/list')", bounds=mcp_ref.Bounds(requests=1))),
-            ("the function raised `RpcError(code, message, data)`", 7, self.tool("own")),
-            ("no response came in time", "RequestTimeout", self.during("call.result(0.05)")),
-            ("this end cancelled", "RequestCancelled", self.during(
+            ("the tool raises RpcError", 7, self.tool("own")),
+            ("no response comes in time", "RequestTimeout", self.during("call.result(0.05)")),
+            ("this client cancels", "RequestCancelled", self.during(
                 "(call.cancel(), call.result(DEADLINE))")),
-            ("the server ended", "ConnectionClosed", self.server_dies),
-            ("or was not connected", "ConnectionClosed", Client(self.server()).ping),
-            ("its command cannot be started", "FileNotFoundError", Client(["./no/such"]).connect),
-            ("not what the specification", "ValueError", self.not_as_it_should([])),
-            ("or its `outputSchema` says", "ValueError", self.not_as_it_should(
+            ("the server ends", "ConnectionClosed", self.server_dies),
+            ("the client is not connected", "ConnectionClosed", Client(self.server()).ping),
+            ("the command does not exist", "FileNotFoundError", Client(["./no/such"]).connect),
+            ("too many requests wait for a response", "RuntimeError", Client(
+                self.server(), bounds=mcp_ref.Bounds(pending=0)).connect),
+            ("the result has another shape", "ValueError", self.not_as_it_should([])),
+            ("the result does not fit the outputSchema", "ValueError", self.not_as_it_should(
                 {"content": [], "structuredContent": {}}))]
         for words, wanted, function in cases:
             with self.subTest(words):
                 if wanted == "isError":
                     self.assertIs(True, function()["isError"])
                     continue
-                with self.assertRaises((RpcError, ValueError, OSError, mcp_ref.RequestCancelled)
-                                       ) as caught:
+                own = wanted in ("RequestCancelled", "RuntimeError")  # this client caused it
+                with self.assertRaises((mcp_ref.RequestCancelled, RuntimeError) if own
+                                       else (RpcError, ValueError, OSError)) as caught:
                     function()
                 error: Any = caught.exception
                 self.assertEqual(wanted, error.code if isinstance(error, RpcError)
@@ -519,7 +532,7 @@ class TestTables(Reader):
                 self.assertNotIn("secret", str(error))
                 if wanted == 7:
                     self.assertEqual(("seven", {"more": True}), (error.message, error.data))
-        named = {one for row in rows_with("isError", "RpcError") for one in re.findall(
+        named = {one for _, rows in TABLES for row in rows for one in re.findall(
             r"-\b\d{5}\b|\b429\b|isError|\b[A-Z]\w+(?:Error|Timeout|Cancelled|Closed)", row[0])}
         self.assertLessEqual(named, {"RpcError", *(str(wanted) for _, wanted, _ in cases)})
 
@@ -534,10 +547,9 @@ class TestTables(Reader):
         return listed
 
     def test_a_table_of_the_methods_of_the_client_is_complete(self) -> None:
-        inner = {"serve_request", "handle_notification", "hears_progress"}  # called by the session
         public = {name: ", ".join([*inspect.signature(value).parameters][1:])
                   for name, value in vars(Client).items()
-                  if inspect.isfunction(value) and name[0] != "_" and name not in inner}
+                  if inspect.isfunction(value) and name[0] != "_"}
         listed = self.methods()
         if listed:
             self.assertEqual({*public}, {*listed})
@@ -586,24 +598,85 @@ client.close() is None and not client.connected'''.splitlines()
             with Client(server, **({option: value} if option else {})) as client:
                 self.assertEqual(capability, client.call_tool("offers")["structuredContent"])
 
+    def test_a_table_of_the_options_of_the_client_is_complete(self) -> None:
+        """If the second cell is a number or code, it is the default."""
+        parameters = inspect.signature(Client).parameters
+        rows = rows_with("probe_timeout")
+        if rows:
+            self.assertEqual({*parameters} - {"server"}, {codes(row[0])[0] for row in rows})
+        for row in rows:
+            name, = codes(row[0])
+            default = parameters[name].default
+            if re.fullmatch(r"[\d.]+|`.*`", row[1]):
+                self.assertEqual(eval(row[1].strip("`"), vars(mcp_ref)), default, name)
+            else:
+                self.assertIsNone(default, name)
+
+    def test_a_table_of_the_context_names_what_a_context_has(self) -> None:
+        """The parameters are the first ones, in their order."""
+        server = Server("context", "1.0")
+
+        @server.tool
+        def members(context: Context) -> list:  # type: ignore[type-arg]
+            "List the members."
+            return dir(context)
+
+        with Client(server) as client:
+            found = client.call_tool("members")["structuredContent"]
+        for row in rows_with("context.cancelled"):
+            code, = codes(row[0])
+            match = re.fullmatch(r"context\.(\w+)(\((.*)\))?", code)
+            assert match, code
+            self.assertIn(match[1], found)
+            if match[2]:
+                named = re.findall(r"\w+", match[3])
+                parameters = [*inspect.signature(getattr(Context, match[1])).parameters][1:]
+                self.assertEqual(named, parameters[:len(named)])
+
+    def test_a_result_has_the_blocks_and_the_structured_content_that_the_table_says(self) -> None:
+        """One value for each row of the table of results, in each revision."""
+        block = mcp_ref.image(b"a", "image/png")
+        for returned, kinds, structured in (
+                ("a", ["text"], False), (block, ["image"], False),
+                ([block, "a"], ["image", "text"], False), (1, ["text"], True),
+                ({"a": 1}, ["text"], True), ([], ["text"], True), (None, [], False)):
+            server = Server("results", "1.0")
+            server.tool(name="tool")(server_function(returned))
+            for revision, row in mcp_ref.REVISIONS.items():
+                with self.subTest(returned, revision=revision), Client(
+                        server, protocol_version=revision) as client:
+                    result = client.call_tool("tool")
+                    self.assertEqual(kinds, [one["type"] for one in result["content"]])
+                    self.assertEqual(
+                        structured and revision >= "2025-06-18"
+                        and (row.modern or type(returned) is dict), "structuredContent" in result)
+
     def test_the_names_of_an_older_edition_are_replaced(self) -> None:
         """In a table whose columns are versions of the module, the names of all columns but the
-        last are gone, and those of the last exist. A name without a class is one of the class
-        before it."""
-        public = [mcp_ref, *(one for one in vars(mcp_ref).values() if inspect.isclass(one))]
+        last are gone, and those of the last exist. A name is that of the module, of a class
+        before a dot, or of a parameter. If it has parentheses, its parameters are compared, too."""
         for head, rows in TABLES:
             if not re.fullmatch(r"(\| \d+\.\d+\.\d+ )+\|\n?", head):
                 continue
             for *old, new in rows:
                 for cell in old:
-                    owner: Any = mcp_ref
-                    for one in codes(cell):
-                        *place, name = one.split("(")[0].split(".")
-                        owner = getattr(mcp_ref, place[0], mcp_ref) if place else owner
-                        self.assertFalse(hasattr(owner, name), f"{one} is still there")
-                for one in codes(new):
-                    name = one.split("(")[0].split(".")[-1]
-                    self.assertTrue(any(hasattr(owner, name) for owner in public), one)
+                    first = codes(cell)[0]
+                    self.assertFalse(self.exists(first), f"{first} is still there")
+                self.assertTrue(self.exists(codes(new)[0]), new)
+
+    def exists(self, code: str) -> bool:
+        """Tell whether the module has a name such as Peer, Peer.close, encode(message) or sink."""
+        name, _, parameters = code.rstrip(")").partition("(")
+        *place, last = name.split(".")
+        owner = getattr(mcp_ref, place[0], None) if place else mcp_ref
+        classes = [one for one in vars(mcp_ref).values() if inspect.isclass(one)]
+        functions = [one for each in classes for one in vars(each).values()
+                     if inspect.isfunction(one) and one.__module__ == mcp_ref.__name__]
+        if not hasattr(owner, last):
+            return not place and any(last in one.__code__.co_varnames[:one.__code__.co_argcount]
+                                     for one in functions)
+        wanted = [one.split("=")[0].strip() for one in parameters.split(",") if one]
+        return not wanted or [*inspect.signature(getattr(owner, last)).parameters] == wanted
 
     LEGACY = '''
 import json, sys
