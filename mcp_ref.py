@@ -627,18 +627,21 @@ class Peer:
         run_job(request), which also writes. Otherwise return None: the caller calls
         flush().
         """
-        if self.trace is not None:
-            self.trace("<", line)
         try:
+            if self.trace is not None:
+                self.trace("<", line)
             message = decode(line, self.bounds)
-            if type(message) is list:
-                self._take_batch(message, sink)
-                return None
+            if type(message) is not list:
+                kind, fault = classify(message)
+                return self._take_message(message, kind, fault, sink)
+            self._take_batch(message, sink)
         except RpcError as error:
             self.refuse(line, error, sink)
-            return None
-        kind, fault = classify(message)
-        return self._take_message(message, kind, fault, sink)
+        except Exception as error:
+            if not isinstance(line, (bytes, bytearray)):
+                raise
+            warn("a line was lost", error=error)  # a defect costs one line only
+        return None
 
     def _take_message(self, message: Any, kind: str, fault: str | None,
                       sink: Sink | None, batch: BatchResponse | None = None,
@@ -1162,11 +1165,11 @@ class BatchResponse:
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
-    Blank lines are skipped. A last line without a newline is yielded. A line that is
-    longer than `longest` bytes is cut somewhere after them, so that it needs no more
-    memory, and decode() then refuses it.
+    Blank lines are skipped. The last line may have no newline. If a line is longer than
+    `longest` bytes, only the first part of it is kept, which is also longer than that,
+    so decode() refuses it. In this way a long line cannot use up the memory.
     """
-    start_of_line = bytearray()  # what has arrived of a line that is not complete
+    start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
         try:
             chunk = os.read(fd, 65536)  # what a pipe holds on Linux
@@ -1175,6 +1178,8 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             continue
         except OSError:  # a terminal that hung up, or a connection that was reset
             chunk = b""
+        if not chunk:
+            break
         lines = chunk.split(b"\n")
         rest = lines.pop()  # the line after the last newline is not complete
         for line in lines:
@@ -1186,10 +1191,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
         try:
             if len(start_of_line) <= longest:
                 start_of_line += rest
-        except MemoryError:  # one line must not end the session: decode() refuses this
+        except MemoryError:
+            # One line must not end the session. Replace the line by a byte that is not
+            # UTF-8, so that decode() refuses it.
             start_of_line = bytearray(b"\xff")
-        if not chunk:
-            break
     if start_of_line and not start_of_line.isspace():
         yield bytes(start_of_line)
 
@@ -1206,18 +1211,20 @@ def write_line(fd: int, line: bytes) -> None:
 
 
 class Pool:
-    """Runs jobs on at most `limit` threads at once, in the order of start()."""
+    """Runs jobs on at most `limit` threads at once, in the order in which start() gets
+    them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._changed = threading.Condition()  # guards the two below
         self._queue: collections.deque[Job] = collections.deque()
-        self._running = 0  # threads that run jobs of this pool
+        self._running = 0  # threads that run jobs (see ReadingPool for one exception)
 
     def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
         with self._changed:
             if self._running < self._limit:
+                # The new thread waits for the lock, and then finds the job.
                 spawn(self._run_queue)
                 self._running += 1
             self._queue.append(job)
@@ -1246,17 +1253,19 @@ class ReadingPool(Pool):
     line also runs the job of that line. If the job is slow, another thread takes over
     reading. This is how:
 
-    The turn to read is a lock. A thread that holds it reads. It releases the turn
-    before it runs the job that it has read, and tries to take the turn back afterwards.
-    As long as all jobs are quick, it always succeeds, and it is the only thread.
+    The turn to read is a lock. The thread that holds it reads. It releases the turn
+    before it runs the job that it has read, and takes the turn back afterwards. As long
+    as all jobs are quick, there is only this one thread.
 
-    The watching thread, which is the caller of run(), looks at the turn again and
-    again. If the turn is free, and no other job has begun since the last look, the job
-    that is running is slow. Then the watching thread starts a new thread, which takes
-    the turn and reads on. When the slow job is done, its thread finds the turn taken.
-    It runs jobs that wait in the queue, if there are any, and ends.
+    The watching thread, which is the caller of run(), looks at the turn every few
+    milliseconds. A free turn means that a job is running. If the turn is free and no
+    job has begun since the last look, the job is slow. Then the watching thread starts
+    a new thread, which takes the turn and reads on. When the slow job is done, its
+    thread finds that the turn is taken. It runs the jobs that wait in the queue, if
+    there are any, and ends.
 
-    A job that is read while `limit` jobs are running goes to the queue.
+    _running counts the threads whose jobs run while another thread has the turn. A job
+    that is read while `limit` threads are running goes to the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1273,11 +1282,11 @@ class ReadingPool(Pool):
         return self.run(self._jobs_of_lines(peer, lines), drain)
 
     def run(self, jobs: Iterator[Job], drain: float | None = None) -> bool:
-        """Run the jobs of an iterator until it ends, and then wait for those that are
-        still running, for up to drain seconds. Return whether all of them are done.
+        """Run the jobs of an iterator until it ends. Then wait up to drain seconds for
+        the jobs that are still running. Return whether all of them are done.
 
-        Getting the next job may block; that is the reading. One thread at a time does
-        it.
+        To get a job from the iterator is to read, so it may block. One thread at a time
+        does it.
         """
         self._turn.acquire()
         spawn(functools.partial(self._read, jobs))
@@ -1294,108 +1303,113 @@ class ReadingPool(Pool):
             for job in jobs:
                 self._jobs_read += 1
                 self._turn.release()
-                # The watching thread sets _asleep and then looks at _jobs_read once more.
-                # This thread does both in the opposite order, so one of the two notices
-                # the other. On processors that reorder this, a slow job may have the
-                # turn for WATCH_SLEEP seconds more.
                 if self._asleep:
-                    self._wake.set()
+                    self._wake.set()  # see _sleep()
                 job()
-                if not self._turn.acquire(False):
-                    return self._run_queue()
-        except Exception as error:
+                if not self._turn.acquire(False):  # another thread has taken over
+                    self._run_queue()
+                    return
+        except Exception as error:  # without this, run() would wait for ever
             warn("reading has failed", error=error)
         self._ended = True
         self._wake.set()
 
     def _jobs_of_lines(self, peer: Peer, lines: Iterable[bytes]) -> Iterator[Job]:
-        """Give lines to a peer, and yield what to run next: a job that responds, or
-        the writing of the outbox. Both may block.
+        """Give lines to a peer, and yield a job for each of them. It runs the handler
+        of a request, or writes the outbox. Both may block.
 
         While more than bounds.line bytes wait to be written, no line is read. So a
-        client that sends and does not read is held up, and needs no more memory here.
+        client that sends and does not read is held up, and cannot use up the memory.
         """
         limit = peer.bounds.line
         for line in lines:
-            try:
-                request = peer.take(line)
-            except Exception as error:  # a defect of this module costs one line only
-                warn("a line was lost", error=error)
-                continue
+            request = peer.take(line)
             if request is None:
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # Only the loss of the turn makes another thread run a job of this pool.
-                # So if none is running now, none begins, and no lock is needed to know
-                # that there is room.
-                if self._running == 0 or self._has_room_for(job):
+                # No other thread can make _running larger while this thread has the
+                # turn. So if it is 0 now, there is room, and no lock is needed.
+                if self._running == 0 or not self._queue_if_full(job):
                     yield job
             if peer.unwritten > limit:
                 peer.wait_for_room()
         yield functools.partial(
             peer.close, ConnectionClosed("the other side has closed its output"))
 
-    def _has_room_for(self, job: Job) -> bool:
-        """Return True if fewer than `limit` jobs are running. Else queue the job."""
-        with self._changed:
-            if self._running < self._limit:
-                return True
-            self._queue.append(job)
-            return False
+    # ********************** The rest of this class can wait. **************************
 
-    def _take_over(self, jobs: Iterator[Job]) -> None:
-        """Read on, unless the thread of the slow job has taken the turn back."""
+    def _queue_if_full(self, job: Job) -> bool:
+        """Put a job into the queue, if `limit` threads are running. Return whether."""
         with self._changed:
-            # The thread of the slow job takes this lock when it finds the turn taken.
-            # So it is counted before it looks into the queue.
-            if not self._turn.acquire(False):
-                return
-            self._running += 1
-        self._read(jobs)
+            is_full = self._running == self._limit
+            if is_full:
+                self._queue.append(job)
+            return is_full
 
     def _watch(self, jobs: Iterator[Job]) -> None:
-        """Start a thread that takes over whenever a job is slow. See the class."""
+        """Start a thread that takes over reading, whenever a job is slow."""
         seen = 0  # _jobs_read at the last look
+        quiet_looks = 0  # how often in a row the reader was waiting for a line
         pause = WATCH_SECONDS
-        quiet_looks = 0
         while not self._ended and not self._aborted:
-            begun = self._jobs_read
-            is_new = begun != seen
-            seen = begun
-            if is_new:
+            has_new_job = self._jobs_read != seen
+            seen = self._jobs_read
+            is_waiting = self._turn.locked()
+            if has_new_job:
                 quiet_looks = 0
-            elif self._turn.locked():
+            elif is_waiting:
                 quiet_looks += 1
-            elif self._start_reader(jobs):
+            else:
+                self._start_reader(jobs)
                 pause = WATCH_SECONDS_AFTER_SLOW_JOB
-            self._asleep = quiet_looks > WATCH_QUIET_LOOKS
-            may_sleep = self._asleep and self._jobs_read == seen
-            if self._wake.wait(WATCH_SLEEP if may_sleep else pause):
-                self._wake.clear()
-                self._asleep = False
-                quiet_looks = 0
-                pause = WATCH_SECONDS
-            pause = min(2 * pause, WATCH_SECONDS_MOST)
+            if quiet_looks > WATCH_QUIET_LOOKS:
+                if self._sleep(seen):
+                    quiet_looks = 0
+                    pause = WATCH_SECONDS
+            else:
+                time.sleep(pause)
+                pause = min(2 * pause, WATCH_SECONDS_MOST)
 
-    def _start_reader(self, jobs: Iterator[Job]) -> bool:
+    def _sleep(self, seen: int) -> bool:
+        """Sleep until a job begins or the input ends; return whether that has happened.
+
+        The thread that reads first counts a job and then looks at _asleep. This thread
+        first sets _asleep and then looks at the count. So at least one of them notices
+        the other. If a processor reorders these steps, this thread sleeps for
+        WATCH_SLEEP seconds, and a slow job holds up the next line for that time.
+        """
+        self._asleep = True
+        has_happened = self._jobs_read != seen or self._wake.wait(WATCH_SLEEP)
+        self._asleep = False
+        self._wake.clear()
+        return has_happened
+
+    def _start_reader(self, jobs: Iterator[Job]) -> None:
         try:
             spawn(functools.partial(self._take_over, jobs))
         except RuntimeError:  # no thread can be started now; the next look tries again
-            return False
-        return True
+            pass
 
+    def _take_over(self, jobs: Iterator[Job]) -> None:
+        """Take the turn and read on. A new thread does this when a job is slow."""
+        with self._changed:
+            if not self._turn.acquire(False):
+                return  # the job has ended meanwhile, and its thread reads on
+            # Count the thread of the slow job. It cannot see the queue before that,
+            # because this thread holds the lock.
+            self._running += 1
+        self._read(jobs)
 
-LINGER = 1.0  # seconds that an idle thread waits for more work before it ends
 
 # Each look of the watching thread takes the interpreter away from the thread that
 # reads, so looks become rarer while jobs are quick. After a slow job they are close:
 # the lines behind it may be slow calls as well, and each of them needs a thread.
-WATCH_SECONDS = 0.005
+WATCH_SECONDS = 0.005  # between two looks
 WATCH_SECONDS_MOST = 0.02
 WATCH_SECONDS_AFTER_SLOW_JOB = 0.00025
-WATCH_QUIET_LOOKS = 20  # looks at a waiting reader, after which the watcher sleeps
-WATCH_SLEEP = 1.0  # seconds; it ends early when a line arrives
+WATCH_QUIET_LOOKS = 20  # after so many quiet looks, the watching thread sleeps
+WATCH_SLEEP = 1.0  # seconds that it sleeps at most
 
 
 def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
@@ -1418,45 +1432,51 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
     signals = Signals(runner.abort)
-    done = False
+    all_done = False
     try:
         signals.raises = True
-        done = runner.serve(peer, lines, drain)
+        all_done = runner.serve(peer, lines, drain)
         signals.raises = False
-    except BaseException:  # Interrupted, or an error of a lock that it interrupted
+    except BaseException:
         signals.raises = False
+        # A signal raises Interrupted here. If it arrives inside of the methods of a
+        # lock, they may raise another exception instead.
         if signals.number is None:
             raise
     finally:
-        close_in_background(peer)
-        peer.wait_until_written(drain if done else LAST_WRITE_TIMEOUT)
-        unanswered = [str(request) for request in peer.unanswered()]
-        if unanswered:
-            warn("no response was sent to: %s", ", ".join(unanswered))
-        if done:  # otherwise a job may still print, and stdout has to stay clean
+        finish(peer, drain if all_done else LAST_WRITE_TIMEOUT)
+        if all_done:  # otherwise a job may still print, and stdout has to stay clean
             streams.restore()
-        if signals.number is None:  # otherwise this process ends now, quietly
+        if signals.number is None:  # otherwise this process ends now
             signals.restore()
     if signals.number is not None:
         raise SystemExit(128 + signals.number)
 
 
-def close_in_background(peer: Peer) -> None:
-    """Close a peer on another thread, because its last lines may find no reader."""
+LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines of a server that is interrupted
+
+
+def finish(peer: Peer, timeout: float) -> None:
+    """Close a peer, and wait up to timeout seconds until its last lines are written."""
     try:
-        spawn(peer.close)
+        spawn(peer.close)  # on another thread, because the client may not read
     except RuntimeError:  # no thread can be started
         peer.close()
-
-
-LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines of a server that is interrupted
+    peer.wait_until_written(timeout)
+    unanswered = [str(request) for request in peer.unanswered()]
+    if unanswered:
+        warn("no response was sent to: %s", ", ".join(unanswered))
 
 
 # ********************** The rest of section 4 can wait. *******************************
 
 
+LINGER = 1.0  # seconds that idle threads of sections 9 and 10 wait for more work
+
+
 def runner_for(workers: int) -> ReadingPool | CallingThread:
-    """Return what reads lines and runs their jobs, for a number of workers."""
+    """Return an object that reads lines and runs their jobs, with at most so many jobs
+    at once. With 0 workers, jobs run on the calling thread."""
     return ReadingPool(workers) if workers > 0 else CallingThread()
 
 
@@ -1470,8 +1490,8 @@ def wait_until_ready(fd: int, event: int) -> None:
 def serve_lines(peer: Peer, fd: int) -> None:
     """Serve the lines of a descriptor until its end, on this thread.
 
-    If the start() of the peer runs each job at once, a slow job holds up the lines that
-    follow. serve_stdio() shows how to avoid that.
+    If the start() function of the peer runs each job on the calling thread, a slow job
+    holds up the lines that follow. serve_stdio() shows how to avoid that.
     """
     for line in read_lines(fd, peer.bounds.line):
         peer.receive(line)
@@ -1481,7 +1501,7 @@ def serve_lines(peer: Peer, fd: int) -> None:
 class CallingThread:
     """Runs jobs in order on the thread that calls serve(). Another thread reads.
 
-    This is what Server(workers=0) uses, for applications whose objects belong to one
+    Server(workers=0) uses this class, for applications whose objects belong to one
     thread. A job that hangs holds up the jobs behind it, and the end.
     """
 
@@ -1504,7 +1524,8 @@ class CallingThread:
         spawn(functools.partial(self._read, peer, lines, drain))
         while not self._aborted:
             try:
-                job = self._jobs.get(timeout=WATCH_SLEEP)  # to look at _aborted again
+                # After WATCH_SLEEP seconds without a job, look at _aborted again.
+                job = self._jobs.get(timeout=WATCH_SLEEP)
             except queue.Empty:
                 continue
             if job is None:
@@ -1516,10 +1537,7 @@ class CallingThread:
 
     def _read(self, peer: Peer, lines: Iterable[bytes], drain: float) -> None:
         for line in lines:
-            try:
-                peer.receive(line)
-            except Exception as error:  # a defect of this module costs one line only
-                warn("a line was lost", error=error)
+            peer.receive(line)
             peer.wait_for_room()
         self._deadline = time.monotonic() + drain
         peer.close(ConnectionClosed("the other side has closed its output"))
@@ -1537,8 +1555,9 @@ class StandardStreams:
     """
 
     def __init__(self) -> None:
-        # Where this process was started without some of the descriptors 0 to 2, open()
-        # returns their numbers. Fill them first, so that no other file gets them.
+        # This process may have been started without some of the descriptors 0 to 2.
+        # open() returns the lowest free number. So open the null device until a number
+        # above 2 comes; then 0 to 2 exist.
         null = os.open(os.devnull, os.O_RDWR)
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
@@ -1572,9 +1591,9 @@ class Signals:
     tool. If the tool catches Interrupted, the server still ends, because abort() is
     called as well.
 
-    Only the main thread can set handlers. A handler that was not set from Python stays.
-    A signal that is ignored, as shells do it for programs in the background, ends the
-    server all the same, because the host sends it on purpose.
+    Only the main thread can set handlers. If other code than Python has set a handler,
+    it stays. A signal that is ignored, as shells do it for programs in the background,
+    ends the server all the same, because the host sends it on purpose.
     """
 
     def __init__(self, abort: Job) -> None:
@@ -1620,9 +1639,10 @@ class PipeWriter:
         self._lock = threading.Lock()  # guards the two below, and the closing
         self._waiting = 0  # bytes that are left to the thread
         self._broken = False  # the other side reads no more
-        # If poll() reports room in a pipe, it takes PIPE_BUF bytes at once. Windows has
-        # neither, so there the thread writes every line. (Leaving every line to the
-        # thread everywhere makes a round trip of the client 50 us long instead of 36.)
+        # If poll() reports that a pipe has room, a write of PIPE_BUF bytes does not
+        # block. Windows has neither poll() nor PIPE_BUF, so there the other thread
+        # writes every line. (If it did so everywhere, a round trip of the client would
+        # take 50 us instead of 36.)
         self._free_size = 0
         if hasattr(select, "PIPE_BUF"):
             self._free_size = select.PIPE_BUF
@@ -1638,12 +1658,12 @@ class PipeWriter:
                 raise BrokenPipeError("the other side has closed its end")
             if self._waiting > self._longest:
                 raise OSError("the other side does not read")
-            is_free = self._waiting == 0 and len(line) < self._free_size
-            if is_free and self._poll.poll(0):
+            is_next = self._waiting == 0  # no line waits before this one
+            if is_next and len(line) < self._free_size and self._poll.poll(0):
                 write_line(self._file.fileno(), line)
                 return
             self._waiting += len(line)
-        self._lines.put(line)
+            self._lines.put(line)
 
     def close(self) -> None:
         """Close the pipe after the lines that wait."""
@@ -1682,7 +1702,8 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
             error.errno, f"cannot start {' '.join(command)!r:.60} ({error.strerror}); "
             f"{advice}", error.filename) from None
     except (TypeError, AttributeError):
-        raise TypeError(f"Client: env is {env!r:.60}; give a dict of strings") from None
+        raise TypeError(f"Client: env is {env!r:.60} and cwd is {cwd!r:.60}; give a "
+                        "dict of strings, and a path") from None
 
 
 class ChildProcess:
@@ -1785,7 +1806,8 @@ class RunningProcess:
     def _watch(self) -> None:
         status = self._process.wait()
         self._ended.set()
-        # Its last lines come first. A child of the child may hold the pipe open.
+        # Before on_close() is called, the reader hands over the last lines. It may not
+        # come to the end, if a child of the process has the same stdout.
         self._reader.join(self._close_timeout)
         if status < 0:
             how = f"was killed by signal {-status}"
@@ -3138,16 +3160,19 @@ class Context(IncomingRequest):
     @property
     def client_info(self) -> Json:
         """The client's name and version, as on the wire."""
-        return self._client_meta.get(META_CLIENT) or {}
+        return self.client_meta.get(META_CLIENT) or {}
 
     @property
     def client_capabilities(self) -> Json:
-        """What the client offers, as on the wire."""
-        return self._client_meta.get(META_CAPABILITIES) or {}
+        """The client's capabilities, as on the wire."""
+        return self.client_meta.get(META_CAPABILITIES) or {}
 
     @property
-    def _client_meta(self) -> Json:
-        """What the client says of itself: in this request or in its handshake."""
+    def client_meta(self) -> Json:
+        """The client's words about itself, with the names of _meta.
+
+        A modern client says them in each request, a legacy client in its handshake.
+        """
         return self.meta if self.row.modern else self.session.client_meta
 
     def progress(self, progress: float, total: float | None = None,
@@ -3174,7 +3199,7 @@ class Context(IncomingRequest):
         self._reports += 1
         params = present(progressToken=token, progress=progress, total=total,
                          message=message)
-        self._notify("notifications/progress", self.row.shown("progress", params))
+        self.notify("notifications/progress", **self.row.shown("progress", params))
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if the client wants this level.
@@ -3186,13 +3211,17 @@ class Context(IncomingRequest):
         if level not in LOG_LEVELS:
             raise ValueError(f"Context.log: level is {level!r:.40}; give one of "
                              f"{', '.join(LOG_LEVELS)}")
-        least = self._client_meta.get(META_LEVEL)
+        least = self.client_meta.get(META_LEVEL)
         if least is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
-            self._notify("notifications/message", present(
+            self.notify("notifications/message", **present(
                 level=level, data=data, logger=logger))
 
-    def _notify(self, method: str, params: Json) -> None:
-        """Send a notification, unless too much waits for the client to read."""
+    def notify(self, method: str, **params: Any) -> None:
+        """Send a notification about this request.
+
+        Nothing is sent after the response, or while more than bounds.line bytes wait
+        for the client to read them.
+        """
         if self.session.unwritten <= self.session.bounds.line:
             self.session.notify(method, params, self)
 
