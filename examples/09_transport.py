@@ -49,7 +49,7 @@ class Lines:
         on_close(ConnectionClosed("the other side has closed the socket"))
 
     def send(self, line: bytes) -> None:
-        """Send one line. The peer makes sure that one thread at a time calls this."""
+        """Send one line. Client and session call this on one thread at a time."""
         self.sock.sendall(line + b"\n")
 
     def close(self) -> None:

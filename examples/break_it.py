@@ -53,7 +53,8 @@ def call(tool: str, **arguments: object) -> str:
     return message("tools/call", {"name": tool, "arguments": arguments}, id="call")
 
 
-INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}
+INITIALIZE: dict[str, object] = {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": CLIENT}
 HANDSHAKE = (message("initialize", INITIALIZE, id="hello")
              + message("notifications/initialized", {}))
 PING = message("ping", {}, id="ping")
@@ -69,7 +70,7 @@ ROWS = {
     "null as an id": message("ping", {}, id=None),
     # A ping checks whether the server is alive, so it is answered during a slow call.
     "a slow call, then a ping": SLOW_CALL,
-    # A cancelled call gets no response.
+    # A cancelled call should get no response.
     "a call that is cancelled": SLOW_CALL + CANCEL,
 }
 

@@ -123,6 +123,8 @@ def count_of(noun: str, count: int) -> str:
 
 
 def explain_capabilities(capabilities: Json) -> str:
+    if not capabilities:
+        return "no capabilities"
     return join_words(CAPABILITIES.get(name, name) for name in capabilities)
 
 
@@ -168,8 +170,8 @@ class Explainer:
         sentences = [self._request_words(rid, method, params)]
         if not self._has_explained_ids:
             self._has_explained_ids = True
-            sentences.append(f"This message is a request, because it has an id, here "
-                             f"{rid}. Its response will have the same id.")
+            sentences.append("This message is a request, because it has a method and "
+                             f"an id, here {rid}. Its response will have the same id.")
         if token is not None:
             self._requests[token] = rid
             sentences.append(f"The progressToken {token} in _meta asks for reports of "
@@ -218,7 +220,8 @@ class Explainer:
         params = message.get("params", {})
         if method == "notifications/initialized":
             words = ("The client confirms that the session is open. This message is a "
-                     "notification: it has no id, and it gets no response.")
+                     "notification, because it has a method and no id. It gets no "
+                     "response.")
         elif method == "notifications/cancelled":
             rid = params["requestId"]
             name = self._pending.pop((">", rid))
@@ -291,7 +294,7 @@ class Explainer:
                 blocks.append(compact(block["text"]))
             else:
                 blocks.append(f"a block of type {block['type']}")
-        words = f"The tool has returned {join_words(blocks)} for the model."
+        words = f"The tool has returned {join_words(blocks)} as content for the model."
         if "structuredContent" in result:
             words += " structuredContent holds the same value as JSON, for programs."
         return words
@@ -345,6 +348,7 @@ class Part(NamedTuple):
     title: str
     introduction: str
     steps: list[Step]
+    on_elicit: Callable[[Json], Json] | None = None  # None: users are not asked
 
 
 def ignore_progress(*report: Any) -> None:
@@ -379,12 +383,12 @@ TOUR = [
          "The versions up to 2025-11-25 are called legacy here. A connection begins "
          "with a handshake, which opens a session. Both sides remember what they have "
          "agreed on until the session ends.",
-         STEPS),
+         STEPS, answer),
     Part("2026-07-28", "modern", "each request stands alone",
          "The versions from 2026-07-28 on are called modern here. They need neither a "
          "handshake nor a session, because each request contains all that the server "
          "has to know.",
-         STEPS),
+         STEPS, answer),
     Part("2025-03-26", "legacy", "the only version with batches",
          "In this version, a line may hold a batch: several messages in a JSON array.",
          BATCH),
@@ -483,7 +487,7 @@ def converse(screen: Screen, part: Part) -> Explainer:
             explanations = explain_line(explainer, arrow, message)
             screen.line(arrow, explainer.shorten(message), explanations)
 
-    client = Client(SERVER, protocol_version=part.version, on_elicit=answer)
+    client = Client(SERVER, protocol_version=part.version, on_elicit=part.on_elicit)
     client.trace = lambda arrow, line: lines.put((arrow, line))
     with client:
         print_lines()
