@@ -1,8 +1,12 @@
-"""A server in ten lines: a function with hints and a docstring becomes a tool.
+"""A server with one tool, in ten lines.
 
-Look at: the function. From it come the tool's name, its description, its schema, and
-the check that a and b are integers before the function is called.
-Try: call it with "b": "two"; take the docstring away; add a tool of your own.
+The decorator turns a function into a tool. The name of the function becomes the name of
+the tool, the docstring becomes its description, and the type hints become the JSON
+Schema of its arguments. The server checks the arguments against the schema before it
+calls the function, so `add` gets two integers.
+
+Look at: the function `add`, and what `inspect` prints about it.
+Try: call the tool with "b": "two". Remove the docstring. Add your own tool.
 
     python3 mcp_ref.py inspect -- python3 examples/01_hello.py
     # -> hello 1.0 speaks 2026-07-28
@@ -15,8 +19,9 @@ Try: call it with "b": "two"; take the docstring away; add a tool of your own.
 import sys
 from pathlib import Path
 
-# The module lies beside this folder: so it is found from any working directory. With a
-# copy of mcp_ref.py beside your server you need neither this line nor its two imports.
+# The examples import mcp_ref.py from the folder above this one. The next line lets
+# Python find it from any working directory. If mcp_ref.py is in the same folder as your
+# server, you need neither this line nor the two imports above.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from mcp_ref import Server

@@ -1,8 +1,15 @@
-"""Types: hints become schemas, JSON becomes objects, objects become structured results.
+"""Type hints: a tool can take and return dataclasses, enums and lists.
 
-Look at: `order` gets a Pizza with a Size inside, and returns a Bill. All faults of the
-arguments are named at once. Annotated adds keywords of JSON Schema, or a description.
-Try: a field of type Optional[str], one of bytes, a Literal for an Enum, count=True.
+The server derives a JSON Schema from the hints. Before a call it checks the arguments
+and converts them: `order` gets a Pizza instance whose size is a member of Size.
+Afterwards it converts the Bill into JSON, which the client gets as structuredContent.
+If arguments are wrong, the result lists all faults, so that the model can correct them
+in one step.
+
+Look at: the hint Count. Annotated adds a description, or further keywords of JSON
+Schema.
+Try: give Pizza a field with the hint Optional[str], and one with the hint bytes. Use a
+Literal instead of the Enum. Call the tool with "count": True.
 
     python3 examples/02_types.py
 """
@@ -19,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 from mcp_ref import Client, Server
 
-Count = Annotated[int, "how many of the same", {"minimum": 1}]
+Count = Annotated[int, "number of equal pizzas", {"minimum": 1}]
 server = Server("pizzeria", "1.0")
 
 
@@ -42,14 +49,17 @@ class Bill:
 @server.tool
 def order(pizza: Pizza, count: Count = 1) -> Bill:
     """Order pizzas."""
-    base = 9.0 if pizza.size is Size.LARGE else 6.0
-    return Bill(count * (base + len(pizza.toppings)))
+    price = 6.0
+    if pizza.size is Size.LARGE:
+        price = 9.0
+    price += len(pizza.toppings)
+    return Bill(count * price)
 
 
 if __name__ == "__main__":
-    with Client(server) as client:  # in this very process
+    with Client(server) as client:  # the server runs in this process; see 08_testing.py
         print(client.list_tools()[0]["inputSchema"]["properties"]["count"])
-        # -> {'type': 'integer', 'description': 'how many of the same', ...
+        # -> {'type': 'integer', 'description': 'number of equal pizzas', ...
         pizza = {"size": "large", "toppings": ["olives"]}
         bill = client.call_tool("order", {"pizza": pizza, "count": 2})
         print(bill["structuredContent"])  # -> {'total': 20.0}

@@ -1,8 +1,20 @@
-"""Errors: who reads them decides how they are told.
+"""Errors: some are for the model, some for the application, and some for the author.
 
-Look at: what a tool raises is a result, for the model to mend. An RpcError is for the
-application, and so is a wrong request. Tracebacks go to the server's log, on stderr.
-Try: sys.exit() in `divide`; an RpcError of your own in `page`; "2025-06-18".
+- If a tool raises an exception, the client gets a result with isError. The model reads
+  the text of the result and can try again.
+- If the request itself is wrong, the client gets an error response, and the client's
+  method raises RpcError. A tool or a resource can also raise RpcError, to send such an
+  error response.
+- If a resource raises any other exception, the error response only says "Internal
+  error".
+- If no response comes, the client's method raises RequestTimeout or ConnectionClosed.
+- The server writes the traceback of every exception except RpcError to stderr, where
+  its author can read it.
+
+Look at: each call below. Decide whether its outcome is for the model or for the
+application.
+Try: call sys.exit() in `divide`. Raise an RpcError in `page`. Use the revision
+"2025-06-18", in which arguments that do not fit the schema lead to an error response.
 
     python3 examples/03_errors.py 2>/dev/null
 """
@@ -26,7 +38,7 @@ def divide(a: float, b: float) -> float:
     """Divide a by b."""
     if a == 0:
         raise RpcError(-32000, "Out of order", {"retry_after": 60})
-    time.sleep(b)  # it takes its time
+    time.sleep(b)  # b is also the time in seconds that this tool takes
     return a / b
 
 
@@ -35,25 +47,39 @@ def page() -> str:
     return Path("no such file").read_text(encoding="utf-8")
 
 
-def attempt(request: Callable[..., Any], *args: Any) -> None:
+def attempt(method: Callable[..., Any], *args: Any) -> None:
+    """Call a method of the client, and print its outcome on one line."""
     try:
-        result = request(*args)
-        outcome = "isError" if result.get("isError") else "ok"
-        print(f"{outcome}: {result['content'][0]['text']}")
+        result = method(*args)
     except (RpcError, RequestTimeout, ConnectionClosed) as error:
         print(f"{type(error).__name__}: {error}")
+        return
+    text = result["content"][0]["text"]
+    if result.get("isError"):
+        print(f"isError: {text}")
+    else:
+        print(f"ok: {text}")
 
 
 if __name__ == "__main__":
     with Client(server, protocol_version="2026-07-28") as client:
-        call, read = client.call_tool, client.read_resource
+        call = client.call_tool
         attempt(call, "divide", {"a": 1, "b": 0.5})  # -> ok: 2.0
+
+        # The tool fails, or its arguments do not fit the schema.
         attempt(call, "divide", {"a": 1, "b": 0})  # -> isError: division by zero
         attempt(call, "divide", {"a": 1})  # -> isError: arguments: missing b
+
+        # The request is wrong, or the server answers it with an error.
         attempt(call, "divied")  # -> RpcError: Unknown tool: 'divied'; ...
         attempt(call, "divide", {"a": 0, "b": 1})  # -> RpcError: Out of order (-32000)
-        attempt(read, "book://page")  # -> RpcError: Internal error (-32603)
-        attempt(call, "divide", {"a": 1, "b": 9}, 0.1)  # at most 0.1 s
+        attempt(client.read_resource, "book://page")
+        # -> RpcError: Internal error (-32603)
+
+        # The client waits at most 0.1 s for this response.
+        attempt(call, "divide", {"a": 1, "b": 9}, 0.1)
         # -> RequestTimeout: the server: tools/call 'divide': no response in 0.1 s; ...
-    attempt(call, "divide")  # the connection is closed
+
+    # The `with` block has closed the connection.
+    attempt(call, "divide")
     # -> ConnectionClosed: not connected to the server; use the client in `with...

@@ -1,8 +1,15 @@
-"""Progress, log, cancellation, async: what goes to and fro while a tool runs.
+"""Progress, log messages, cancellation and async functions.
 
-Look at: the parameter hinted Context. Progress comes before the result, and so does the
-log if the client names a level. A cancelled tool can see it; its result goes nowhere.
-Try: 100 cups; ctx.log("debug", ...), which nobody hears; a result of `steep`.
+A parameter with the hint Context gets the current request. With it, a tool can report
+progress, send log messages, and find out that the client has cancelled the request. All
+reports of progress reach the client before the result. After a cancellation, the result
+of the tool is dropped. A tool may be an `async` function.
+
+Look at: ctx.progress(), ctx.log() and ctx.cancelled, and the code of the client that
+belongs to each.
+Try: brew 100 cups. The server then limits the rate of the reports. Call ctx.log() with
+the level "debug", which is below the level that the client asks for. Let `steep` return
+a string.
 
     python3 examples/04_progress.py
 """
@@ -13,13 +20,16 @@ import asyncio
 import queue
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 from mcp_ref import META, Client, Context, RequestCancelled, Server
 
-LOG = {META + "logLevel": "info"}  # modern: each request; a legacy client says it once
-heard: queue.Queue[str] = queue.Queue()
+# In revision 2026-07-28, a request gets log messages only if its _meta names a level.
+# In older revisions, the level holds for a whole session.
+LOG = {META + "logLevel": "info"}
+events: queue.Queue[str] = queue.Queue()
 server = Server("tea", "1.0")
 
 
@@ -34,11 +44,15 @@ async def brew(cups: int, ctx: Context) -> str:
 
 @server.tool
 async def steep(ctx: Context) -> None:
-    """Steep until nobody waits for the tea any more."""
-    ctx.log("info", "it steeps")
+    """Let the tea steep until the request is cancelled."""
+    ctx.log("info", "the tea steeps")
     while not ctx.cancelled:
-        await asyncio.sleep(0.01)  # a step of the work
-    heard.put("it was stopped")
+        await asyncio.sleep(0.01)  # one step of a long task
+    events.put("the tool has stopped")
+
+
+def on_notification(method: str, params: dict[str, Any]) -> None:
+    events.put(params["data"])  # the only notification here is notifications/message
 
 
 if __name__ == "__main__":
@@ -47,11 +61,12 @@ if __name__ == "__main__":
         # -> 1 2 poured
         # -> 2 2 poured
         print(tea["content"][0]["text"])  # -> tea is ready
-    with Client(server, on_notification=lambda _, it: heard.put(it["data"])) as client:
+
+    with Client(server, on_notification=on_notification) as client:
         call = client.start("tools/call", {"name": "steep", "_meta": LOG})
-        print(heard.get(timeout=10.0))  # -> it steeps
+        print(events.get(timeout=10.0))  # -> the tea steeps
         call.cancel("the guest has left")
-        print(heard.get(timeout=10.0))  # -> it was stopped
+        print(events.get(timeout=10.0))  # -> the tool has stopped
         try:
             call.result()
         except RequestCancelled as error:

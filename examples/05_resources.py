@@ -1,8 +1,13 @@
-"""Tools, resources and prompts: three kinds of function that differ in who uses them.
+"""Tools, resources and prompts: three kinds of functions for three kinds of callers.
 
-Look at: the model calls a tool, the application reads a resource by its URI, the user
-picks a prompt. Completion helps with typing an argument of the last two.
-Try: a dict as result of `note`, a list of two strings of `remind`; read note://moon.
+The model calls a tool. The application reads a resource, which has a URI. The user
+chooses a prompt, for example from a menu. While the user types an argument of a prompt
+or a part of a resource's URI, the application can ask the server for completions.
+
+Look at: the decorators. The URI note://{name} is a template: it matches note://milk,
+and `note` gets "milk" as its argument.
+Try: read note://moon. Return a dict from `note`. Return a list of two strings from
+`remind`, and print all messages.
 
     python3 examples/05_resources.py
 """
@@ -40,7 +45,8 @@ def remind(name: str, tone: str = "kindly") -> str:
 
 @server.completion("remind", "name")
 @server.completion("note://{name}", "name")
-def names(value: str, context: dict[str, str]) -> list[str]:
+def complete_name(value: str, context: dict[str, str]) -> list[str]:
+    """Complete the name of a note. `context` holds the arguments given so far."""
     return sorted(name for name in NOTES if name.startswith(value))
 
 

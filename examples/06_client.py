@@ -1,8 +1,14 @@
-"""A client: it starts 01_hello.py as a child process, and talks to it over its pipes.
+"""A client: it starts 01_hello.py as a child process and calls its tool.
 
-Look at: the client finds out which revision the server speaks, unless you name one. The
-revisions differ: about arguments that do not fit, and about structured results.
-Try: timeout=0.0001; the command of another server; os._exit(3) in its `add`.
+Client and server talk over the child's stdin and stdout. When the `with` block ends,
+the client closes the child's stdin, and the server ends. The client uses the newest
+revision that both sides support. The option protocol_version selects another revision.
+
+Look at: the last lines, which repeat two calls in revision 2025-06-18. In this
+revision, structuredContent has to be an object, so the result of `add` has only text.
+Wrong arguments lead to an error response instead of a result with isError.
+Try: set timeout=0.0001. Use the command of another server. Call os._exit(3) in the tool
+of 01_hello.py.
 
     python3 examples/06_client.py
 """
@@ -32,11 +38,14 @@ if __name__ == "__main__":
         print(result["content"][0]["text"])
         # -> arguments.b: expected integer, got string
 
-        # Two calls under way at once; the second is waited for first.
-        sums = [{"name": "add", "arguments": {"a": n, "b": n}} for n in (1, 2)]
-        one, two = [client.start("tools/call", params) for params in sums]
-        print(two.result(10.0)["structuredContent"])  # -> 4
-        print(one.result(10.0)["structuredContent"])  # -> 2
+        # start() sends a request and returns at once, so two calls can be in progress
+        # at the same time. Their results can be read in any order.
+        ones = {"name": "add", "arguments": {"a": 1, "b": 1}}
+        twos = {"name": "add", "arguments": {"a": 2, "b": 2}}
+        first = client.start("tools/call", ones)
+        second = client.start("tools/call", twos)
+        print(second.result(10.0)["structuredContent"])  # -> 4
+        print(first.result(10.0)["structuredContent"])  # -> 2
 
     with Client(HELLO, protocol_version="2025-06-18") as client:
         print(client.call_tool("add", {"a": 1, "b": 2}))

@@ -1,8 +1,16 @@
-"""A tool that asks its user, twice: one source, both eras, the same outcome.
+"""A tool that asks the user two questions. The same code works in both eras of MCP.
 
-Look at: legacy, the tool waits while a request goes to the client. Modern, nobody
-waits: the tool runs again from its top with the answers so far. So ask before you act.
-Try: print() at the top of `book`, and count; decline the second question; no on_elicit.
+Up to revision 2025-11-25 (legacy), the server sends each question as a request to the
+client. The tool waits in elicit() until the response arrives. In revision 2026-07-28
+(modern), the server sends the question as the result of the call, and the tool ends.
+The client asks its user and repeats the call with the answer. The tool then starts
+again from its first line, and elicit() returns at once for each question that is
+already answered.
+
+Look at: `book`. For a modern client it runs three times, so it asks all its questions
+before it changes anything.
+Try: print something in the first line of `book`, and count how often it appears.
+Decline the second question. Remove on_elicit.
 
     python3 examples/07_ask_back.py
 """
@@ -21,6 +29,7 @@ server = Server("travel", "1.0")
 
 
 def form(field: str, kind: str) -> dict[str, Any]:
+    """Return the schema of a form with one field."""
     properties = {field: {"type": kind}}
     return {"type": "object", "properties": properties, "required": [field]}
 
@@ -29,7 +38,7 @@ def form(field: str, kind: str) -> dict[str, Any]:
 def book(ctx: Context) -> str:
     """Book a room."""
     where = ctx.elicit("Where to?", form("city", "string"))
-    if where["action"] != "accept":  # declined, or closed
+    if where["action"] != "accept":  # "decline", or "cancel" if the form was closed
         return "Not booked."
     city = where["content"]["city"]
     stay = ctx.elicit(f"How many nights in {city}?", form("nights", "integer"))
@@ -38,16 +47,19 @@ def book(ctx: Context) -> str:
     return f"Booked in {city} for {stay['content']['nights']} nights."
 
 
-def user(question: dict[str, Any]) -> dict[str, Any]:
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Take the part of the user. A real application shows a form here."""
     print(question["message"], end=" ")
-    known = {"city": "Rome", "nights": 2}
-    fields = question["requestedSchema"]["properties"]
-    return {"action": "accept", "content": {field: known[field] for field in fields}}
+    if "city" in question["requestedSchema"]["properties"]:
+        content: dict[str, Any] = {"city": "Rome"}
+    else:
+        content = {"nights": 2}
+    return {"action": "accept", "content": content}
 
 
 if __name__ == "__main__":
     for version in ("2025-11-25", "2026-07-28"):
-        with Client(server, protocol_version=version, on_elicit=user) as client:
+        with Client(server, protocol_version=version, on_elicit=answer) as client:
             print(version, end=": ")
             print(client.call_tool("book")["content"][0]["text"])
 

@@ -1,8 +1,14 @@
-"""Testing a server: with unittest, in one process, through the protocol.
+"""Tests of a server, with unittest and without a child process.
 
-Look at: Client(server) is a client of a server in the same process: no child, no pipes,
-the same lines. What a tool raises does not raise here: it is in the result.
-Try: break `share`; test it in a second revision; give on_elicit a user who declines.
+Client(server) connects a client to a server in the same process. They exchange the same
+lines as over stdio, so the tests check schemas, results and errors just as a real
+client sees them. If a tool raises an exception, the client gets a result with isError,
+and the test goes on.
+
+Look at: `call`, which makes a new connection for each test, and on_elicit, which takes
+the part of the user.
+Try: break `share`, and run the tests. Give the client protocol_version="2025-06-18".
+One of the tests then has to expect an RpcError.
 
     python3 examples/08_testing.py
 """
@@ -22,15 +28,18 @@ server = Server("shares", "1.0")
 
 @server.tool
 def share(total: int, people: int, ctx: Context) -> int:
-    """Divide a sum evenly; the user decides about a rest."""
-    each, rest = divmod(total, people)
-    if rest and ctx.elicit(f"Drop {rest}?")["action"] != "accept":
-        raise ValueError(f"{rest} would be left")
+    """Divide a sum evenly. The user decides whether to drop a remainder."""
+    each, remainder = divmod(total, people)
+    if remainder:
+        decision = ctx.elicit(f"Drop {remainder}?")
+        if decision["action"] != "accept":
+            raise ValueError(f"{remainder} would be left")
     return each
 
 
 class TestShare(unittest.TestCase):
     def call(self, user: str = "accept", **arguments: object) -> tuple[bool, str]:
+        """Call the tool. Return whether it failed, and its text."""
         with Client(server, on_elicit=lambda question: {"action": user}) as client:
             result = client.call_tool("share", arguments)
         return "isError" in result, result["content"][0]["text"]
@@ -38,17 +47,17 @@ class TestShare(unittest.TestCase):
     def test_a_sum_is_divided(self) -> None:
         self.assertEqual((False, "5"), self.call(total=10, people=2))
 
-    def test_the_user_is_asked_about_a_rest(self) -> None:
+    def test_the_user_can_accept_to_drop_the_remainder(self) -> None:
         self.assertEqual((False, "3"), self.call(total=10, people=3))
 
-    def test_the_model_is_told_why_it_failed(self) -> None:
+    def test_the_model_reads_why_the_tool_has_failed(self) -> None:
         with self.assertLogs(Server.__module__, "WARNING"):  # the traceback
-            told = self.call(total=10, people=3, user="decline")
-        self.assertEqual((True, "1 would be left"), told)
+            outcome = self.call(total=10, people=3, user="decline")
+        self.assertEqual((True, "1 would be left"), outcome)
 
-    def test_the_schema_keeps_strings_out(self) -> None:
-        told = self.call(total="ten", people=2)
-        self.assertEqual((True, "arguments.total: expected integer, got string"), told)
+    def test_a_string_is_refused(self) -> None:
+        fault = "arguments.total: expected integer, got string"
+        self.assertEqual((True, fault), self.call(total="ten", people=2))
 
 
 if __name__ == "__main__":

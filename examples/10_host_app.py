@@ -1,8 +1,15 @@
-"""Inside an application that has an event loop of its own, such as that of a window.
+"""A client inside an application with an event loop, such as a program with windows.
 
-Look at: a client's calls block, and its callbacks run on other threads. Neither may
-touch the window: they put jobs into a queue, and the loop empties it by a timer.
-Try: a tkinter.Tk(), with after() in the place of enter(), and mainloop() of run().
+The methods of a client block, so they must not run on the thread of the event loop: the
+window would freeze. Here a worker thread calls them. Callbacks such as on_progress and
+on_elicit run on other threads as well, and most toolkits do not allow these threads to
+touch a window. So each of them puts a function into a queue, and a timer of the event
+loop calls the functions in the queue.
+
+Look at: the thread that each function runs on. `show` and `show_form` run on the main
+thread, and on_elicit waits on another thread while the event loop goes on.
+Try: use tkinter instead of sched. The comments say which calls replace enter() and
+run().
 
     python3 examples/10_host_app.py
 """
@@ -13,6 +20,7 @@ import queue
 import sched
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -20,41 +28,60 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
 
-DEMO = [sys.executable, mcp_ref.__file__]  # the module's own demo server
-jobs: queue.SimpleQueue[tuple[Callable[[Any], Any], Any]] = queue.SimpleQueue()
-loop = sched.scheduler()
+DEMO = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
+TICK = 0.02  # seconds
+jobs: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+event_loop = sched.scheduler()
 
 
-def show(words: object) -> None:
-    print(threading.current_thread().name, words)
+# These functions run on the main thread. In a real application, they change the window.
+
+
+def show(message: object) -> None:
+    print(f"{threading.current_thread().name}: {message}")
+
+
+def show_form(message: str, answers: queue.SimpleQueue[str]) -> None:
+    show(message)
+    answers.put("Ada")  # a real form does this later, when the user has typed a name
+
+
+def run_jobs(worker: threading.Thread) -> None:
+    """Run all jobs in the queue. The event loop calls this every 20 ms."""
+    # This looks at the worker before it empties the queue. So the last tick comes after
+    # the end of the worker, and it finds all jobs that the worker has left.
+    if worker.is_alive():
+        event_loop.enter(TICK, 1, run_jobs, (worker,))  # tkinter: window.after(20, ...)
+    while not jobs.empty():
+        job = jobs.get()
+        job()
+
+
+# These functions run on other threads.
+
+
+def on_progress(progress: float, total: float | None, message: str | None) -> None:
+    jobs.put(partial(show, f"{progress} of {total}"))
 
 
 def on_elicit(params: dict[str, Any]) -> dict[str, Any]:
-    clicked: queue.SimpleQueue[str] = queue.SimpleQueue()
-    jobs.put((show, params["message"]))  # a form; then the user fills it in:
-    jobs.put((clicked.put, "Ada"))
-    return {"action": "accept", "content": {"name": clicked.get()}}  # this thread waits
+    answers: queue.SimpleQueue[str] = queue.SimpleQueue()
+    jobs.put(partial(show_form, params["message"], answers))
+    return {"action": "accept", "content": {"name": answers.get()}}  # get() waits
 
 
-def call() -> None:
+def work() -> None:
     with mcp_ref.Client(DEMO, on_elicit=on_elicit) as client:
-        client.call_tool("count", {"to": 1}, on_progress=lambda *p: jobs.put((show, p)))
-        jobs.put((show, client.call_tool("greet")["content"][0]["text"]))
-
-
-def tick() -> None:
-    if worker.is_alive():  # if not, all its jobs are in the queue
-        loop.enter(0.02, 1, tick)  # tkinter: window.after(20, tick)
-    while not jobs.empty():
-        job, argument = jobs.get()
-        job(argument)
+        client.call_tool("count", {"to": 1}, on_progress=on_progress)
+        result = client.call_tool("greet")
+        jobs.put(partial(show, result["content"][0]["text"]))
 
 
 if __name__ == "__main__":
-    worker = threading.Thread(target=call)
+    worker = threading.Thread(target=work)
     worker.start()
-    tick()
-    loop.run()  # tkinter: window.mainloop()
-    # -> MainThread (1, 1, None)
-    # -> MainThread What is your name?
-    # -> MainThread Hello, Ada!
+    run_jobs(worker)
+    event_loop.run()  # tkinter: window.mainloop()
+    # -> MainThread: 1 of 1
+    # -> MainThread: What is your name?
+    # -> MainThread: Hello, Ada!

@@ -1,8 +1,14 @@
-"""What an agent does: a model chooses tools, and the application calls them.
+"""The loop of an agent: a model chooses tools, and the application calls them.
 
-Look at: the loop. The model sees names, descriptions and schemas; what went wrong in a
-call it is told as text, and mends it. `model` stands for the API of a real one.
-Try: a real model; several calls at once by client.start(); ask the user before a call.
+The application tells the model the name, the description and the schema of each tool.
+The model answers with a tool call or with its final answer. The application sends the
+call to the server, and gives the text of the result to the model. If a call fails, the
+model reads the reason and corrects its next call.
+
+Look at: `run_agent` and `call_tool`. Both a result with isError and an RpcError become
+text for the model.
+Try: replace `model` by the API of a real model. Ask the user before each call. If the
+model asks for several calls at once, send them with client.start().
 
     python3 examples/11_model_loop.py
 """
@@ -18,43 +24,59 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import Client, RpcError
 
 HELLO = [sys.executable, str(Path(__file__).with_name("01_hello.py"))]
+MOST_TURNS = 10
 Json = dict[str, Any]
 
 
 def model(messages: list[Json], tools: list[Json]) -> Json:
-    """Return what a model would: a call of a tool, or an answer for the user."""
-    assert [sorted(tool) for tool in tools] == [["description", "input_schema", "name"]]
-    last = messages[-1]["content"]
+    """Take the part of a model. It makes two mistakes and corrects them."""
+    content = messages[-1]["content"]
     if messages[-1]["role"] == "user":
-        return {"call": "sum", "arguments": {"a": 1, "b": "two"}}
-    if last.startswith("Unknown tool"):
-        return {"call": tools[0]["name"], "arguments": {"a": 1, "b": "two"}}
-    if "expected integer" in last:
-        return {"call": "add", "arguments": {"a": 1, "b": 2}}
-    return {"answer": f"It is {last}."}
+        return {"tool": "sum", "arguments": {"a": 1, "b": "two"}}
+    if content.startswith("Unknown tool"):
+        return {"tool": tools[0]["name"], "arguments": {"a": 1, "b": "two"}}
+    if "expected integer" in content:
+        return {"tool": tools[0]["name"], "arguments": {"a": 1, "b": 2}}
+    return {"answer": f"It is {content}."}
 
 
-def run_tool(client: Client, name: str, arguments: Json) -> str:
+def describe_tools(client: Client) -> list[Json]:
+    """Return the tools of the server, in the form that the API of a model expects."""
+    return [{"name": tool["name"],
+             "description": tool.get("description", ""),
+             "input_schema": tool["inputSchema"]}
+            for tool in client.list_tools()]
+
+
+def call_tool(client: Client, name: str, arguments: Json) -> str:
+    """Call a tool. Return its text, or the reason why the call has failed."""
     try:
         result = client.call_tool(name, arguments)
-    except RpcError as error:  # such as a tool that there is not
+    except RpcError as error:  # for example, the server does not have this tool
         return error.message
     return "\n".join(block.get("text", "") for block in result["content"])
 
 
+def run_agent(client: Client, question: str) -> str:
+    """Let the model call tools until it has an answer."""
+    tools = describe_tools(client)
+    messages = [{"role": "user", "content": question}]
+    for _ in range(MOST_TURNS):
+        reply = model(messages, tools)
+        if "answer" in reply:
+            return str(reply["answer"])
+        text = call_tool(client, reply["tool"], reply["arguments"])
+        print(text)
+        messages.append({"role": "tool", "content": text})
+    raise RuntimeError(f"the model has no answer after {MOST_TURNS} turns")
+
+
 if __name__ == "__main__":
     with Client(HELLO) as client:
-        tools = [{"name": tool["name"], "description": tool.get("description", ""),
-                  "input_schema": tool["inputSchema"]} for tool in client.list_tools()]
-        messages = [{"role": "user", "content": "What is 1 + 2?"}]
-        for _ in range(10):  # turns, at most
-            said = model(messages, tools)
-            if "answer" in said:
-                break
-            told = run_tool(client, said["call"], said["arguments"])
-            messages.append({"role": "tool", "content": told})
-            print(told)
+        print(describe_tools(client))
+        # -> [{'name': 'add', 'description': 'Add two integers.', 'input_schema': ...
+        answer = run_agent(client, "What is 1 + 2?")
         # -> Unknown tool: 'sum'
         # -> arguments.b: expected integer, got string
         # -> 3
-        print(said["answer"])  # -> It is 3.
+        print(answer)  # -> It is 3.

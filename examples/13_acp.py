@@ -1,11 +1,22 @@
-"""Another protocol on the same envelope: runs of an agent, as JSON-RPC over HTTP.
+"""Another protocol on JSON-RPC: a client starts runs of an agent, over HTTP.
 
-A client posts a message; the answer is a stream of events (SSE), progress first and the
-result last. Methods: runs/create, runs/get and runs/cancel; runs/progress comes back.
+This file uses the class Peer, which implements JSON-RPC 2.0 and knows nothing of MCP. A
+Peer takes care of ids, errors, batches, and params by position or by name. The protocol
+below has four methods:
 
-Look at: there is no MCP below. Both ends are a Peer that is told how to send a line.
-Ids, errors, batches, positional and named params are those of JSON-RPC 2.0.
-Try: let the agent ask its client over the stream, and be answered by another POST.
+- runs/create: the client asks the agent to do some work, and gets the finished run.
+- runs/get: the client asks for the present state of a run.
+- runs/cancel: the client tells the agent to stop a run. This is a notification.
+- runs/progress: the agent tells the client that one step of a run is done. This is also
+  a notification.
+
+The client sends each line in a POST request. The agent answers with a stream of events
+(SSE). Each event is one line: first the progress, and at the end the response.
+
+Look at: the two calls of Peer(). Each side tells its peer how to send a line, and which
+function serves which method.
+Try: let the agent send a request to its client over the stream. The client then sends
+its response in another POST request.
 
     python3 examples/13_acp.py
 """
@@ -13,7 +24,6 @@ Try: let the agent ask its client over the stream, and be answered by another PO
 from __future__ import annotations
 
 import http.client
-import itertools
 import sys
 import threading
 from collections.abc import Callable
@@ -26,100 +36,150 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 from mcp_ref import ConnectionClosed, Peer, RpcError
 
 HOST = "127.0.0.1"
-DEADLINE = 10.0  # seconds that any answer may take
+DEADLINE = 10.0  # seconds for one response
 MAX_BODY = 1 << 20  # bytes
-NO_SUCH_RUN = -32001  # from the range that JSON-RPC leaves to its users
+MOST_STEPS = 10  # the client cancels a run with more steps
+NO_SUCH_RUN = -32001  # JSON-RPC leaves the codes -32000 to -32099 to its users
 
 # --- The agent ------------------------------------------------------------------------
 
 
-class Agent:
-    """The agent's end of one conversation; its runs outlive it."""
+class Run:
+    """One run. One thread works on it, and other threads read its state or stop it."""
 
-    numbers = itertools.count(1)
-    runs: dict[str, dict[str, Any]] = {}  # name -> what a client gets to see
-    stops: dict[str, threading.Event] = {}  # name -> set when the run shall end
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stop = threading.Event()
+        self.lock = threading.Lock()  # guards what follows
+        self.status = "running"
+        self.output: list[str] = []
+
+    def finish(self, status: str) -> None:
+        with self.lock:
+            self.status = status
+
+    def add(self, word: str) -> None:
+        with self.lock:
+            self.output.append(word)
+
+    def to_json(self) -> dict[str, Any]:
+        with self.lock:
+            return {"run": self.name, "status": self.status,
+                    "output": list(self.output)}
+
+
+class Runs:
+    """All runs of the agent, by name. They outlive the connections of their clients."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # guards what follows
+        self.by_name: dict[str, Run] = {}
+
+    def add(self) -> Run:
+        with self.lock:
+            run = Run(f"run-{len(self.by_name) + 1}")
+            self.by_name[run.name] = run
+        return run
+
+    def find(self, name: str) -> Run:
+        with self.lock:
+            if name not in self.by_name:
+                raise RpcError(NO_SUCH_RUN, "No such run", {"run": name})
+            return self.by_name[name]
+
+
+RUNS = Runs()
+
+
+class Agent:
+    """The agent's side of one POST request."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
+        # start() runs each job at once, on the thread that serves the POST request. The
+        # default starts a thread for each job, and the stream would end too early.
         self.peer = Peer(send, start=lambda job: job(), methods={
-            "runs/create": self.create, "runs/get": self.get,
+            "runs/create": self.create,
+            "runs/get": self.get,
             "runs/cancel": self.cancel})
 
     def create(self, words: list[str]) -> dict[str, Any]:
-        name, stop = f"run-{next(self.numbers)}", threading.Event()
-        run: dict[str, Any] = {"run": name, "status": "running", "output": []}
-        self.runs[name], self.stops[name] = run, stop
+        run = RUNS.add()
         for step, word in enumerate(words, 1):
-            if stop.wait(0.01):  # other agents think for longer
-                run["status"] = "cancelled"
-                return run
-            run["output"].append(word.upper())
-            self.peer.notify("runs/progress", [name, step, len(words)])
-        run["status"] = "completed"
-        return run
+            if run.stop.wait(0.01):  # a real agent works here
+                run.finish("cancelled")
+                return run.to_json()
+            run.add(word.upper())
+            self.peer.notify("runs/progress", [run.name, step, len(words)])
+        run.finish("completed")
+        return run.to_json()
 
     def get(self, run: str) -> dict[str, Any]:
-        if run not in self.runs:
-            raise RpcError(NO_SUCH_RUN, "No such run", {"run": run})
-        return self.runs[run]
+        return RUNS.find(run).to_json()
 
     def cancel(self, run: str) -> None:
-        self.get(run)
-        self.stops[run].set()
+        RUNS.find(run).stop.set()
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """A POST brings one message; all that it leads to is the stream that answers."""
+    """Answers each POST request with a stream of events."""
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
-        if "Origin" in self.headers or length > MAX_BODY:  # no web page may come here
-            return self.send_error(403)
+        if "Origin" in self.headers:  # a browser sends it: refuse scripts of web pages
+            self.send_error(403)
+            return
+        if length > MAX_BODY:
+            self.send_error(413)
+            return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
-        Agent(self.send_event).peer.receive(self.rfile.read(length))
+        agent = Agent(self.send_event)
+        agent.peer.receive(self.rfile.read(length))
 
     def send_event(self, line: bytes) -> None:
         self.wfile.write(b"data: " + line + b"\n\n")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Keep quiet."""
+        """Log nothing. The base class writes each request to stderr."""
 
 
 # --- The client -----------------------------------------------------------------------
 
 
 class Caller:
-    """A Peer that posts its lines and receives what the streams bring."""
+    """The client's side. It sends each line of its peer in a POST request."""
 
     def __init__(self, port: int) -> None:
-        self.port, self.lock = port, threading.Lock()  # a line at a time comes in
+        self.port = port
+        self.lock = threading.Lock()  # because receive() takes one line at a time
         self.peer = Peer(self.send, methods={"runs/progress": self.progress})
 
     def send(self, line: bytes) -> None:
         threading.Thread(target=self.post, args=(line,), daemon=True).start()
 
     def post(self, line: bytes) -> None:
+        """Send a line, and give each line of the answer to the peer."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=DEADLINE)
         try:
             connection.request("POST", "/", line)
             for event in connection.getresponse():
                 if event.startswith(b"data: "):
                     with self.lock:
-                        self.peer.receive(event[6:])
+                        self.peer.receive(event[len(b"data: "):])
         except OSError as error:
-            self.peer.close(ConnectionClosed(f"the agent is gone: {error}"))
+            self.peer.close(ConnectionClosed(f"the agent cannot be reached: {error}"))
         finally:
             connection.close()
 
-    def progress(self, run: str, step: int, of: int) -> None:
-        if of <= 10:
-            print(f"{run} step {step} of {of}")
-        elif step == 1:  # that would take too long
+    def progress(self, run: str, step: int, steps: int) -> None:
+        if steps <= MOST_STEPS:
+            print(f"{run} step {step} of {steps}")
+        elif step == 1:
             self.peer.notify("runs/cancel", [run])
 
     def request(self, *calls: tuple[str, Any]) -> None:
+        """Send one request, or several as a batch. Print the outcome of each."""
         for call in self.peer.request_batch(calls):
             try:
                 run = call.result(DEADLINE)
@@ -136,10 +196,16 @@ def main() -> None:
         # -> run-1 step 1 of 2
         # -> run-1 step 2 of 2
         # -> run-1 completed TWO
+
+        # The client cancels this run when its first step is done.
         caller.request(("runs/create", [["one"] * 1000]))  # -> run-2 cancelled ONE
-        caller.request(("runs/get", ["run-1"]), ("runs/get", {"run": "x"}))  # a batch
+
+        # A batch of two requests. The second one names a run that does not exist.
+        caller.request(("runs/get", ["run-1"]), ("runs/get", {"run": "x"}))
         # -> run-1 completed TWO
         # -> No such run (-32001)
+
+        # A misspelt param, and an unknown method.
         caller.request(("runs/create", {"wrods": []}), ("runs/forget", None))
         # -> Invalid params: missing a required argument: 'words' (-32602)
         # -> No method 'runs/forget' (-32601)

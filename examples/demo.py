@@ -1,8 +1,11 @@
-"""A conversation between a client and a server, with every line of it explained.
+"""A conversation between a client and a server, with an explanation of every line.
 
-Look at: Client.trace, which sees each line of both directions; all that is printed comes
-from the lines themselves. Only what is wrong on purpose is said by the tour.
-Try: a step of your own in TOUR; a server of your own in SERVER; a pipe into `head`.
+The explanations are computed from the lines themselves. Only the remarks in STEPS say
+what will happen next, or which argument is wrong on purpose.
+
+Look at: client.trace in `converse`. It is called for each line that the client sends or
+receives.
+Try: add a step to STEPS. Put the command of your own server into SERVER.
 
     python3 examples/demo.py
     NO_COLOR=1 COLUMNS=120 python3 examples/demo.py
@@ -16,322 +19,514 @@ import queue
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
-from mcp_ref import META, Client, RpcError, classify, decode
+from mcp_ref import META, METHODS, Client, RpcError, classify, decode
 
-SERVER = [sys.executable, mcp_ref.__file__]  # the demo server
-BOLD, BLUE, ORANGE = "1", "38;5;32", "38;5;166"  # to be read on black and on white
-ENDS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
-NARROWEST, WIDEST = 40, 132  # columns
+SERVER = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
+# These colours can be read on a black and on a white background.
+BOLD = "1"
+BLUE = "38;5;32"
+ORANGE = "38;5;166"
+LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
+NARROWEST = 40  # columns
+WIDEST = 132
+OMITTED = "..."  # as the name of a member: some members are left out here
 Json = dict[str, Any]
 
 # --- Layout ---------------------------------------------------------------------------
 
 
-def flat(value: Any) -> str:
-    """Write JSON on one line, and {"...": 0} as the mark {...}."""
-    return json.dumps(value, separators=(",", ":")).replace('"...":0', "...")
+def compact(value: Any) -> str:
+    """Write JSON on one line. The member {"...": 0} becomes the mark {...}."""
+    return json.dumps(value, separators=(",", ":")).replace(f'"{OMITTED}":0', OMITTED)
 
 
-def wrap(text: str, width: int, pad: str, hang: str) -> list[str]:
-    """Break text between words alone."""
-    return textwrap.wrap(text, width, initial_indent=pad, subsequent_indent=hang,
-                         break_long_words=False, break_on_hyphens=False)
+def wrap(text: str, width: int, first_indent: str, indent: str) -> list[str]:
+    """Break text into lines. Words stay whole, even if they are too long."""
+    return textwrap.wrap(text, width, initial_indent=first_indent,
+                         subsequent_indent=indent, break_long_words=False,
+                         break_on_hyphens=False)
 
 
-def layout(value: Any, width: int, lead: str = "", tail: str = "", depth: int = 1
-           ) -> list[str]:
-    """Lay JSON out in lines of at most width, broken between members or words."""
-    pad = "  " * depth
-    whole = f"{pad}{lead}{flat(value)}{tail}"
-    if len(whole) <= width:
-        return [whole]
-    if not value or not isinstance(value, (dict, list)):
-        return wrap(whole.strip(), width, pad, pad + "  ")
-    members = ([(f"{flat(name)}:", one) for name, one in value.items()]
-               if isinstance(value, dict) else [("", one) for one in value])
-    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    lines, joins = [pad + lead + opening], True
+def layout(value: Any, width: int, before: str = "", after: str = "",
+           depth: int = 1) -> list[str]:
+    """Spread JSON over lines of at most `width` columns.
+
+    Lines are broken between members, and in long strings between words. `before` and
+    `after` are put around the value: the name of the member, a comma, brackets.
+    """
+    indent = "  " * depth
+    one_line = f"{indent}{before}{compact(value)}{after}"
+    if len(one_line) <= width:
+        return [one_line]
+    if isinstance(value, dict) and value:
+        brackets = "{}"
+        members = [(f"{compact(name)}:", member) for name, member in value.items()]
+    elif isinstance(value, list) and value:
+        brackets = "[]"
+        members = [("", member) for member in value]
+    else:
+        return wrap(one_line.strip(), width, indent, indent + "  ")
+
+    lines = [indent + before + brackets[0]]
+    may_join = True  # whether the next member may continue the last line
     for number, (name, member) in enumerate(members, 1):
-        end = "," if number < len(members) else closing + tail
-        first, *more = layout(member, width, name, end, depth + 1)
-        if len(lines[-1] + first.strip()) <= width and joins and (
-                not more or name and len(lines) == 1):
-            lines[-1] += first.strip()
-            lines += [row[2:] for row in more] if number == len(members) else more
-        else:
-            lines += [first, *more]
-        joins = not more
+        is_last = number == len(members)
+        end = ","
+        if is_last:
+            end = brackets[1] + after
+        rows = layout(member, width, name, end, depth + 1)
+        first = rows[0].strip()
+        is_one_row = len(rows) == 1
+        joins = may_join and len(lines[-1]) + len(first) <= width
+        if not is_one_row:
+            # A member of several rows only joins the line of the opening brace.
+            joins = joins and isinstance(value, dict) and len(lines) == 1
+        if joins:
+            lines[-1] += first
+            rows = rows[1:]
+            if is_last:  # nothing follows at this depth, so the rest moves left
+                rows = [row[2:] for row in rows]
+        lines += rows
+        may_join = is_one_row
     return lines
 
 
-# --- Explanation ----------------------------------------------------------------------
-
-REQUESTS = {  # and notifications: what they mean
-    "initialize":
-        "Open a session. The client speaks {protocolVersion} and offers {has}. Each "
-        "request has an id, here {id}, and its response has the same.",
-    "notifications/initialized":
-        "The session is open. A notification has no id, and so it is never answered.",
-    "server/discover":
-        "What is the server? Each request has an id, here {id}, and its response has "
-        "the same. There is no handshake and no session: this request says by itself, "
-        "in _meta, that it is of version {version}, who the client is, and what it can "
-        "do. So does each that follows.",
-    "tools/list": "Which tools are there? Id {id}.",
-    "tools/call": "Call the tool {name}{with}. Id {id}.",
-    "tools/call, progress":
-        "Call the tool {name}{with}. Id {id}. The client wants to hear of its "
-        "progress, under the token {token}.",
-    "tools/call, again":
-        "Call {name} once more: a new request, with id {id}, the answer of the user, "
-        "and requestState as it came.",
-    "elicitation/create":
-        "A request in the other direction: while the call waits, its tool asks the "
-        "user. The server counts ids of its own: its {id} is not the {id} of the "
-        "client.",
-    "notifications/cancelled":
-        "The client does not wait for id {requestId} any more ({what}). The server "
-        "stops working on it and must not answer: nobody waits for a response.",
-    "notifications/progress":
-        "Progress, {progress} of {total}. The token, {progressToken}, says that it is "
-        "about id {about}.",
-    "?": "There is no method {method}: this is wrong on purpose. Id {id}."}
-RESPONSES = {  # what they mean, by the method of the request
-    "initialize": "agreed, the session speaks {protocolVersion}. The server has {has}.",
-    "server/discover":
-        "the server speaks {versions} without a handshake. It has {has}.",
-    "tools/list":
-        "{names}, each with a JSON Schema of its arguments. The application shows them "
-        "to its model.",
-    "tools/call": "the tool has returned {text}, as text for the model.",
-    "structuredContent":
-        "the tool has returned {text}, as text for the model, and as JSON for "
-        "programs.",
-    "isError":
-        "a result, marked isError, and not an error. The model reads what is wrong, "
-        "and can call again with better arguments.",
-    "inputRequests":
-        "it needs input first. The client asks its user, and calls again. Meanwhile "
-        "the server remembers nothing: what it has to know is in requestState, signed.",
-    "elicitation/create":
-        "the user has answered{with}. The id is that of the server's request.",
-    "error":
-        "error {code}. The request itself is wrong, so there is no result. The "
-        "application reads this, not the model."}
-
-def listed(words: Any) -> str:
-    """Join words: a, b and c."""
-    *most, last = [str(word) for word in words] or ["nothing"]
-    return f"{', '.join(most)} and {last}" if most else last
+def join_words(words: Iterable[object]) -> str:
+    """Join words: "a, b and c"."""
+    strings = [str(word) for word in words]
+    if len(strings) < 2:
+        return "".join(strings) or "nothing"
+    return f"{', '.join(strings[:-1])} and {strings[-1]}"
 
 
-def given(arguments: Any) -> str:
-    """Write arguments as in a call."""
-    words = [f"{name}={flat(value)}" for name, value in (arguments or {}).items()]
-    return f" with {listed(words)}" if words else ""
+# --- Explanations ---------------------------------------------------------------------
+
+CAPABILITIES = {
+    "elicitation": "elicitation (the server may ask the user for input)",
+    "logging": "logging (it can send log messages)",
+    "tools": "tools (functions that the client can call)"}
+
+
+def count_of(noun: str, count: int) -> str:
+    """Return "1 request" or "2 requests"."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun}s"
+
+
+def explain_capabilities(capabilities: Json) -> str:
+    if not capabilities:
+        return "no capabilities"
+    return join_words(CAPABILITIES.get(name, name) for name in capabilities)
+
+
+def explain_arguments(arguments: Json) -> str:
+    """Return arguments as in a sentence: " with a=1 and b=2"."""
+    if not arguments:
+        return ""
+    words = [f"{name}={compact(value)}" for name, value in arguments.items()]
+    return f" with {join_words(words)}"
 
 
 class Explainer:
-    """Says what each message of one connection means."""
+    """Explains the messages of one connection, in the order of the wire."""
 
     def __init__(self) -> None:
-        self.pending: dict[tuple[str, Any], str] = {}  # (arrow, id) -> what it is
-        self.tokens: dict[Any, Any] = {}  # of progress -> id of the request
-        self.cancelled: list[Any] = []  # ids
-        self.known: set[str] = set()  # what _meta has shown
+        self.remark = ""  # about the next request
         self.counts = {"request": 0, "response": 0, "notification": 0}
-        self.remark = ""  # of the tour, on the next request
+        self.cancelled: list[Any] = []  # ids
+        self._pending: dict[tuple[str, Any], str] = {}  # (arrow, id) -> method and tool
+        self._requests: dict[Any, Any] = {}  # progress token -> id of the request
+        self._shown_meta: set[str] = set()  # members of _meta, as JSON
+        self._has_explained_ids = False
 
     def explain(self, arrow: str, message: Json) -> str:
-        """Say what a message means."""
+        """Return the explanation of a message. arrow is ">" if the client sent it."""
         kind, _ = classify(message)
         self.counts[kind] += 1
         if kind == "response":
-            return self.explain_response(arrow, message)
-        method, params = message["method"], message.get("params") or {}
-        rid, meta = message.get("id"), params.get("_meta", {})
-        token = meta.get("progressToken")
-        key = method if method in REQUESTS else "?"
-        if "inputResponses" in params:
-            key += ", again"
-        elif token is not None:
-            key += ", progress"
-            self.tokens[token] = rid
-        what = self.pending.pop((">", params.get("requestId")), "")
-        if what:
-            self.cancelled.append(params["requestId"])
-        if kind == "request":
-            self.pending[arrow, rid] = f"{method} {params.get('name', '')}".strip()
-        words = REQUESTS[key].format(**{
-            **params, "method": method, "id": rid, "token": token, "what": what,
-            "has": listed(params.get("capabilities", ())),
-            "version": meta.get(META + "protocolVersion"),
-            "with": given(params.get("arguments")),
-            "about": self.tokens.get(params.get("progressToken"))})
-        remark, self.remark = self.remark, ""
-        return f"{words} {remark}".strip()
+            return self._explain_response(arrow, message)
+        if kind == "notification":
+            return self._explain_notification(message)
+        return self._explain_request(arrow, message)
 
-    def explain_response(self, arrow: str, message: Json) -> str:
-        other = "<" if arrow == ">" else ">"
-        what = self.pending.pop((other, message["id"]), "an unknown request")
-        result: Json = message["error" if "error" in message else "result"]
-        keys = [key for key in RESPONSES if key in result or key in message]
-        words = RESPONSES[keys[0] if keys else what.split()[0]].format(**{
-            **result, "has": listed(result.get("capabilities", ())),
-            "versions": listed(result.get("supportedVersions", ())),
-            "names": listed(tool["name"] for tool in result.get("tools", ())),
-            "with": given(result.get("content") if "action" in result else None),
-            "text": flat(result["content"][0]["text"]) if what[:5] == "tools"
-            and result.get("content") else ""})
-        return f"Response to id {message['id']}, {what}: {words}"
+    def _explain_request(self, arrow: str, message: Json) -> str:
+        rid = message["id"]
+        method = message["method"]
+        params = message.get("params", {})
+        token = params.get("_meta", {}).get("progressToken")
+        name = method
+        if method == "tools/call":
+            name = f"{method} {params['name']}"
+        self._pending[arrow, rid] = name
+        sentences = [self._request_words(rid, method, params)]
+        if not self._has_explained_ids:
+            self._has_explained_ids = True
+            sentences.append("This message is a request, because it has a method and "
+                             f"an id, here {rid}. Its response will have the same id.")
+        if token is not None:
+            self._requests[token] = rid
+            sentences.append(f"The progressToken {token} in _meta asks for reports of "
+                             "progress.")
+        if self.remark:
+            sentences.append(self.remark)
+            self.remark = ""
+        sender = ""
+        if arrow == "<":
+            sender = " of the server"
+        return f"Request {rid}{sender}: {' '.join(sentences)}"
+
+    def _request_words(self, rid: Any, method: str, params: Json) -> str:
+        """Explain a request by its method."""
+        if method == "initialize":
+            offered = explain_capabilities(params["capabilities"])
+            return (f"The client opens a session. It proposes version "
+                    f"{params['protocolVersion']}, and it offers {offered}.")
+        if method == "server/discover":
+            version = params["_meta"][META + "protocolVersion"]
+            return ("The client asks which versions and capabilities the server has. "
+                    "Like every modern request, this one says in _meta which version "
+                    f"it uses ({version}), which client sends it, and which "
+                    "capabilities this client has.")
+        if method == "tools/list":
+            return "The client asks for the list of tools."
+        if method == "tools/call" and "inputResponses" in params:
+            return (f"The client calls {params['name']} again, as a new request with a "
+                    "new id. It adds the answer of the user, and sends requestState "
+                    "back unchanged.")
+        if method == "tools/call":
+            arguments = explain_arguments(params.get("arguments", {}))
+            return f"The client calls the tool {params['name']}{arguments}."
+        if method == "elicitation/create":
+            return ("The tool needs input from the user, so the server sends a request "
+                    "to the client. Meanwhile the tool waits. Each side numbers its "
+                    f"own requests, so request {rid} of the server and request {rid} "
+                    "of the client are different requests.")
+        if method in METHODS:
+            return f"The client calls the method {method}."
+        return (f"The client calls the method {method}, which does not exist. This "
+                "request is wrong on purpose.")
+
+    def _explain_notification(self, message: Json) -> str:
+        method = message["method"]
+        params = message.get("params", {})
+        if method == "notifications/initialized":
+            words = ("The client confirms that the session is open. This message is a "
+                     "notification, because it has a method and no id. It gets no "
+                     "response.")
+        elif method == "notifications/cancelled":
+            rid = params["requestId"]
+            name = self._pending.pop((">", rid))
+            self.cancelled.append(rid)
+            words = (f"The client cancels request {rid} ({name}). The server stops the "
+                     "work, and sends no response.")
+        elif method == "notifications/progress":
+            token = params["progressToken"]
+            progress = str(params["progress"])
+            if "total" in params:
+                progress += f" of {params['total']}"
+            words = (f"The tool reports progress: {progress}. The progressToken "
+                     f"{token} shows that the report is about request "
+                     f"{self._requests[token]}.")
+        else:
+            words = f"This is {method}."
+        return f"Notification: {words}"
+
+    def _explain_response(self, arrow: str, message: Json) -> str:
+        rid = message["id"]
+        if arrow == "<":
+            name = self._pending.pop((">", rid))
+            receiver = ""
+        else:
+            name = self._pending.pop(("<", rid))
+            receiver = " of the server"
+        if "error" in message:
+            code = message["error"]["code"]
+            words = (f"The server refuses the request with error {code}. The response "
+                     "has an error instead of a result. An error is for the "
+                     "application, not for the model.")
+        else:
+            words = self._result_words(name, message["result"])
+        return f"Response to request {rid}{receiver} ({name}): {words}"
+
+    def _result_words(self, name: str, result: Json) -> str:
+        """Explain a result by the method of its request."""
+        if name == "initialize":
+            offered = explain_capabilities(result["capabilities"])
+            return (f"The server agrees to version {result['protocolVersion']}. It "
+                    f"offers {offered}.")
+        if name == "server/discover":
+            offered = explain_capabilities(result["capabilities"])
+            versions = join_words(result["supportedVersions"])
+            return (f"The server supports version {versions} without a handshake. It "
+                    f"offers {offered}.")
+        if name == "tools/list":
+            names = join_words(tool["name"] for tool in result["tools"])
+            return (f"The server has the tools {names}, each with a JSON Schema of its "
+                    "arguments. The application shows this list to its model, which "
+                    "decides when to call a tool.")
+        if name == "elicitation/create":
+            arguments = explain_arguments(result.get("content", {}))
+            return f"The user has answered{arguments}. The tool continues."
+        if "inputRequests" in result:
+            return ("The tool needs input from the user. This result ends the request "
+                    "and asks for the input. The client will ask the user and call the "
+                    "tool again. The server does not remember the first call. The "
+                    "second one contains all that the server needs, including "
+                    "requestState, which the server has signed.")
+        if result.get("isError"):
+            return ("The call has failed. It still has a result, marked with isError, "
+                    "so that the model can read the reason and call again with better "
+                    "arguments.")
+        if "content" not in result:
+            return "The server sends the result."
+        blocks = []
+        for block in result["content"]:
+            if block["type"] == "text":
+                blocks.append(compact(block["text"]))
+            else:
+                blocks.append(f"a block of type {block['type']}")
+        words = f"The tool has returned {join_words(blocks)} as content for the model."
+        if "structuredContent" in result:
+            words += " structuredContent holds the same value as JSON, for programs."
+        return words
 
     def shorten(self, value: Any) -> Any:
-        """Leave out what _meta has shown before, and most of an opaque string."""
+        """Leave out members of _meta that were shown before, and most of requestState.
+        """
         if isinstance(value, list):
-            return [self.shorten(one) for one in value]
+            return [self.shorten(item) for item in value]
         if not isinstance(value, dict):
             return value
-        short = {name: self.shorten(one) for name, one in value.items()}
-        if "requestState" in value:
-            short["requestState"] = value["requestState"][:16] + "..."
-        if "_meta" in value:
-            facts = {name: flat({name: one}) for name, one in value["_meta"].items()}
-            old = [name for name in facts if facts[name] in self.known]
-            self.known.update(facts[name] for name in facts if META in name)
-            short["_meta"] = {name: value["_meta"][name] for name in facts
-                              if name not in old} | ({"...": 0} if old else {})
+        short = {}
+        for name, member in value.items():
+            if name == "_meta":
+                short[name] = self._shorten_meta(member)
+            elif name == "requestState":
+                short[name] = member[:16] + OMITTED
+            else:
+                short[name] = self.shorten(member)
+        return short
+
+    def _shorten_meta(self, meta: Json) -> Json:
+        short = {}
+        has_omitted = False
+        for name, value in meta.items():
+            fact = compact({name: value})
+            if fact in self._shown_meta:
+                has_omitted = True
+                continue
+            short[name] = value
+            if name.startswith(META):  # progress tokens are always shown
+                self._shown_meta.add(fact)
+        if has_omitted:
+            short[OMITTED] = 0
         return short
 
 
 # --- The tour -------------------------------------------------------------------------
 
-Step = tuple[str, Callable[[Client], Any]]  # a remark, and what to do
+
+class Step(NamedTuple):
+    """Something that the client does."""
+    run: Callable[[Client], Any]
+    remark: str = ""  # for the explanation of its request
+
+
+class Part(NamedTuple):
+    """A part of the tour: a connection with one version of MCP."""
+    version: str
+    era: str  # legacy or modern
+    title: str
+    introduction: str
+    steps: list[Step]
+    on_elicit: Callable[[Json], Json] | None = None  # None: users are not asked
+
+
+def ignore_progress(*report: Any) -> None:
+    """Do nothing. A call with on_progress asks the server to report progress."""
+
+
+def answer(question: Json) -> Json:
+    """Take the part of the user, who types a name into a form."""
+    return {"action": "accept", "content": {"name": "Ada"}}
+
+
 ADD: Json = {"name": "add", "arguments": {"a": 1, "b": 2}}
 LONG: Json = {"name": "count", "arguments": {"to": 99}}
-STEPS: list[Step] = [
-    ("", lambda client: client.list_tools()),
-    ("", lambda client: client.call_tool("add", {"a": 1, "b": 2})),
-    ("These arguments are wrong on purpose: b is no integer.",
-     lambda client: client.call_tool("add", {"a": 1, "b": "two"})),
-    ("", lambda client: client.request("no/such")),
-    ("", lambda client: client.call_tool(
-        "count", {"to": 2}, on_progress=lambda *how: None)),
-    ("It will be cancelled at once, and so have no response.",
-     lambda client: client.start("tools/call", LONG).cancel()),
-    ("It will ask the user for a name.", lambda client: client.call_tool("greet"))]
-BATCH: list[Step] = [
-    ("", lambda client: client.batch([("tools/call", ADD), ("no/such", None)]))]
+STEPS = [
+    Step(lambda client: client.list_tools()),
+    Step(lambda client: client.call_tool("add", {"a": 1, "b": 2})),
+    Step(lambda client: client.call_tool("add", {"a": 1, "b": "two"}),
+         "The argument b is wrong on purpose, because it is not an integer."),
+    Step(lambda client: client.request("no/such")),
+    Step(lambda client: client.call_tool("count", {"to": 2},
+                                         on_progress=ignore_progress)),
+    Step(lambda client: client.start("tools/call", LONG).cancel(),
+         "The client will cancel this call at once, so it gets no response."),
+    Step(lambda client: client.call_tool("greet"),
+         "This tool asks the user for a name."),
+]
+BATCH = [
+    Step(lambda client: client.batch([("tools/call", ADD), ("no/such", None)])),
+]
 TOUR = [
-    ("2025-11-25", "legacy: a handshake opens a session", STEPS),
-    ("2026-07-28", "modern: each request stands alone", STEPS),
-    ("2025-03-26", "legacy, the one version with batches", BATCH)]
+    Part("2025-11-25", "legacy", "a handshake opens a session",
+         "The versions up to 2025-11-25 are called legacy here. A connection begins "
+         "with a handshake, which opens a session. Both sides remember what they have "
+         "agreed on until the session ends.",
+         STEPS, answer),
+    Part("2026-07-28", "modern", "each request stands alone",
+         "The versions from 2026-07-28 on are called modern here. They need neither a "
+         "handshake nor a session, because each request contains all that the server "
+         "has to know.",
+         STEPS, answer),
+    Part("2025-03-26", "legacy", "the only version with batches",
+         "In this version, a line may hold a batch: several messages in a JSON array.",
+         BATCH),
+]
+INTRODUCTION = [
+    "The Model Context Protocol (MCP) connects an application that uses a language "
+    "model with servers that offer tools. The application has one client for each "
+    "server. Below, a client and a server have a conversation. The client is this "
+    "process, and the server is its child process. The client writes lines to the "
+    "server's stdin, and reads lines from the server's stdout.",
+    "Each block shows one line: first an explanation, and then the JSON of the line, "
+    "spread over several rows. The messages are those of JSON-RPC 2.0. The mark ... "
+    "stands for members of _meta that were shown before, and for the rest of a long "
+    "requestState."]
+SUMMARY = [
+    "A response has the id of its request. A report of progress has the progressToken "
+    "that the request gave.",
+    "A notification gets no response, and neither does a cancelled request.",
+    "In a legacy version, the handshake settles version and capabilities for the whole "
+    "session. In a modern version, each request states them in _meta.",
+    "If a tool fails, the client gets a result with isError, for the model. If a "
+    "request is wrong, the client gets an error, for the application.",
+    "If a tool needs input from the user, a legacy server sends a request to the "
+    "client. A modern server sends a result that asks for the input, and the client "
+    "calls the tool again.",
+    "Next: read the course in examples/README.md. To see the lines of your own server, "
+    "run `python3 mcp_ref.py --trace inspect -- COMMAND`."]
 
 
 class Screen:
-    """Prints blocks, as wide as the terminal."""
+    """Prints the tour, as wide as the terminal."""
 
     def __init__(self) -> None:
         columns = shutil.get_terminal_size((80, 24)).columns
         self.width = min(max(columns, NARROWEST), WIDEST)
-        self.colour = (sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-                       and os.environ.get("TERM", "dumb") != "dumb")
+        self.has_colours = (sys.stdout.isatty()
+                            and not os.environ.get("NO_COLOR")
+                            and os.environ.get("TERM", "dumb") != "dumb")
 
     def paint(self, text: str, style: str) -> str:
-        return f"\033[{style}m{text}\033[0m" if self.colour else text
+        if not self.has_colours:
+            return text
+        return f"\033[{style}m{text}\033[0m"
 
     def title(self, text: str) -> None:
-        rows = wrap(f"=== {text} ===", self.width, "", "")
-        print("", *[self.paint(row, BOLD) for row in rows], "", sep="\n", flush=True)
+        rows = [self.paint(row, BOLD)
+                for row in wrap(f"=== {text} ===", self.width, "", "")]
+        print("", *rows, "", sep="\n", flush=True)
 
-    def prose(self, text: str, pad: str = "", hang: str = "") -> None:
-        print(*wrap(text, self.width, pad, hang), sep="\n", flush=True)
+    def paragraph(self, text: str) -> None:
+        print(*wrap(text, self.width, "", ""), sep="\n", flush=True)
 
-    def line(self, arrow: str, message: Any, told: list[str]) -> None:
-        """Print one line of the wire below its explanation."""
-        label, style = ENDS[arrow]
-        first, *more = wrap(told[0], self.width, f"{label}  ", " " * len(label) + "  ")
-        print(self.paint(label, style) + first[len(label):], *more, sep="\n")
-        for one in told[1:]:
-            self.prose(one, "  - ", "    ")
+    def bullet(self, text: str, indent: str = "") -> None:
+        rows = wrap(text, self.width, f"{indent}- ", f"{indent}  ")
+        print(*rows, sep="\n", flush=True)
+
+    def line(self, arrow: str, message: Any, explanations: list[str]) -> None:
+        """Print one line of the wire below its explanations.
+
+        If the line is a batch, the first explanation is about the whole line, and the
+        others are about one message each.
+        """
+        label, style = LABELS[arrow]
+        rows = wrap(explanations[0], self.width, f"{label}  ", " " * len(label) + "  ")
+        rows[0] = self.paint(label, style) + rows[0][len(label):]
+        print(*rows, sep="\n")
+        for explanation in explanations[1:]:
+            self.bullet(explanation, "  ")
         for row in layout(message, self.width):
             print(self.paint(row, style))
         print(flush=True)
 
 
-def converse(screen: Screen, version: str, steps: list[Step]) -> Explainer:
-    """Let a client and the server talk; explain the lines of each step after it."""
-    traced: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
+    """Explain a message, or a batch and each of its messages."""
+    if not isinstance(message, list):
+        return [explainer.explain(arrow, message)]
+    if arrow == ">":
+        words = (f"A batch: this line holds {len(message)} requests. The server "
+                 "handles each of them as if it had come alone.")
+    else:
+        words = (f"The server answers the batch with {len(message)} responses in one "
+                 "line. They may be in any order.")
+    return [words, *[explainer.explain(arrow, member) for member in message]]
+
+
+def converse(screen: Screen, part: Part) -> Explainer:
+    """Let a client and a server talk. Print the lines of each step after it."""
+    lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
     explainer = Explainer()
 
-    def show() -> None:
-        while not traced.empty():
-            arrow, line = traced.get()
+    def print_lines() -> None:
+        while not lines.empty():
+            arrow, line = lines.get()
             message = decode(line)
-            if isinstance(message, list):
-                told = [explainer.explain(arrow, one) for one in message]
-                told.insert(0, f"{len(told)} responses in one line, in any order."
-                            if arrow == "<" else
-                            f"A batch: {len(told)} messages in one line. Only {version} "
-                            "has batches. Each message is handled by itself.")
-            else:
-                told = [explainer.explain(arrow, message)]
-            screen.line(arrow, explainer.shorten(message), told)
+            explanations = explain_line(explainer, arrow, message)
+            screen.line(arrow, explainer.shorten(message), explanations)
 
-    client = Client(SERVER, protocol_version=version, on_elicit=lambda params: {
-        "action": "accept", "content": {"name": "Ada"}})
-    client.trace = lambda arrow, line: traced.put((arrow, line))
+    client = Client(SERVER, protocol_version=part.version, on_elicit=part.on_elicit)
+    client.trace = lambda arrow, line: lines.put((arrow, line))
     with client:
-        show()
-        for explainer.remark, step in steps:
-            with suppress(RpcError):  # it is among the lines
-                step(client)
-            show()
+        print_lines()
+        for step in part.steps:
+            explainer.remark = step.remark
+            with suppress(RpcError):  # the error is printed as part of its line
+                step.run(client)
+            print_lines()
     return explainer
 
 
 def tour(screen: Screen) -> None:
-    """Show each part of TOUR, then what was shown."""
-    screen.prose(
-        "A client and a server talk. The client is this process; the server is its "
-        "child, and they talk over its stdin and stdout. Each block is one line on the "
-        "wire: what it means, then its JSON, laid out. The mark ... stands for what is "
-        "left out: what _meta has shown before, and most of an opaque string.")
-    summary = []
-    for version, title, steps in TOUR:
-        screen.title(f"{version}, {title}")
-        seen = converse(screen, version, steps)
-        screen.prose("The client closes the server's stdin, and the server ends.")
-        counts = ", ".join(f"{kind}s: {count}" for kind, count in seen.counts.items())
-        summary.append(f"{version}, {title}; {counts}." + "".join(
-            f" Id {rid} was cancelled: no response." for rid in seen.cancelled))
-    screen.title("What was shown")
-    for words in (
-            *summary,
-            "A response is known by the id of its request, progress by its token. A "
-            "notification and a cancelled call have no response.",
-            "What the handshake agrees on holds for a session (legacy). Without one, "
-            "each request says it in _meta (modern).",
-            "What goes wrong in a tool is a result, for the model. A wrong request is "
-            "an error, for the application.",
-            "A tool asks its user by a request of the server (legacy), or by a result "
-            "after which the client calls again (modern).",
-            "Next: the course in examples/README.md. The lines of your own server: "
-            "`python3 mcp_ref.py --trace inspect -- COMMAND`."):
-        screen.prose(words, "- ", "  ")
+    """Print all parts of the tour, and a summary."""
+    screen.paragraph(INTRODUCTION[0])
+    print()
+    screen.paragraph(INTRODUCTION[1])
+    counts = []
+    for part in TOUR:
+        screen.title(f"{part.version} ({part.era}): {part.title}")
+        screen.paragraph(part.introduction)
+        print()
+        explainer = converse(screen, part)
+        screen.paragraph("The client closes the server's stdin. Then the server ends.")
+        numbers = [count_of(kind, count) for kind, count in explainer.counts.items()]
+        words = f"{part.version} ({part.era}): {join_words(numbers)}."
+        for rid in explainer.cancelled:
+            words += f" Request {rid} was cancelled, so it has no response."
+        counts.append(words)
+    screen.title("Summary")
+    for words in [*counts, *SUMMARY]:
+        screen.bullet(words)
 
 
 def main() -> int:
     try:
         tour(Screen())
-    except BrokenPipeError:  # `demo | head`: nobody reads any more
+    except BrokenPipeError:
+        # `demo.py | head` closes the pipe. At its end, Python writes what is left in
+        # the buffer of stdout, which would fail again. So stdout becomes /dev/null.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return 130
