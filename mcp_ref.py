@@ -1849,7 +1849,8 @@ class Schema:
         self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
         self._examine(schema, "#")
         self._check_references()
-        # Tells quickly whether a value fits; False means: ask faults() to be sure.
+        # fits(value) is a quick check. True means that the value fits. False means that
+        # it may fit or not, and that faults() can tell.
         self.fits: Callable[[Any], bool] = quick_check(schema)
 
     def faults(self, value: Any, most: int = 1) -> list[str]:
@@ -1870,7 +1871,7 @@ class Schema:
 
     def _examine(self, schema: Any, place: str) -> None:
         """Check one subschema, and note its place for references."""
-        if place.count("/") > 2 * DEPTH_LIMIT:
+        if place.count("/") > DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if type(schema) is bool:
             self._places[place] = schema
@@ -1890,7 +1891,7 @@ class Schema:
         form = KEYWORDS[word].form
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
-            expected = fault.partition(", got")[0]
+            expected = fault.partition(", got")[0]  # the value is shown instead
             raise ValueError(f"{place}{expected}; it is {reprlib.repr(argument)}")
         if not is_supported(word, argument, form, place):
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
@@ -1918,11 +1919,11 @@ class Schema:
 
 
 def quick_check(schema: Any) -> Callable[[Any], bool]:
-    """Return a function that tells quickly whether a value surely fits a schema.
+    """Return a function that returns True only for values that fit a schema.
 
     Most arguments of tools are objects with members of plain types, and most are right.
-    FlatObject checks these. Without it a tool call takes 148,000 instructions instead
-    of 81,000.
+    FlatObject checks these. Without it, a tool call takes nearly twice as long (148,000
+    instructions instead of 81,000, in edition 2.0.0).
     """
     if type(schema) is dict and schema.get("type") == "object":
         keywords = KEYWORDS.keys() & schema.keys()
@@ -1971,7 +1972,10 @@ def plain_types(schema: Any) -> Iterable[type]:
         return set(TYPES)
     if keywords != {"type"}:
         return ()
-    return {one for one, name in TYPES.items() if name in schema["type"]}
+    names = schema["type"]
+    if isinstance(names, str):
+        names = [names]
+    return {one for one, name in TYPES.items() if name in names}
 
 
 def validate(instance: Any, schema: Any, name: str = "value") -> None:
@@ -1989,8 +1993,8 @@ def validate(instance: Any, schema: Any, name: str = "value") -> None:
 # the keywords of the schema and of its subschemas. The table KEYWORDS says how.
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STEP_LIMIT = 300_000  # of one check, so that it ends; only a pattern can take longer
-DEPTH_LIMIT = 100  # schemas inside schemas
+STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check ends
+DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
 class TooMuchWork(ValueError):
@@ -2000,10 +2004,12 @@ class TooMuchWork(ValueError):
 class Walk:
     """One check of one value. It counts its steps.
 
-    The limit is for the schemas of the other side, such as a server's outputSchema: a
-    few nested anyOf can ask for more steps than there are atoms in the universe. A
-    reference may form a cycle. If the cycle goes deeper into the value it ends with the
-    value; otherwise it is refused as too deep.
+    The limit protects against schemas of the other side, such as a server's
+    outputSchema: with a few nested anyOf, a check would not end in a lifetime.
+
+    References may form a cycle: a tree has branches that are trees. A check follows the
+    cycle as deep as the value goes. A cycle that does not go into the value is refused,
+    because it would never end.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -2039,10 +2045,11 @@ class Walk:
 
 
 class Keyword:
-    """A keyword of JSON Schema that has no effect on values.
+    """A keyword of JSON Schema.
 
-    form is the schema of its argument. types are the types of values that it speaks of;
-    values of other types always fit it.
+    form is the schema of its argument. types are the types of values that the keyword
+    restricts; values of other types always fit. This base class is for keywords that
+    restrict no values, such as $defs. Assertion and Applicator are the others.
     """
 
     def __init__(self, form: Any, types: Iterable[str] = ()) -> None:
@@ -2092,9 +2099,9 @@ class Applicator(Keyword):
 
 
 def comparable(value: Any) -> Any:
-    """Return something hashable that is equal for equal JSON values only.
+    """Return a hashable key. Two JSON values are equal if their keys are equal.
 
-    In Python 1 == True, in JSON Schema they differ. 1 and 1.0 are equal in both.
+    In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
     """
     if type(value) is dict:
         return dict, frozenset((name, comparable(item)) for name, item in value.items())
@@ -2121,7 +2128,7 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if max(abs(value), divisor) == float("inf"):
+    if max(abs(value), divisor) == float("inf"):  # 1e999 is JSON, and becomes infinity
         return False
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
@@ -2144,19 +2151,19 @@ def ecma_pattern(pattern: str) -> re.Pattern[str]:
 
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
+    # Split the pattern into escapes, character classes and single characters, so that
+    # only a `$` outside of the first two is replaced.
     parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
     translated = [r"\Z" if part == "$" else part for part in parts]
-    try:
-        return re.compile("".join(translated), re.ASCII)
-    except (re.error, ValueError, OverflowError):
-        raise NotImplementedError("Python does not support the pattern") from None
+    return re.compile("".join(translated), re.ASCII)
 
 
 def check_pattern(pattern: str, place: str) -> None:
     try:
         ecma_pattern(pattern)
-    except NotImplementedError as error:
-        raise NotImplementedError(f"{place}: {error} {pattern!r:.80}") from None
+    except (re.error, ValueError, OverflowError):
+        raise NotImplementedError(f"{place}: Python's re does not support the pattern "
+                                  f"{pattern!r:.80}") from None
 
 
 # Applicators. Each function yields what is wrong with the value or its parts.
@@ -2198,8 +2205,8 @@ def apply_items(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterato
 def apply_contains(walk: Walk, value: Any, subschema: Any,
                    schema: Json) -> Iterator[str]:
     count = len([item for item in value if walk.holds(item, subschema)])
-    most = schema.get("maxContains", count)
-    if not schema.get("minContains", 1) <= count <= most:
+    too_few = count < schema.get("minContains", 1)
+    if too_few or count > schema.get("maxContains", count):
         yield f": {count} items match the schema of contains"
 
 
@@ -2290,13 +2297,13 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[s
     return walk.faults(value, schema.get(branch, True))
 
 
-# What the arguments of keywords look like, as schemas. An argument of another form is
-# refused: "#/properties/a/minLength: expected integer, got string; it is 'x'".
+# The forms of arguments of keywords, as schemas. An argument of another form is
+# refused: "#/properties/a/minLength: expected integer; it is 'x'".
 
 SCHEMA_FORM: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
 SCHEMAS_FORM: Json = {"type": "array", "items": SCHEMA_FORM, "minItems": 1}
 SCHEMA_MAP_FORM: Json = {"type": "object", "additionalProperties": SCHEMA_FORM}
-RESTRICTED_FORM: Json = {}
+RESTRICTED_FORM: Json = {}  # only some arguments are supported, or none
 _STRING: Json = {"type": "string"}
 _STRINGS: Json = {"type": "array", "items": _STRING}
 _STRINGS_MAP: Json = {"type": "object", "additionalProperties": _STRINGS}
@@ -2309,14 +2316,14 @@ _TYPE_NAMES: Json = {"type": ["string", "array"], "if": _STRING, "then": _TYPE_N
 
 
 def is_supported(word: str, argument: Any, form: Any, place: str) -> bool:
-    """Tell whether this module can do what a keyword asks for."""
+    """Tell whether this module supports a keyword with this argument."""
     if word == "$ref":
-        return bool(argument.startswith("#"))  # nothing is ever fetched
-    if form is not RESTRICTED_FORM:
-        return True
+        return bool(argument.startswith("#"))  # this module does not fetch schemas
     if word == "$schema":
         return str(argument).rstrip("#") == DIALECT
-    return place == "#/$id"  # the name that the whole schema gives itself
+    if word == "$id":
+        return place == "#/$id"  # the whole schema may have a name, but no part of it
+    return form is not RESTRICTED_FORM
 
 
 ANY_TYPE = tuple(TYPES.values())
@@ -2405,7 +2412,7 @@ Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
 
 
 class Described(NamedTuple):
-    """What a hint means.
+    """The meaning of a hint.
 
     A value is checked with the schema before it is cast. So a cast does not fail,
     unless the author gave an input_schema that allows other types, or __post_init__ of
@@ -2413,7 +2420,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    exact: bool = False  # the cast changes nothing in a value for which fits() is true
+    # Whether the cast can be left out if Schema.fits() is true. The cast of int is the
+    # only one: it turns 1.0 into 1, but for 1.0 fits() is false.
+    is_optional: bool = False
 
 
 def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = None,
@@ -2424,14 +2433,14 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
 
     hints has the hint of each member. defaults has the members that may be absent, with
     the value to show in the schema, or `...` to show none. other_hint is the hint of
-    members with other names, which **kwargs takes; None allows no others.
+    the values of **kwargs, where members with other names go; None allows no others.
     make(**members) returns the Python value; None means a dict.
     """
     parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
     properties = {}
     for name, part in parts.items():
         properties[name] = part.schema
-        if defaults.get(name, ...) is not ...:
+        if name in defaults and defaults[name] is not ...:
             properties[name] = {**part.schema, "default": to_plain(defaults[name])}
     others: Any = False
     other_cast = None
@@ -2448,7 +2457,7 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
     if not used_casts and make is None:
         return Described(schema, None, True)
     cast = functools.partial(cast_members, casts, other_cast, make)
-    return Described(schema, cast, make is None and used_casts <= {int})
+    return Described(schema, cast, is_optional=make is None and used_casts <= {int})
 
 
 def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
@@ -2504,7 +2513,9 @@ def sort_of(hint: Any) -> str:
     modules = ("builtins", "types", "typing", "typing_extensions")
     if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
         return ""
-    return str(getattr(origin, "__name__", None) or getattr(origin, "_name", ""))
+    if hasattr(origin, "__name__"):
+        return str(origin.__name__)
+    return str(getattr(origin, "_name", ""))  # of Any and Union, in older Pythons
 
 
 def describe_any(hint: Any, args: Any, where: str) -> Described:
@@ -2526,7 +2537,8 @@ def describe_literal(hint: Any, values: Any, where: str) -> Described:
 
 def describe_enum(hint: Any, args: Any, where: str) -> Described:
     values = [member.value for member in hint]
-    return Described(describe_literal(hint, values, where).schema, hint)
+    schema = describe_literal(hint, values, where).schema
+    return Described(schema, cast=hint)  # an Enum is called with a value of a member
 
 
 def describe_annotated(hint: Any, args: Any, where: str) -> Described:
@@ -2575,7 +2587,9 @@ def describe_sequence(hint: Any, args: Any, where: str) -> Described:
         full["items"] = schema
     if cast is not None:
         return Described(full, functools.partial(cast_items, make, cast))
-    return Described(full, tuple if make is tuple else None)
+    if make is tuple:
+        return Described(full, cast=tuple)
+    return Described(full)  # JSON has lists
 
 
 def cast_items(make: Any, cast: Cast, value: Any) -> Any:
@@ -2637,9 +2651,13 @@ def describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
-        mark = getattr(typing.get_origin(member_hint), "_name", "")  # from 3.11 on
-        is_optional = name not in hint.__required_keys__ and mark != "Required"
-        if is_optional or mark == "NotRequired":
+        # Required[X] and NotRequired[X], from Python 3.11 on. If the hints are text,
+        # __required_keys__ does not know of them.
+        mark = getattr(typing.get_origin(member_hint), "_name", "")
+        is_required = name in hint.__required_keys__
+        if mark in ("Required", "NotRequired"):
+            is_required = mark == "Required"
+        if not is_required:
             defaults[name] = ...
     return describe_object(hints, defaults, where, doc=doc_of(hint))
 
@@ -2693,9 +2711,9 @@ DESCRIBERS: dict[str, Callable[[Any, Any, str], Described]] = {
 
 
 def to_plain(value: Any) -> Any:
-    """Turn Enums, dataclasses and tuples into JSON values again.
+    """Turn the result of a function into JSON values: Enums, dataclasses, tuples.
 
-    Strings and numbers of other classes, such as numpy's, become plain ones as well.
+    Instances of subclasses of str, int and float become plain ones as well.
     """
     if value is None or type(value) in (str, int, float, bool):
         return value
@@ -2717,11 +2735,11 @@ def to_plain(value: Any) -> Any:
 
 
 class Signature(NamedTuple):
-    """What the code of a function says about its parameters and its result."""
+    """The parameters and the result of a function."""
     hints: Json  # parameter -> hint
     defaults: Json  # parameter -> default
     result: Any  # the hint of the result, or None
-    other_hint: Any  # the hint of **kwargs; None: there is no such parameter
+    other_hint: Any  # the hint of **kwargs; None: the function does not have it
 
 
 def signature_of(function: Any) -> Signature:
@@ -2735,20 +2753,23 @@ def signature_of(function: Any) -> Signature:
     name = name_of(code_owner)
     code = code_owner.__code__
     first = 1 if is_method else 0
-    has_varargs = code.co_flags & 0x04  # the values of inspect.CO_VARARGS and
+    has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
     has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
     if has_varargs or code.co_posonlyargcount > first:
         raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
                         "named parameter for each argument, or by one list")
     hints = hints_of(code_owner)
+    # co_varnames begins with the positional parameters. Keyword-only parameters follow,
+    # and then **kwargs.
     end = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[first:end]
-    if names[:1] == ("self",) and not is_method and "self" not in hints:
+    is_unbound_method = names[:1] == ("self",) and "self" not in hints
+    if is_unbound_method and not is_method:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
-    positional = code.co_varnames[:code.co_argcount]
-    values = code_owner.__defaults__ or ()
-    defaults = dict(zip(positional[len(positional) - len(values):], values))
+    values = code_owner.__defaults__ or ()  # those of the last positional parameters
+    first_default = code.co_argcount - len(values)
+    defaults = dict(zip(code.co_varnames[first_default:], values))
     defaults.update(code_owner.__kwdefaults__ or {})
     other_hint = None
     if has_varkeywords:
@@ -2778,22 +2799,25 @@ def hints_of(function: Any) -> Json:
     objects that the text names."""
     hints: Json = function.__annotations__
     if all(hint is None or type(hint) is type for hint in hints.values()):
-        return hints
+        return hints  # plain classes, which are most hints, contain no text
     resolved: Json = {}
     for name, hint in hints.items():
-        # get_type_hints(function) would turn a default of None into Optional up to
-        # Python 3.10. An object without defaults avoids that.
+        # get_type_hints(function) turns a default of None into Optional, up to Python
+        # 3.10. To avoid that, it gets an object with one hint and without defaults.
         holder = types.SimpleNamespace(__annotations__={name: hint})
         where = f"{name_of(function)}().{name}"
         resolved.update(resolve_hints(holder, function.__globals__, where, hint))
     return resolved
 
 
-def resolve_hints(owner: Any, names: Any, where: str, hint: Any) -> Json:
-    """Return the hints of a class or of another object; names are those of its module.
+def resolve_hints(owner: Any, namespace: Any, where: str, hint: Any) -> Json:
+    """Return the hints of a class or of another object, without text in them.
+
+    namespace has the global names that the text may use. None means the module of a
+    class. where and hint are for messages.
     """
     try:
-        return typing.get_type_hints(owner, names, include_extras=True)
+        return typing.get_type_hints(owner, namespace, include_extras=True)
     except (TypeError, NameError, AttributeError, SyntaxError) as error:
         reason = str(error)
         advice = "use a type that is defined at the top level of its module"
@@ -3569,7 +3593,8 @@ class Function:
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
         self._cast = described.cast
-        self._cast_is_idle = described.exact and input_schema is None
+        # Whether arguments that pass the quick check need no cast.
+        self._cast_is_optional = described.is_optional and input_schema is None
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Json | None = None  # of a TypedDict or dataclass
         if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.result)):
@@ -3578,8 +3603,8 @@ class Function:
     def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
         values. InvalidArguments has the first ten faults."""
-        # Most arguments fit at a glance, and then most casts would change nothing.
-        if not self._cast_is_idle or not self.arguments.fits(arguments):
+        needs_no_cast = self._cast_is_optional and self.arguments.fits(arguments)
+        if not needs_no_cast:
             faults = self.arguments.faults(arguments, most=10)
             if faults:
                 raise InvalidArguments(
@@ -3587,7 +3612,8 @@ class Function:
             if self._cast is not None:
                 arguments = self._cast(arguments)
         if self._context_names:
-            # Now, because the function may change lists and dicts in its arguments.
+            # A function with a Context may ask for input. The binding is computed
+            # before the function runs, because the function may change its arguments.
             if context.row.modern:
                 context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
