@@ -2885,22 +2885,26 @@ class Revision(NamedTuple):
     modern: bool = False
     batches: bool = False  # a line may hold an array of messages
     null_id: bool = True  # an error response to an unreadable id has the id null
-    tool_errors: bool = False  # wrong arguments of a tool: isError instead of -32602
+    tool_errors: bool = False  # wrong arguments of a tool lead to a result with isError
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # modes
-    sampling_parts: tuple[str, ...] = ("tools",)  # parts that the client has to offer
+    sampling_parts: tuple[str, ...] = ("tools",)  # parts of the client's capability
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing: tuple[str, ...] = ()
 
-    def shown(self, kind: str, definition: Json) -> Json:
-        """Return a definition without the members that this revision does not have."""
-        return {name: value for name, value in definition.items()
-                if name not in self.missing and f"{kind}.{name}" not in self.missing
-                and (name != "outputSchema" or self._allows_output(value))}
+    def known_members(self, kind: str, members: Json) -> Json:
+        """Return the members of a definition, or of the params of a notification, that
+        this revision has."""
+        return {name: value for name, value in members.items()
+                if self._has_member(kind, name, value)}
 
-    def _allows_output(self, schema: Json) -> bool:
-        return object in self.structured or schema.get("type") == "object"
+    def _has_member(self, kind: str, name: str, value: Any) -> bool:
+        if name in self.missing or f"{kind}.{name}" in self.missing:
+            return False
+        if name == "outputSchema" and object not in self.structured:
+            return bool(value.get("type") == "object")  # a result can only be a dict
+        return True
 
 
 _MODERN_METHODS = ("server/discover", "subscriptions/listen")
@@ -2962,8 +2966,8 @@ class Method(NamedTuple):
 _STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
 _PAGE = shape(cursor="string")
 _BY_URI = shape("uri", uri="string")
-# What a modern client adds when it repeats a request, after the server has asked for
-# input. [2026-07-28 patterns/mrtr]
+# Members that a modern client adds when it repeats a request, after the server has
+# asked for input. [2026-07-28 patterns/mrtr]
 _RETRY: Json = {
     "requestState": "string",
     "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
@@ -3005,12 +3009,14 @@ METHODS = {
 
 # ********************** The rest of section 7 can wait. *******************************
 
-# The member of a list result that holds the items. These are the kinds of definitions.
+# List methods, with the member of their result that holds the items. The values are the
+# kinds of definitions.
 LISTS = {
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 
-# Notifications of changes, with the member by which a modern client asks for them.
+# Notifications of changes, with the member of the params of subscriptions/listen that
+# asks for them.
 CHANGES = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -3023,8 +3029,10 @@ BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "dat
 
 
 class InputMethod(NamedTuple):
-    """A request for input that servers send. A legacy server sends it as a request, a
-    modern server as part of a result."""
+    """A request for input, which a server sends to a client.
+
+    A legacy server sends it as a request, a modern server as part of a result.
+    """
     capability: str  # of the client
     option: str  # of Client(), which offers the capability
     params: Json  # the schema of params
@@ -3056,8 +3064,9 @@ INPUT_METHODS = {
 @functools.lru_cache(maxsize=None)
 def params_schema(method: str) -> Schema:
     """Return the schema of the params of a request, examined once."""
-    row: Any = METHODS.get(method) or INPUT_METHODS[method]
-    return Schema(row.params)
+    if method in METHODS:
+        return Schema(METHODS[method].params)
+    return Schema(INPUT_METHODS[method].params)
 
 
 @functools.lru_cache(maxsize=None)
@@ -3075,8 +3084,8 @@ NEW = "before initialize"
 INITIALIZING = "before notifications/initialized"
 READY = "after the handshake"
 
-# Only ping may come before the handshake is complete. "*" stands for every method that
-# has no row. [2025-11-25 basic/lifecycle]
+# Only ping may come before the handshake is complete. "*" stands for every method
+# without a row of its own. [2025-11-25 basic/lifecycle]
 TRANSITIONS = {
     (NEW, "ping"): NEW,
     (NEW, "initialize"): INITIALIZING,
@@ -3092,9 +3101,7 @@ def next_state(state: str, method: str) -> str:
     now."""
     row = (state, method if method in METHODS_WITH_A_ROW else "*")
     if row not in TRANSITIONS:
-        advice = "" if state is READY else "; send that first"
-        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}"
-                       f"{advice}")
+        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
     return TRANSITIONS[row]
 
 
@@ -3125,7 +3132,7 @@ def request_revision(meta: Json) -> Revision:
 
 
 class McpPeer(Peer):
-    """What both sides of MCP have in common: batches and cancellation."""
+    """A peer of MCP. Client and server have batches and cancellation in common."""
 
     row: Any = None  # the Revision of the session, once it is known
 
@@ -3169,8 +3176,8 @@ class Context(IncomingRequest):
     row: Revision  # the revision of this request
     served: Served  # how its method is served
     meta: Json  # _meta
-    binding: str | None = None  # what a signed state belongs to; see StateSigner
-    responses: Json = {}  # key of an input request -> the response a modern client sent
+    binding: str | None = None  # method and params, for StateSigner
+    responses: Json  # key of an input request -> the response that a modern client sent
     _inputs = 0  # how many inputs the function has asked for
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
@@ -3223,7 +3230,8 @@ class Context(IncomingRequest):
         self._reports += 1
         params = present(progressToken=token, progress=progress, total=total,
                          message=message)
-        self.notify("notifications/progress", **self.row.shown("progress", params))
+        self.notify("notifications/progress",
+                    **self.row.known_members("progress", params))
 
     def log(self, level: str, data: Any, logger: str | None = None) -> None:
         """Send data (any JSON) to the client's log, if the client wants this level.
@@ -3255,12 +3263,12 @@ class Context(IncomingRequest):
         return f"{self.method} {name!r}" if name else self.method
 
     # ********************** The rest of this class can wait. **************************
-    # Asking the client for input is written once for both eras. In a legacy session,
-    # each input request is sent as a request, and the function waits for the response.
-    # For a modern client, the input requests are the result. The client calls again
-    # with the responses, and the function runs again from its top. A key tells which
-    # response belongs to which input request. By default it is made of the number of
-    # the input request and its params.
+    # A function of the author asks for input in the same way in both eras. In a legacy
+    # session, each input request is sent as a request, and the function waits for the
+    # response. For a modern client, the input requests are the result. The client calls
+    # again with the responses, and the function runs again from its top. A key tells
+    # which response belongs to which input request. By default it is made of the number
+    # of the input request and its params.
 
     def elicit(self, message: str, schema: Json | None = None, *,
                url: str | None = None, key: str | None = None,
@@ -3276,7 +3284,7 @@ class Context(IncomingRequest):
             params: Json = {"message": message, "requestedSchema": schema or shape()}
         else:
             params = {"message": message, "mode": "url", "url": url}
-            if not self.row.modern:
+            if not self.row.modern:  # only legacy revisions require this member
                 params["elicitationId"] = os.urandom(16).hex()
         return self._ask_one(key, "elicitation/create", params, timeout)
 
@@ -3311,9 +3319,9 @@ class Context(IncomingRequest):
         A modern client gets them all at once. A legacy client gets one after another.
 
         If the client does not offer an input, this raises RpcError -32021 for a modern
-        client and RuntimeError for a legacy client. It raises ValueError if the
-        revision does not have the input, and if the result of a legacy client does not
-        fit. A modern client is asked again then.
+        client and RuntimeError for a legacy client. If the revision does not have the
+        input, it raises ValueError. If the result of a legacy client does not fit, it
+        raises ValueError as well; a modern client is asked again.
         """
         for method, params in requests.values():
             self._check_input(method, params)
@@ -3322,7 +3330,8 @@ class Context(IncomingRequest):
                     for key, (method, params) in requests.items()}
         missing = {}
         for key, (method, params) in requests.items():
-            if input_fault(method, params, self.responses.get(key)) is not None:
+            response = self.responses.get(key)  # None does not fit either
+            if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
                 self.responses.pop(key, None)
         if missing:
@@ -3338,26 +3347,28 @@ class Context(IncomingRequest):
         return result
 
     def _check_input(self, method: str, params: Json) -> None:
-        """Raise if the revision does not have an input, or the client not offer it."""
+        """Raise an exception if the revision does not have an input, or if the client
+        does not offer it."""
         params_schema(method).check(params, f"{method}: params")
         row = INPUT_METHODS[method]
         offer = self.client_capabilities.get(row.capability)
-        needed = []
+        needed = []  # parts of the capability
         if method == "elicitation/create":
             mode = params.get("mode", "form")
             self._check_elicitation(mode, params)
             needed = [mode]
             if isinstance(offer, dict) and not offer.keys() & {"form", "url"}:
-                offer = {**offer, "form": {}}  # without a mode, form is meant
+                offer = {**offer, "form": {}}  # a client that names no mode means form
         for member, part in row.parts.items():
+            # includeContext may have the value "none", which needs nothing.
             is_used = params.get(member, "none") != "none"
             if is_used and part in self.row.sampling_parts:
                 needed.append(part)
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
-        reason = (f"The client does not offer {' '.join([row.capability, *needed])}; "
-                  "look at context.client_capabilities first, or give the Client "
-                  f"{row.option}")
+        reason = (f"The client does not offer {' '.join([row.capability, *needed])}. "
+                  "Look at context.client_capabilities before you ask. A Client of "
+                  f"this module offers it if it was given {row.option}.")
         if not self.row.modern:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
@@ -3366,9 +3377,10 @@ class Context(IncomingRequest):
     def _check_elicitation(self, mode: str, params: Json) -> None:
         if mode not in self.row.elicitation:
             raise ValueError(f"{self.row.version} has no elicitation of mode {mode}")
-        if mode == "url" and not ABSOLUTE_URI.match(params["url"]):
-            raise ValueError(f"url is {params['url']!r:.60}; give an absolute URL, "
-                             "such as https://example.com")
+        url = params.get("url", "")
+        if mode == "url" and not ABSOLUTE_URI.match(url):
+            raise ValueError(f"url is {url!r:.60}; give an absolute URL, such as "
+                             "https://example.com")
 
 
 PROGRESS_BURST = 50  # reports of one request; the same number a second after that
@@ -3385,8 +3397,8 @@ class Served(NamedTuple):
 class ServerSession(McpPeer):
     """One connection of a server, over any transport. Server.connect() makes it.
 
-    A session serves both eras side by side. What the handshake agreed on is kept here;
-    a modern request brings everything along.
+    A session serves both eras side by side. It keeps the revision and the capabilities
+    that the handshake agreed on. A modern request brings its own.
     """
 
     incoming_type = Context
@@ -3395,12 +3407,12 @@ class ServerSession(McpPeer):
         super().__init__(send, start, bounds=server.bounds)
         self.server = server
         self.state = NEW
-        self.null_id = False
+        self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
         # The client's words about itself in the handshake, under the names of _meta. It
         # is replaced when it changes, because jobs on other threads read it.
         self.client_meta: Json = {META_LEVEL: "info"}
-        self.declared: Iterable[str] = ()  # capabilities, as the handshake said them
+        self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
         self._subscribed_uris: set[str] = set()  # by resources/subscribe
         self._listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
 
@@ -3425,8 +3437,10 @@ class ServerSession(McpPeer):
         # other request the handshake counts.
         if META_VERSION in context.meta:
             context.row = request_revision(context.meta)
+        elif self.row is not None:
+            context.row = self.row
         else:
-            context.row = self.row or self._revision_before_handshake(context)
+            context.row = self._revision_before_handshake(context)
         served = self.server.methods.get(context.method)
         if served is None or context.method in context.row.missing:
             raise RpcError(METHOD_NOT_FOUND,
@@ -3435,7 +3449,7 @@ class ServerSession(McpPeer):
         if context.row.modern:
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state is not READY or context.method in METHODS_WITH_A_ROW:
+        elif state != READY or context.method in METHODS_WITH_A_ROW:
             state = next_state(state, context.method)
         if not served.params.fits(params):
             faults = served.params.faults(params)
@@ -3443,7 +3457,9 @@ class ServerSession(McpPeer):
                 raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
         context.served = served
         if served.method.runs_code:
-            return compute_modern_result if context.row.modern else served.handler
+            if context.row.modern:
+                return compute_modern_result
+            return served.handler
         result = served.handler(context)
         self.state = state  # only if the handler raised no exception
         if result is not None:
@@ -3453,14 +3469,14 @@ class ServerSession(McpPeer):
     # ********************** The rest of this class can wait. **************************
 
     def _revision_before_handshake(self, context: Context) -> Revision:
-        """Return the revision of a request that names none, before the handshake.
+        """Return the revision of a request without a version, before the handshake.
 
-        A known method that is not part of the handshake can only be a modern request
-        without its _meta, and request_revision() refuses it as that.
+        A method that is not part of the handshake is refused, with an error that names
+        the missing members of _meta: the client may be a modern one.
         """
         is_handshake = (NEW, context.method) in TRANSITIONS
         if context.method in self.server.methods and not is_handshake:
-            return request_revision(context.meta)
+            return request_revision(context.meta)  # raises the error
         return newest_revision(modern=False)
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -3477,8 +3493,9 @@ class ServerSession(McpPeer):
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy session to a resource."""
         with self._lock:
-            self._check_room(1)
-            self._subscribed_uris.add(uri)
+            if uri not in self._subscribed_uris:
+                self._check_room(1)
+                self._subscribed_uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
         """End the subscription of a legacy session to a resource."""
@@ -3508,26 +3525,30 @@ class ServerSession(McpPeer):
     def publish(self, method: str, uri: str | None = None) -> None:
         """Put the notification of a change into the outbox, for each subscription.
 
-        Nothing is written on this thread, because the client may not read.
+        uri is given for a resource that has changed, and None for a list. Nothing is
+        written on this thread, because the client may not read. If the client has not
+        read more than bounds.line bytes, it gets no notification.
         """
         params: Json = {} if uri is None else {"uri": uri}
-        capability = method.split("/")[1]
+        capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self._lock:
-            if self.state is READY and capability in self.declared and (
-                    uri is None or uri in self._subscribed_uris):
+            if self.unwritten > self.bounds.line:
+                return
+            is_declared = self.state == READY and capability in self.declared
+            if is_declared and (uri is None or uri in self._subscribed_uris):
                 self._append_about(None, encode(
                     build_message(method, params or None)))
             for rid, (context, wanted) in self._listeners.items():
-                wish = wanted.get(CHANGES[method])
-                if wish is True or (wish and uri in wish):
+                wish = wanted.get(CHANGES[method])  # True, a list of URIs, or None
+                if wish is True or (isinstance(wish, list) and uri in wish):
                     self._append_about(context, encode(build_message(
                         method, {"_meta": {META_SUBSCRIPTION: rid}, **params})))
 
     def close(self, why: Exception | None = None) -> None:
         """End the session. Requests that were received can still be answered.
 
-        Open subscriptions/listen requests get a notification and a response, because
-        one page of the specification asks for the first and another for the second.
+        An open subscriptions/listen request gets notifications/cancelled and then a
+        response. Two pages of the specification demand one of them each.
         """
         with self._lock:
             listeners = self._listeners
@@ -3551,7 +3572,7 @@ def complete_result(context: Context, result: Json) -> Json:
     if not context.row.modern:
         return result
     complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # this server never promises that nothing changes
+    if context.served.method.cached:  # this server does not allow any caching
         complete.update(ttlMs=0, cacheScope="private")
     return with_server_info(context, {**complete, **result})
 
@@ -3660,7 +3681,7 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     result: Json = {"content": to_content(value, row)}
     if tool.output_schema is not None:
         tool.output_schema.check(value, "result")
-    if isinstance(value, row.structured):
+    if isinstance(value, row.structured):  # the revision allows such values
         if tool.output_schema is not None or not is_content(value):
             result["structuredContent"] = value
     return result
@@ -3671,10 +3692,17 @@ def failure_of_tool(reason: str) -> Json:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of a failure, for the model. It must not name paths."""
+    """Return the reason of a failure, for the model.
+
+    That is the text of the exception. Errors of imports and of files would name paths,
+    so their paths are left out.
+    """
+    reason = str(error)
     if isinstance(error, ImportError):
-        return type(error).__name__
-    return str(getattr(error, "strerror", None) or error or "") or type(error).__name__
+        reason = ""
+    elif isinstance(error, OSError) and error.strerror is not None:
+        reason = error.strerror
+    return reason or type(error).__name__
 
 
 def text(value: Any) -> Json:
@@ -3704,10 +3732,10 @@ def to_content(value: Any, row: Revision) -> list[Json]:
 def block_for(row: Revision, item: Any) -> Json:
     if not is_block(item):
         return text(item)
-    if item["type"] in row.blocks:
-        block: Json = item
-        return block
-    return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
+    if item["type"] not in row.blocks:
+        return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
+    block: Json = item
+    return block
 
 
 def is_content(value: Any) -> bool:
@@ -3737,9 +3765,9 @@ class Server:
     name, version, title and instructions introduce the server to clients. Over stdio,
     at most `workers` functions run at once. With workers=0 they run one after another
     on the thread that called run(), for applications whose objects belong to one
-    thread. page_size splits lists into pages. state_key (bytes) signs what a modern
-    client keeps while it collects input. Give one if another process may get the next
-    call. bounds limits what one connection may hold.
+    thread. page_size splits lists into pages. bounds limits what one connection may
+    hold. state_key (bytes) signs the state that a modern client keeps while it collects
+    input. Give a key if the next call of a client may reach another process.
 
     The attribute `trace` may be set to a function. New connections call trace(arrow,
     line) for each line, with "<" if it arrived and ">" if it was sent.
@@ -3772,7 +3800,7 @@ class Server:
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
         self.methods: dict[str, Served] = {}
-        self._offer("", {})
+        self._offer("", {})  # the methods that need no capability
         self._offer("logging", {})
 
     def run(self, drain: float = 5.0) -> None:
@@ -3829,15 +3857,16 @@ class Server:
                    "a dict")
         own_name = function if isinstance(function, str) else name
 
-        def register(function: F) -> F:
-            check_type("Server.tool", "function", function, Callable, "a function")
-            adapted = Function(function, input_schema)
+        def register(author_function: F) -> F:
+            check_type("Server.tool", "function", author_function, Callable,
+                       "a function")
+            adapted = Function(author_function, input_schema)
             returned = output_schema or adapted.output_schema
             if adapted.arguments.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
             definition = define(
-                function, own_name, title, description, icons, meta,
+                author_function, own_name, title, description, icons, meta,
                 inputSchema=adapted.arguments.schema, outputSchema=returned,
                 annotations=annotations)
             check_tool_definition(definition)
@@ -3846,7 +3875,7 @@ class Server:
                 examined = examine(returned, f"{adapted.name}(), output schema")
             self._register("tools", definition["name"], definition, adapted,
                            output_schema=examined)
-            return function
+            return author_function
 
         if function is None or isinstance(function, str):
             return register
@@ -3922,19 +3951,20 @@ class Server:
         """
         own_name = function if isinstance(function, str) else name
 
-        def register(function: F) -> F:
-            check_type("Server.prompt", "function", function, Callable, "a function")
-            adapted = Function(function)
+        def register(author_function: F) -> F:
+            check_type("Server.prompt", "function", author_function, Callable,
+                       "a function")
+            adapted = Function(author_function)
             check_strings(adapted)
             schema = adapted.arguments.schema
             arguments = [
                 present(name=argument, description=property_.get("description"),
                         required=argument in schema["required"])
                 for argument, property_ in schema["properties"].items()]
-            definition = define(function, own_name, title, description, icons, meta,
-                                arguments=arguments)
+            definition = define(author_function, own_name, title, description, icons,
+                                meta, arguments=arguments)
             self._register("prompts", definition["name"], definition, adapted)
-            return function
+            return author_function
 
         if function is None or isinstance(function, str):
             return register
@@ -4111,8 +4141,8 @@ class Registry:
         """Return a page of registrations, and the cursor of the next page or None.
 
         A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. Numbers are not used twice. So registrations that come and go
-        between two pages move nothing.
+        hexadecimal. Numbers are not used twice. So if registrations come and go
+        between two pages, the client still gets all the others once.
         """
         last = 0
         if cursor is not None:
@@ -4142,8 +4172,7 @@ def compute_modern_result(context: Context) -> Json:
     """Run the handler of a modern request. Its result may be input_required."""
     may_ask = context.served.method.may_ask
     signer = context.session.server.signer
-    if may_ask:
-        context.responses = signer.responses_of(context)
+    context.responses = signer.responses_of(context) if may_ask else {}
     try:
         result = context.served.handler(context)
         return complete_result(context, result)
@@ -4158,13 +4187,13 @@ def compute_modern_result(context: Context) -> Json:
 
 
 class StateSigner:
-    """Signs what a modern client keeps for this server between two calls.
+    """Signs the state that a modern client keeps for this server between two calls.
 
-    That is the responses that it has given so far. The client is not trusted, so they
-    carry an expiry time and a signature over the state, the method and the params. The
-    client cannot change them, use them for another call, or use them for ever. It can
-    use them twice in that time; a tool that must act only once has to prevent that
-    itself. [2026-07-28 basic/patterns/mrtr]
+    The state holds the responses that the client has given so far, and an expiry time.
+    The client is not trusted, so a signature covers the state, the method and the
+    params. The client cannot change the state, use it for another call, or use it
+    after it has expired. It can use it twice before; a tool that must act only once has
+    to prevent that itself. [2026-07-28 basic/patterns/mrtr]
     """
 
     def __init__(self, key: bytes) -> None:
@@ -4186,13 +4215,14 @@ class StateSigner:
 
         state = given[64:]  # the signature has 256 bits, in hexadecimal
         signature = self._signature(binding_of(context), state)
-        if not hmac.compare_digest(ascii(signature), ascii(given[:64])):
+        # ascii(), because compare_digest() does not take other characters
+        if not hmac.compare_digest(signature, ascii(given[:64])[1:-1]):
             raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
                            "request")
         expires, earlier = json.loads(state)
         if expires < time.time():
             raise RpcError(INVALID_PARAMS, "requestState has expired")
-        responses.update(earlier)
+        responses.update(earlier)  # the signed responses have priority
         return responses
 
     def _signature(self, binding: str | None, state: str) -> str:
@@ -4224,15 +4254,17 @@ def run_coroutine(coroutine: Any) -> Any:
     try:
         return asyncio.run(coroutine)
     finally:
-        coroutine.close()  # it never began if this thread already runs an event loop
+        # If this thread already runs an event loop, asyncio.run() raises an exception
+        # before the coroutine begins. Then close() avoids a second warning.
+        coroutine.close()
 
 
 class Publisher:
-    """Writes notifications of changes to sessions, on threads of its own.
+    """Writes notifications of changes to sessions, on separate threads.
 
-    A session whose client does not read holds up one of these threads, and then another
-    thread takes over, as in a ReadingPool that reads stdin. The threads start with the
-    first change, and end LINGER seconds after the last one.
+    A ReadingPool runs the jobs: each of them writes the outbox of one session. If a
+    client does not read, its job is slow, and another thread takes over the next jobs.
+    The threads start with the first change, and end LINGER seconds after the last.
     """
 
     def __init__(self) -> None:
@@ -4250,7 +4282,11 @@ class Publisher:
                 self._is_running = True
 
     def _run(self) -> None:
-        ReadingPool(1).run(self._flushes(), drain=0.0)
+        try:
+            ReadingPool(limit=1).run(self._flushes(), drain=0.0)  # it queues no jobs
+        except RuntimeError:  # no thread can be started; the next change tries again
+            with self._changed:
+                self._is_running = False
 
     def _flushes(self) -> Iterator[Job]:
         while True:
@@ -4262,7 +4298,7 @@ class Publisher:
             yield session.flush
 
 
-# What an author registers.
+# Registration of the author's functions.
 
 
 def examine(schema: Any, where: str) -> Schema:
@@ -4279,14 +4315,14 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
     A model reads the default in the schema, may send it, and would be refused.
     """
     for name, property_ in schema["properties"].items():
-        if "default" not in property_ or not Schema(property_).faults(
-                property_["default"]):
-            continue
-        advice = "change one of them"
-        if property_["default"] is None:
-            advice = "write Optional[...]"
-        warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
-             property_["default"], advice)
+        if "default" in property_:
+            default = property_["default"]
+            if Schema(property_).faults(default):
+                advice = "change one of them"
+                if default is None:
+                    advice = "write Optional[...]"
+                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
+                     default, advice)
 
 
 def define(function: Any, name: str | None, title: str | None, description: str | None,
@@ -4309,7 +4345,8 @@ def without_indentation(doc: str) -> str:
 def check_tool_definition(definition: Json) -> None:
     """Warn of definitions that models or hosts have trouble with."""
     name = definition["name"]
-    if "description" not in definition and sys.flags.optimize < 2:  # -OO removes them
+    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
+    if "description" not in definition and has_docstrings:
         warn("the tool %s has no description, so a model cannot know what it does; "
              "write a docstring", name)
     if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
@@ -4330,17 +4367,19 @@ def template_pattern(uri: str) -> re.Pattern[str] | None:
     if not ABSOLUTE_URI.match(uri):
         raise ValueError(f"{uri!r} has no scheme, so it is not a URI; write "
                          f"'demo://{uri}'")
-    names = re.findall(r"\{([^\W\d]\w*)\}", uri)
-    fixed = re.split(r"\{\w+\}", uri)
-    if re.search("[{}]", "".join(fixed)) or len(set(names)) < len(fixed) - 1:
+    # Text and names alternate: "a/{x}/b" becomes "a/", "x", "/b".
+    parts = re.split(r"\{([^\W\d]\w*)\}", uri)
+    texts = parts[0::2]
+    names = parts[1::2]
+    if re.search("[{}]", "".join(texts)) or len(set(names)) < len(names):
         raise ValueError(f"{uri!r}: a URI template can only hold {{name}}, each name "
                          "once")
     if not names:
         return None
-    pattern = ""
-    for part, name in zip(fixed, names):
-        pattern += f"{re.escape(part)}(?P<{name}>[^/?#]+)"
-    return re.compile(pattern + re.escape(fixed[-1]))
+    pattern = re.escape(texts[0])
+    for name, text_after in zip(names, texts[1:]):
+        pattern += f"(?P<{name}>[^/?#]+){re.escape(text_after)}"
+    return re.compile(pattern)
 
 
 def image(data: bytes, mime_type: str) -> Json:
@@ -4359,8 +4398,8 @@ def base64(where: str, data: Any) -> str:
     return binascii.b2a_base64(data, newline=False).decode()
 
 
-# The handlers of the other methods. Each is called with a context and its params, and
-# returns the result, or None if the response comes later.
+# The handlers of the other methods. Each of them gets a context, and returns the
+# result, or None if the response comes later.
 
 
 def _initialize(context: Context) -> Json:
@@ -4406,16 +4445,19 @@ def _list(context: Context) -> Json:
     kind = LISTS[context.method]
     server = context.session.server
     page, cursor = server.registry.page(kind, params.get("cursor"), server.page_size)
-    definitions = [context.row.shown(kind, one.definition) for one in page]
+    definitions = [context.row.known_members(kind, one.definition) for one in page]
     return present(nextCursor=cursor, **{kind: definitions})
 
 
 def _resources_read(context: Context) -> Json:
-    """An exception of the author is an error here, because a model did not cause it."""
-    params = context.params
-    uri = params["uri"]
-    resource, names = find_resource(context, uri)
-    value = resource.function.call(context, names, "uri")
+    """Serve resources/read.
+
+    If the author's function raises an exception, the response is an error, and not a
+    result with isError: an application asked for the resource, and not a model.
+    """
+    uri = context.params["uri"]
+    resource, arguments = find_resource(context, uri)
+    value = resource.function.call(context, arguments, "uri")
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
     if isinstance(value, bytes):
         contents["blob"] = base64("resource", value)
@@ -4425,7 +4467,7 @@ def _resources_read(context: Context) -> Json:
 
 
 def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
-    """Return the resource or template of a URI, and the values of its names."""
+    """Return the resource or template of a URI, and the arguments of its function."""
     registry = context.session.server.registry
     found = registry.all("resources").get(uri)
     if found is not None:
@@ -4434,9 +4476,10 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
         assert template.pattern is not None
         match = template.pattern.fullmatch(uri)
         if match is not None:
-            names = {name: unescape(value) for name, value in match.groupdict().items()}
-            if not any(LEADS_OUT.search(value) for value in names.values()):
-                return template, names
+            arguments = {name: unescape(value)
+                         for name, value in match.groupdict().items()}
+            if not any(LEADS_OUT.search(value) for value in arguments.values()):
+                return template, arguments
     raise RpcError(context.row.unknown_resource, f"Unknown resource: {uri!r:.80}",
                    {"uri": uri})
 
@@ -4476,8 +4519,9 @@ def _prompts_get(context: Context) -> Json:
     params = context.params
     prompt = context.session.server.registry.find("prompts", params["name"])
     value = prompt.function.call(context, params.get("arguments", {}))
+    items = value if isinstance(value, list) else [value]
     messages = []
-    for item in value if isinstance(value, list) else [value]:
+    for item in items:
         if not isinstance(item, dict) or "role" not in item:
             item = {"role": "user", "content": item}
         if item["role"] not in ("user", "assistant") or "content" not in item:
@@ -4530,7 +4574,7 @@ HANDLERS: dict[str, Callable[[Context], Any]] = {
 
 # --- 10. Client -----------------------------------------------------------------------
 # A transport moves lines, a ClientSession matches responses to requests, and a Client
-# offers MCP's methods. Its methods are named like those of Server.
+# offers the requests of MCP as methods.
 #
 # Threads: one thread reads the lines of the server, and hands each response to the
 # thread that waits for it. Callbacks of the user run on another thread, one after
@@ -4549,7 +4593,9 @@ class Client:
 
     timeout is in seconds and holds for each response, unless a call gives its own. It
     covers writing and, in a legacy session, the time that a user takes for input.
-    protocol_version is a version to insist on; None finds out what the server supports.
+    protocol_version is the version to ask for. A legacy server may answer with another
+    legacy version, and then the client uses that. None means the newest version that
+    both sides support.
 
     on_notification(method, params) is called for each notification, in order, on one
     thread. That thread calls on_progress as well, and both may use the client.
@@ -4585,7 +4631,7 @@ class Client:
         self.bounds = bounds
         self.timeout = timeout
         self.probe_timeout = probe_timeout
-        self.wanted = None  # the revision to insist on
+        self.wanted = None  # the revision to ask for
         if protocol_version is not None:
             self.wanted = REVISIONS[protocol_version]
         self.callbacks = Callbacks(on_notification)
@@ -4613,7 +4659,7 @@ class Client:
         with self._connecting:
             self.close()
             try:
-                introduction = Opening(self).agree()
+                introduction = Opening(self).agree()  # this makes self._new_session
                 self.row = introduction.row
                 self.protocol_version = introduction.row.version
                 self.server_info = introduction.info
@@ -4699,10 +4745,10 @@ class Client:
         arguments.
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
-        When call_tool() returns, all its progress has been reported, unless a callback
-        has called it. meta goes into _meta. Raises what request() raises, and
-        ValueError if the structured result does not fit the output schema that
-        list_tools() returned.
+        When call_tool() returns, on_progress has been called for all progress of the
+        call. (If a callback uses call_tool(), its progress is reported later.) meta
+        goes into _meta. Raises what request() raises, and ValueError if the structured
+        result does not fit the output schema that list_tools() returned.
         """
         check_type("Client.call_tool", "name", name, str, "a string")
         check_type("Client.call_tool", "arguments", arguments, (dict, type(None)),
@@ -4764,7 +4810,8 @@ class Client:
         try:
             return {key: self.inputs.answer(one["method"], one.get("params"), self.row)
                     for key, one in requests.items()}
-        except (RpcError, NotImplementedError) as error:  # not an error of the server
+        except (RpcError, NotImplementedError) as error:
+            # As an RpcError, it would look like an error response of the server.
             raise ValueError(f"{method}: cannot answer an input request of the server: "
                              f"{error}") from None
 
@@ -4774,8 +4821,9 @@ class Client:
         RpcError objects, in the same order.
 
         They are sent in one line if the revision has batches. The server may answer in
-        any order. timeout is for all of them together. When it is over, RequestTimeout
-        is raised, and the requests without a response are cancelled.
+        any order. timeout is the time for all responses together. When it is over,
+        RequestTimeout is raised, and the requests without a response are cancelled.
+        (The time that a modern server's input requests take is added.)
         """
         for call in calls:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
@@ -4878,16 +4926,17 @@ class Client:
             wanted["promptsListChanged"] = True
         if resources:
             wanted["resourcesListChanged"] = True
+        if isinstance(uris, str):
+            uris = [uris]
         if uris:
-            wanted["resourceSubscriptions"] = [uris] if isinstance(uris, str) else [
-                *uris]
+            wanted["resourceSubscriptions"] = list(uris)
         subscription = Subscription(self, wanted)
         with self._connecting:
             self.subscriptions.append(subscription)
         return subscription
 
     def _forget(self, subscription: Subscription) -> bool:
-        """Forget a subscription, for its cancel(). False: it was forgotten already."""
+        """Take a subscription out of the list. Return False if it is not there."""
         with self._connecting:
             if subscription not in self.subscriptions:
                 return False
@@ -4939,8 +4988,9 @@ CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 class ClientSession(McpPeer):
     """The client's side of one connection.
 
-    It does not answer bad messages of a modern server, because a modern client never
-    sends responses. They are logged.
+    Messages that are not valid are logged. A legacy server gets an error response as
+    well, if the message is a request. A modern server gets none, because modern servers
+    do not send requests.
     """
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
@@ -4960,7 +5010,7 @@ class ClientSession(McpPeer):
         """Serve ping and requests for input. Modern servers must not send requests."""
         if self.row.modern:
             warn("%signored a request of a modern server: %s", self.label, request)
-            self.cancel_incoming(request.request_id)
+            self.cancel_incoming(request.request_id)  # so it gets no response
             return None
         return self._serve
 
@@ -4976,7 +5026,8 @@ class ClientSession(McpPeer):
     def handle_response(self, message: Json) -> None:
         """Hand a response to the thread that waits for it.
 
-        If progress of the request goes to callbacks, the response waits behind them.
+        If calls of on_progress for this request still wait, the response waits until
+        they have run.
         """
         if self._callbacks.has_listeners:
             pending = self._pending.find(message.get("id"))
@@ -5018,11 +5069,11 @@ class Introduction(NamedTuple):
 class Opening:
     """Finds a revision that both sides support.
 
-    A client that was told no version sends server/discover. A modern result settles
-    the matter, and so does a modern error that names a version of this client. Any
-    other response, silence until probe_timeout, and the death of the server mean a
-    legacy server. Then initialize follows; after a death, the server is started again.
-    [2026-07-28 basic/versioning]
+    A client without protocol_version first sends server/discover. A modern server
+    returns the versions that it supports, as a result or in an error. If another
+    response comes, or none until probe_timeout, or if the server ends, the server is a
+    legacy one. Then the client sends initialize. If the server has ended, it is started
+    again before. [2026-07-28 basic/versioning]
     """
 
     def __init__(self, client: Client) -> None:
@@ -5030,7 +5081,10 @@ class Opening:
         self._session = client._open_session()
 
     def agree(self) -> Introduction:
-        """Return what both sides have agreed on. ConnectionError: they have not."""
+        """Return what both sides have agreed on.
+
+        If they cannot agree, this raises ConnectionError, or what a request raises.
+        """
         wanted = self._client.wanted
         if wanted is not None and not wanted.modern:
             return self._initialize(wanted)
@@ -5040,9 +5094,11 @@ class Opening:
         try:
             return self._initialize(newest_revision(modern=False))
         except RpcError as error:
-            # A modern server whose response to the probe came too late.
+            # A modern server that was too slow for the probe refuses initialize, and
+            # names its versions in the error.
             row = modern_revision_in(error, None)
-            introduction = self._discover(row, self._client.timeout) if row else None
+            if row is not None:
+                introduction = self._discover(row, self._client.timeout)
             if introduction is None:
                 raise
             return introduction
@@ -5072,8 +5128,8 @@ class Opening:
     def _discover(self, row: Revision, timeout: float) -> Introduction | None:
         """Send server/discover. None means that the server has only legacy versions.
 
-        ConnectionError means that it has no version of this client, or not the one that
-        this client insists on.
+        ConnectionError means that the server has no version that this client supports,
+        or not the modern version that this client asks for.
         """
         self._session.row = row
         params = with_client_meta({}, row, self._client.inputs.capabilities)
@@ -5103,9 +5159,10 @@ class Opening:
         if not faults:
             agreed = REVISIONS.get(result["protocolVersion"])
         if agreed is None or agreed.modern:
+            reason = f" (initialize{faults[0]})" if faults else ""
             raise ConnectionError(
-                f"{self._client.name}: no common protocol version; the result of "
-                f"initialize{''.join(faults)} is {result!r:.300}")
+                f"{self._client.name}: no common protocol version{reason}; the result "
+                f"of initialize is {result!r:.300}")
         self._session.row = agreed
         self._session.notify("notifications/initialized")
         return Introduction(agreed, result["serverInfo"], result["capabilities"],
@@ -5121,7 +5178,8 @@ def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | N
     if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
         return None
     for version in reversed(supported_versions(modern=True)):
-        if version in named and wanted in (None, REVISIONS[version]):
+        is_wanted = wanted is None or wanted.version == version
+        if version in named and is_wanted:
             return REVISIONS[version]
     return None
 
@@ -5136,12 +5194,15 @@ def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> 
 
 
 def is_modern_request(pending: PendingRequest) -> bool:
-    """Tell the era of a request. A connect() on another thread does not change it."""
+    """Tell whether a request was sent as a modern one.
+
+    The revision of the client would not tell: another thread may have called connect().
+    """
     params: Any = pending.params or {}
     return META_VERSION in (params.get("_meta") or {})
 
 
-# The shapes of results that the client relies on. The rest is the user's affair.
+# The shapes of results that the client relies on. It does not check other members.
 
 
 @functools.lru_cache(maxsize=None)
@@ -5190,13 +5251,14 @@ class OutputSchema:
 
     def check(self, structured: Any) -> None:
         """Raise ValueError if a structured result does not fit."""
-        try:
-            if self._examined is None:
+        if self._examined is None:
+            try:
                 self._examined = Schema(self._schema)
-        except NotImplementedError as error:  # for example, another dialect
-            warn("%s: the result was not checked: outputSchema: %s", self._tool, error)
-        else:
-            self._examined.check(structured, "result")
+            except NotImplementedError as error:  # for example, another dialect
+                warn("%s: the result was not checked, because of the outputSchema: %s",
+                     self._tool, error)
+                return
+        self._examined.check(structured, "result")
 
 
 class InputHandlers:
@@ -5227,10 +5289,12 @@ class InputHandlers:
     def answer(self, method: str, params: Params, row: Revision) -> Json:
         """Return the result of a legacy request or of a modern input request.
 
-        RpcError -32601 refuses an input that this client does not offer, and -32602
-        params with a wrong shape or a mode that the revision does not have. An
-        exception of a handler of the user becomes an internal error, and its text goes
-        to the log. In the modern era it is an exception of the call.
+        Raises RpcError -32601 for an input that this client does not offer, and
+        RpcError -32602 for params with a wrong shape or a mode that the revision does
+        not have.
+        If a handler of the user raises an exception, this raises it, too. In a legacy
+        session, the server then gets an internal error, and the text goes to the log.
+        In the modern era, the call that needs the input raises the exception.
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
@@ -5255,8 +5319,8 @@ class InputHandlers:
         """Have the user fill in a form.
 
         Only the fields of the form are sent. A field that on_elicit leaves out gets its
-        default. ValueError means that the content does not fit the form. The server
-        then gets an internal error. [2025-11-25 client/elicitation]
+        default. ValueError means that the content does not fit the form. [2025-11-25
+        client/elicitation]
         """
         assert self._on_elicit is not None
         result = self._on_elicit(params)
@@ -5300,16 +5364,19 @@ class Callbacks:
     @property
     def has_listeners(self) -> bool:
         """Whether any call wants to hear progress."""
-        return len(self._listeners) > 0
+        with self._changed:
+            return len(self._listeners) > 0
 
     def progress_to(self, on_progress: Callable[..., Any]) -> ProgressListener:
-        """Return a context manager. Inside it, progress goes to a function. Its value
-        is the token to send."""
+        """Return a context manager, `with callbacks.progress_to(function) as token:`.
+
+        Inside of the `with` block, progress with this token goes to the function.
+        """
         with self._changed:
             self._newest_token += 1
-            is_callback = threading.current_thread() is self._thread
-            listener = ProgressListener(self, self._newest_token, on_progress,
-                                        is_callback)
+            listener = ProgressListener(
+                self, self._newest_token, on_progress,
+                in_callback=threading.current_thread() is self._thread)
             self._listeners[listener.token] = listener
         return listener
 
@@ -5329,11 +5396,12 @@ class Callbacks:
             if method == "notifications/progress" and type(token) is int:
                 listener = self._listeners.get(token)
             is_full = len(self._jobs) >= CALLBACK_LIMIT
-            is_first = is_full and not self._has_dropped
-            self._has_dropped = self._has_dropped or is_full
-        if is_first:
-            warn("the callbacks are too slow; notifications were dropped")
+            has_dropped = self._has_dropped
+            if is_full:
+                self._has_dropped = True
         if is_full:
+            if not has_dropped:
+                warn("the callbacks are too slow; notifications were dropped")
             return
         if listener is not None:
             self.put(functools.partial(listener.report, params))
@@ -5341,14 +5409,14 @@ class Callbacks:
             self.put(functools.partial(self._on_notification, method, params))
 
     def may_report(self, pending: PendingRequest) -> bool:
-        """Tell whether progress of a request may still wait for its callback."""
+        """Tell whether on_progress may still be called for a request."""
         if not isinstance(pending.params, dict):
             return False
         token = (pending.params.get("_meta") or {}).get("progressToken")
         with self._changed:
             listener = self._listeners.get(token) if type(token) is int else None
-        # A call that a callback makes cannot wait for later callbacks.
-        return listener is not None and not listener.is_callback
+        # If a callback makes the call, the response must not wait for later callbacks.
+        return listener is not None and not listener.in_callback
 
     def put(self, job: Job) -> None:
         """Run a job after those that wait."""
@@ -5376,9 +5444,9 @@ class ProgressListener:
     """Sends the progress of one call to a function, while the call lasts."""
 
     def __init__(self, callbacks: Callbacks, token: int,
-                 on_progress: Callable[..., Any], is_callback: bool) -> None:
+                 on_progress: Callable[..., Any], in_callback: bool) -> None:
         self.token = token
-        self.is_callback = is_callback  # the call is made by a callback
+        self.in_callback = in_callback  # a callback makes the call
         self._callbacks = callbacks
         self._on_progress = on_progress
         self._is_over = False
@@ -5387,7 +5455,7 @@ class ProgressListener:
         return self.token
 
     def __exit__(self, *exc: object) -> None:
-        if self.is_callback:  # its progress is reported after the callback has returned
+        if self.in_callback:  # its progress is reported after the callback has returned
             self._callbacks.put(self._end)
         else:
             self._end()
@@ -5403,11 +5471,12 @@ class ProgressListener:
 
 
 class Subscription:
-    """What a client wants to hear of, until cancel(). connect() renews it.
+    """A subscription of a client to changes, until cancel(). connect() renews it.
 
     A legacy server sends changes of its lists to every client, and changes of a
-    resource to those that have subscribed to its URI. A modern client sends one
-    request, subscriptions/listen, which gets its response when the stream ends.
+    resource to the clients that have subscribed to its URI. A modern client sends one
+    request, subscriptions/listen. It gets its response when the stream of notifications
+    ends.
     """
 
     def __init__(self, client: Client, wanted: Json) -> None:
@@ -5418,6 +5487,7 @@ class Subscription:
         self._begin()
 
     def _begin(self) -> None:
+        self._stream = None
         if self._client.row.modern:
             self._stream = self._client.start("subscriptions/listen", {
                 "notifications": self._wanted})
@@ -5433,7 +5503,7 @@ class Subscription:
             warn("%s: a subscription was not renewed: %s", self._client.name, error)
 
     def cancel(self) -> None:
-        """End the subscription. No effect if it has ended."""
+        """End the subscription. Calling this again has no effect."""
         if not self._client._forget(self):
             return
         if self._stream is not None:
@@ -5464,13 +5534,13 @@ def transport_of(server: Any, env: dict[str, str] | None, cwd: Any, longest: int
     """
     if isinstance(server, Server):
         return InProcess(server)
-    if isinstance(server, list) and server:
-        if all(isinstance(word, str) for word in server):
-            return ChildProcess(server, env, cwd, longest, close_timeout)
-    elif all(hasattr(server, name) for name in ("open", "send", "close")):
+    is_list = isinstance(server, list) and len(server) > 0
+    if is_list and all(isinstance(word, str) for word in server):
+        return ChildProcess(server, env, cwd, longest, close_timeout)
+    if all(hasattr(server, name) for name in ("open", "send", "close")):
         return server
     raise TypeError(f"Client: server is {server!r:.50}; give a command as a list of "
-                    """strings, such as ["python3", "server.py"], a Server of this """
+                    "strings, such as ['python3', 'server.py'], a Server of this "
                     "module, or a transport")
 
 
@@ -5481,8 +5551,8 @@ class InProcess:
             result = client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
 
-    Each direction has a queue and a thread, and jobs run as over stdio. So everything
-    is as over stdio, except the pipes.
+    Each direction has a queue and a thread, and jobs run in the same threads as over
+    stdio. So the order of events is the same as over stdio.
     """
 
     def __init__(self, server: Server) -> None:
@@ -5727,7 +5797,8 @@ def call_tool(command: list[str], trace: Trace | None, tool: str,
               arguments: str = "{}") -> int:
     """Call one tool and print its result; return the exit status.
 
-    arguments is a JSON object, as text. Input requests are asked on the terminal.
+    arguments is a JSON object, as text. If the tool asks for input, the user is asked
+    on the terminal.
     """
     client = Client(command, on_elicit=ask_on_terminal)
     client.trace = trace
@@ -5736,8 +5807,8 @@ def call_tool(command: list[str], trace: Trace | None, tool: str,
         names = [one["name"] for one in client.list_tools()]
         if tool not in names:
             similar = ", ".join(nearest(tool, names)[:5])
-            raise ValueError(f"the server has no tool {tool!r}; it has "
-                             f"{similar or 'none'}")
+            raise ValueError(f"the server has no tool {tool!r}; the most similar names "
+                             f"are: {similar or '(it has no tools)'}")
         result = client.call_tool(tool, given)
     print(json.dumps(result, indent=2))
     return 1 if result.get("isError") else 0
