@@ -1,49 +1,62 @@
 """The Model Context Protocol as an executable specification, and the tests of mcp_ref.py.
 
-Most of this file is transcripts. A transcript is a conversation over stdio, one message a line:
+Most of this file consists of transcripts. A transcript is a conversation between a client and a
+server over stdio, with one message on each line:
 
-    == Nothing else is served before initialize  OURS legacy raw [life.init-first]
+    == Before initialize the server refuses every request except ping  OURS legacy raw
+       [life.init-first]
     > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-The messages are JSON-RPC 2.0; the revisions are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25
-(legacy: a session is opened) and 2026-07-28 (modern: each request stands alone).
+The messages are JSON-RPC 2.0. MCP has five revisions. The revisions 2024-11-05, 2025-03-26,
+2025-06-18 and 2025-11-25 are called legacy: the client opens a session with a handshake. The
+revision 2026-07-28 is called modern: there is no session, and each request stands alone.
 
-The title is the rule. After it stand its level (MUST, SHOULD, or OURS: a promise of this module),
-the revisions it is played in, words for the runner, and the requirements that it holds, by their
-names in .ci/spec/. A line that begins with blanks continues the line before it.
+The title states the rule. After the title come the level (MUST or SHOULD; OURS is a promise of this
+module), the revisions in which the transcript is played, words for the runner, and in brackets the
+requirements that the transcript tests. Their names are those in .ci/spec/. Indented lines continue
+the line above.
 
-    >      a line that the client writes      <      a line that the server must write
-    <* >*  such lines may come in any order among themselves
-    .      silence: what comes next is the answer to a ping (modern: server/discover)
-    ! code runs a line of Python, beside the lines that follow; `raised` is what it raised
-    = code must be true, once the code before it is done
-    <      without a text, in a client's transcript: the server ends
+    >      The client writes this line.
+    <      The server has to write this line.
+    <* >*  Adjacent lines with this mark may arrive in any order.
+    .      Silence: the runner sends a ping (modern: server/discover), and the next line that
+           arrives has to be its response.
+    ! code The runner starts a line of Python and goes on with the following lines meanwhile.
+           `raised` is the exception that the code raised, or None.
+    = code This expression has to be true. It is evaluated when the code before it has finished.
+    <      Without a text, in a transcript of the client: the server ends the connection.
 
-In what must come, "..." is any value, the member "..." lets other members be there, and an array
-that ends in "..." may be longer. "$x" is the same value, or name of a member, wherever it stands; a
-member "$x?" may be missing, and is then left out where it goes back. "$ours:5" is 5 from this
-module and any value of its type from another. "$revision" is the revision that is played,
-"$opening" the params of initialize, "$modern" the `_meta` of a modern request. What is not there
-must not come: each transcript ends with silence.
+In a line that has to arrive, "..." stands for any value. A member named "..." allows further
+members, and an array that ends in "..." may be longer. "$x" stands for the same value, or the same
+member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing. If
+it was missing, the runner leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if
+this module is tested; another server may send any value of the same type. "$revision" is the
+revision that is played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern
+request. Messages that the transcript does not contain must not arrive, so each transcript ends with
+a check for silence.
 
-Words: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later), `2025-03-26-` (this and
-earlier) and `2025-03-26!` (any but this) choose revisions; all of them must hold, and without any a
-transcript is played in all five. A single date may only mean that one play is enough; + and - are
-borders of the rule. Without `raw` the runner opens a legacy session first. `offers` lets the client
-offer roots, sampling and elicitation; otherwise it offers nothing. `on NAME` plays against another
-server of SERVERS. `client` turns the transcript round: it plays our Client, the runner is the
-server (class Wire); code is done before a "<" line that follows it at once.
+These words choose revisions: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later
+ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). If a
+title has several of them, a revision has to satisfy all. A transcript without such a word is played
+in all five revisions. With + and -, a date says since when or until when the rule holds. With a
+single date, the rule may hold in other revisions as well, and one of them was considered enough.
 
-What differs between the eras in every message is left to the runner: in the modern revision it adds
-to each request those members of `_meta` that it lacks, and takes resultType "complete", the
-server's name and the caching members off a result, where the transcript does not spell out
-resultType. To what it gives to our Client it adds resultType "complete", unless the transcript is
-raw.
+The other words are for the runner. Unless the word `raw` is there, the runner opens a legacy
+session first. With `offers` the client offers roots, sampling and elicitation; otherwise it offers
+nothing. `on NAME` names another server of SERVERS. `client` exchanges the roles: our Client is
+tested, and the runner plays the server (class Wire). In such a transcript the runner sends a "<"
+line that directly follows a "!" line only after that code has finished.
 
-    python3 -m unittest test_mcp_ref                       the tests
+The runner hides those parts of modern messages that are the same in every message. It adds the
+missing members of `_meta` to each request that it sends. From each result that arrives it removes
+resultType "complete", the name of the server and the caching members, unless the transcript spells
+out resultType. To each result that it sends to our Client it adds resultType "complete", unless the
+transcript is `raw`.
+
+    python3 -m unittest test_mcp_ref                       run the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
-    python3 test_mcp_ref.py --serve                        the server that most transcripts use
+    python3 test_mcp_ref.py --serve                        run the server of most transcripts
 """
 from __future__ import annotations
 
@@ -92,12 +105,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*LEGACY, MODERN)
-DEADLINE = 10.0  # seconds that any single wait may take before its test fails
+DEADLINE = 10.0  # seconds; a test fails if a single wait takes longer
 META = "io.modelcontextprotocol/"
 OFFERS = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 INFO = {"name": "suite", "version": "1"}
 
-# What is logged of tools that fail on purpose is read by tests, and by nobody else.
+# Many tools fail on purpose. Their log messages would only disturb the output of the tests.
 logging.getLogger(mcp_ref.__name__).addHandler(logging.NullHandler())
 
 
@@ -110,12 +123,12 @@ class Transcript(NamedTuple):
     level: str  # MUST, SHOULD or OURS
     revisions: Tuple[str, ...]
     words: Tuple[str, ...]  # raw, offers, client, on NAME
-    slugs: Tuple[str, ...]  # requirements that it holds
+    slugs: Tuple[str, ...]  # the requirements that it tests
     steps: List[Tuple[str, str]]  # (mark, text)
 
     @property
     def server(self) -> str:
-        """The name of the server that it is played against."""
+        """Return the name of the server that the transcript is played against."""
         return self.words[self.words.index("on") + 1] if "on" in self.words else "fixture"
 
 
@@ -124,7 +137,7 @@ STEP = re.compile(r"(>\*|<\*|[><!=.])(?: (.*)|$)")
 
 
 def transcripts(text: str) -> List[Transcript]:
-    """Read transcripts from text in the notation above; ValueError where it is not."""
+    """Read transcripts in the notation above. Raise ValueError for a line that does not fit it."""
     found: List[Transcript] = []
     lines: List[str] = []
     for line in text.split("\n"):
@@ -150,7 +163,7 @@ def transcripts(text: str) -> List[Transcript]:
 
 
 def chosen(revision: str, word: str) -> bool:
-    """Tell whether a word of a title lets a revision in."""
+    """Tell whether a word after a title, such as 2025-06-18+, includes a revision."""
     if word in ("legacy", "modern"):
         return (revision == MODERN) == (word == "modern")
     date, end = word[:10], word[10:]
@@ -160,17 +173,20 @@ def chosen(revision: str, word: str) -> bool:
 
 
 class Mismatch(AssertionError):
-    """What came is not what the transcript says."""
+    """The message that arrived differs from the transcript."""
 
 
 def same(one: Any, other: Any) -> bool:
-    """Compare JSON values: 1, 1.0 and true are three."""
+    """Tell whether two JSON values are equal. 1, 1.0 and true are three different values."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def difference(want: Any, got: Any, names: Dict[str, Any], ours: bool = True
                ) -> Optional[List[Any]]:
-    """Return the path to the first difference, or None; "$x" is looked up, or added, in names."""
+    """Return the path to the first difference between two values, or None if there is none.
+
+    names has the value of each "$x" that was seen before; new ones are added.
+    """
     if isinstance(want, str) and want.startswith("$ours:"):
         value = json.loads(want[6:])
         return None if (same(value, got) if ours else type(value) is type(got)) else []
@@ -205,12 +221,16 @@ def difference(want: Any, got: Any, names: Dict[str, Any], ours: bool = True
 
 
 def optional(value: Any) -> bool:
-    """Tell whether a member with this value, "$x?", may be missing."""
+    """Tell whether a member may be missing, because its value in the transcript is "$x?"."""
     return isinstance(value, str) and value[:1] == "$" and value[-1:] == "?"
 
 
 def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
-    """Name the members "$x" of want: as before or, in order, as those of got that it lacks."""
+    """Replace the member names "$x" of want by real names.
+
+    A "$x" that was seen before gets the same name again. A new one gets the next name of got that
+    want does not mention.
+    """
     taken = [names.get(name[1:]) for name in want if name[:1] == "$"]
     others = iter([name for name in got if name not in want and name not in taken])
     for name in want:
@@ -221,7 +241,7 @@ def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
 
 
 def caret(value: Any, path: List[Any]) -> str:
-    """Return blanks and a caret that points, in json.dumps(value), to the place of a path."""
+    """Return spaces and a caret that points to the end of a path in the line json.dumps(value)."""
     if not path:
         return "^"
     mark, inside = "\ue000", json.loads(json.dumps(value))
@@ -239,7 +259,7 @@ def caret(value: Any, path: List[Any]) -> str:
 
 
 def modern_meta(offers: Any = None) -> Dict[str, Any]:
-    """Return what each modern request says of its client."""
+    """Return the members of `_meta` in which each modern request describes its client."""
     return {META + "protocolVersion": MODERN, META + "clientInfo": INFO,
             META + "clientCapabilities": offers or {}}
 
@@ -249,14 +269,17 @@ def hello(revision: str, offers: Any = None) -> Dict[str, Any]:
     return {"protocolVersion": revision, "capabilities": offers or {}, "clientInfo": INFO}
 
 
-OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # see (revision, role, mark, line)
+OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # get revision, role, mark, line
 
 
 class Play:
-    """One transcript, one revision, one end: run() raises Mismatch where the end differs from it.
+    """Plays one transcript in one revision.
 
-    An end takes lines by give(line) and hands out what it writes by take(seconds), which returns
-    None when nothing came. `ours` is False for a server of others.
+    run() raises Mismatch if the tested end does not behave as the transcript says.
+
+    The tested end is a server or a client. Its method give(line) delivers a line to it. Its method
+    take(seconds) returns the next line that it writes, or None if no line arrives in this time.
+    `ours` is False for servers that other people wrote.
     """
 
     def __init__(self, transcript: Transcript, revision: str, end: Any, ours: bool = True,
@@ -266,16 +289,16 @@ class Play:
         self.modern, self.client = revision == MODERN, "client" in transcript.words
         self.offers = OFFERS if "offers" in transcript.words else {}
         self.names: Dict[str, Any] = {"revision": revision}  # "$x" -> value
-        self.space: Dict[str, Any] = {  # what lines of Python see
+        self.space: Dict[str, Any] = {  # the variables of the lines of Python
             **globals(), "revision": revision, "end": end, "raised": None, **end.names(),
             "opening": hello(revision, self.offers), "modern": modern_meta()}
         self.worker = concurrent.futures.ThreadPoolExecutor(1)
-        self.running: Any = None  # the line of Python that is not known to be done
-        self.foreseen = False  # the transcript looks at what it raised
-        self.said: List[str] = []  # the exchange so far, for messages
+        self.running: Any = None  # the line of Python that may not have finished yet
+        self.foreseen = False  # the transcript checks the exception of the code itself
+        self.said: List[str] = []  # the lines so far, for the report of a mismatch
 
     def run(self) -> None:
-        """Play all steps, and then silence."""
+        """Play all steps, and check for silence at the end."""
         try:
             if "raw" not in self.transcript.words:
                 self.open()
@@ -283,7 +306,7 @@ class Play:
             for index, (mark, text) in enumerate(steps):
                 if mark in ("<*", ">*"):
                     if index and steps[index - 1][0] == mark:
-                        continue  # taken with the first of its group
+                        continue  # it was expected together with the first line of its group
                     group = [text]
                     for following, more in steps[index + 1:]:
                         if following != mark:
@@ -300,7 +323,7 @@ class Play:
             self.worker.shutdown(wait=False)
 
     def report(self, what: str) -> str:
-        """Describe a failure: title, revision, the exchange, and what is wrong."""
+        """Describe a mismatch: the title, the revision, the lines so far, and what is wrong."""
         told = "\n".join(line if len(line) < 2000 else line[:2000] + "..." for line in self.said)
         return f"{self.transcript.title} ({self.revision})\n{told}\n{what}"
 
@@ -325,13 +348,13 @@ class Play:
             self.end.on_close(ConnectionClosed("the server ended"))
         elif (mark == ">") != self.client:
             if self.client and self.said[-1:] and self.said[-1].startswith("! "):
-                self.settle()  # it has sent nothing that this line could answer
+                self.settle()  # the client has not sent anything that this line could answer
             self.give(text)
         else:
             self.expect([text])
 
     def settle(self) -> None:
-        """Wait for the line of Python that runs."""
+        """Wait until the line of Python has finished, if one is running."""
         running, self.running = self.running, None
         if running is not None:
             try:
@@ -345,10 +368,10 @@ class Play:
         if self.space["raised"] is not None and not self.foreseen:
             raise Mismatch(f"the code raised {self.space['raised']!r}")
 
-    # What goes in.
+    # Lines to the tested end.
 
     def give(self, text: str) -> None:
-        """Write one line as the other end."""
+        """Send one line of the transcript to the tested end."""
         self.say(">" if not self.client else "<", self.dressed(text))
 
     def say(self, mark: str, line: bytes) -> None:
@@ -358,7 +381,7 @@ class Play:
         self.end.give(line)
 
     def dressed(self, text: str) -> bytes:
-        """Fill in "$x" and, of a modern request, `_meta`; other lines go as they are written."""
+        """Fill in "$x", and the `_meta` of a modern request. Leave other lines unchanged."""
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -377,7 +400,7 @@ class Play:
         return text.encode() if same(message, filled) else json.dumps(filled).encode()
 
     def filled(self, value: Any) -> Any:
-        """Put the values of names in their places."""
+        """Replace each "$x" by its value."""
         if isinstance(value, str) and value[:1] == "$" and value[1:].rstrip("?") in self.space:
             return self.space[value[1:].rstrip("?")]
         if type(value) is dict:
@@ -385,13 +408,13 @@ class Play:
             return {name: item for name, item in filled.items() if not optional(item)}
         return [self.filled(item) for item in value] if type(value) is list else value
 
-    # What must come out.
+    # Lines from the tested end.
 
     def take(self, why: str) -> Any:
-        """Return the next message that the end writes."""
+        """Return the next message that the tested end writes. why says what was expected."""
         line = self.end.take(self.deadline)
         if line is None:
-            raise Mismatch(f"nothing came in {self.deadline} s, expected\n  {why}")
+            raise Mismatch(f"no line arrived in {self.deadline} s, expected\n  {why}")
         mark = ">" if self.client else "<"
         self.said.append(f"{mark} {line.decode('utf-8', 'replace')}")
         for observe in OBSERVERS:
@@ -402,7 +425,7 @@ class Play:
             raise Mismatch(f"not JSON: {line[:200]!r}") from None
 
     def expect(self, texts: List[str]) -> None:
-        """Take as many messages as there are texts, which may come in any order."""
+        """Take one message for each text. The messages may arrive in any order."""
         left = [json.loads(text) for text in texts]
         while left:
             got = self.take(json.dumps(left[0]))
@@ -422,7 +445,7 @@ class Play:
         self.space.update(self.names)
 
     def compared(self, want: Any, got: Any, names: Dict[str, Any]) -> Optional[List[Any]]:
-        """Compare two messages; the members of a batch may stand in any order. [jsonrpc 6]"""
+        """Compare two messages. The members of a batch may have any order. [jsonrpc 6]"""
         if type(want) is not list or type(got) is not list or len(want) != len(got):
             return difference(want, got, names, self.ours)
         left = list(got)
@@ -438,12 +461,12 @@ class Play:
         return None
 
     def undressed(self, got: Any, want: Any) -> Any:
-        """Take off a modern message what every one has, unless the transcript spells it out."""
+        """Remove the parts that every modern message has, unless the transcript spells them out."""
         if type(got) is not dict or type(want) is not dict:
             return got
         got = json.loads(json.dumps(got))
         if got.get("params") == {} and "params" not in want:
-            del got["params"]  # that is the same
+            del got["params"]  # empty params mean the same as no params
         if not self.modern:
             return got
         if self.client and "method" in got and "id" in got and got["method"] != "initialize":
@@ -469,40 +492,40 @@ class Play:
                 result.pop("_meta", None)
         return got
 
-    # Silence, and the opening of a session.
+    # Checking for silence, and opening a session.
 
     def silence(self) -> None:
-        """Send what must be answered: nothing may come before its answer."""
+        """Send a ping. The next line that arrives has to be its response."""
         if self.end.closed() or self.client and self.modern:
             return self.nothing()
         ping = {"jsonrpc": "2.0", "id": f"silence {len(self.said)}", "method": "ping"}
         if self.modern:
             ping.update(method="server/discover", params={"_meta": modern_meta(self.offers)})
         self.say("<" if self.client else ">", json.dumps(ping).encode())
-        got = self.take("the answer to a ping, and nothing before it")
+        got = self.take("the response to a ping, and no other line before it")
         if type(got) is not dict or got.get("id") != ping["id"] or "result" not in got:
-            raise Mismatch("this came where only the answer to a ping may come")
+            raise Mismatch("this line arrived, but the response to a ping was expected")
 
     def nothing(self) -> None:
-        """Of an end that answers no more: nothing is left to take."""
+        """Check that an end that no longer answers requests has not written another line."""
         line = self.end.take(0)
         if line is not None:
-            raise Mismatch(f"this came unasked: {line[:2000]!r}")
+            raise Mismatch(f"the transcript does not have this line: {line[:2000]!r}")
 
     def open(self) -> None:
-        """Open a session, as each transcript needs it that is not about just that."""
+        """Open a session, unless the revision has none. `raw` transcripts do this themselves."""
         if self.client:
             return self.open_client()
         if not self.modern:
             self.say(">", json.dumps({"jsonrpc": "2.0", "id": "hello", "method": "initialize",
                                       "params": hello(self.revision, self.offers)}).encode())
-            got = self.take("the answer to initialize")
+            got = self.take("the response to initialize")
             if got.get("result", {}).get("protocolVersion") != self.revision:
                 raise Mismatch("the server does not speak this revision")
             self.say(">", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def open_client(self) -> None:
-        """Answer our client's opening; it is told that the server has everything."""
+        """Respond to the opening of our client. The response declares all capabilities."""
         self.step("!", "client.connect()")
         got = self.take("the opening of the client")
         self.say("<", json.dumps({"jsonrpc": "2.0", "id": got["id"],
@@ -516,7 +539,7 @@ class Play:
 
 
 class Memory:
-    """A server in this process, one connection to it; each job has a thread of its own."""
+    """One connection to a server in this process. Each job runs in its own thread."""
 
     def __init__(self, server: Server) -> None:
         self.lines: "queue.Queue[bytes]" = queue.Queue()
@@ -542,18 +565,18 @@ class Memory:
         return self.over
 
     def close(self) -> None:
-        """Tell the session that no line will come any more."""
+        """Tell the session that there will be no more lines."""
         if not self.over:
             self.over = True
             self.session.close()
 
 
 class Wire:
-    """The server's end of our client's connection: a transport that a test holds in its hands.
+    """A transport for our Client. The test at its other end plays the server.
 
-    `heard` gets what on_notification is called with; `elicit` and `sample` are what the user and
-    the model do, where the client offers them: a transcript may put others in their place.
-    `welcome` is a result of initialize or server/discover; transcripts may write "$welcome".
+    `heard` is a queue of the arguments of on_notification. If the client offers elicitation and
+    sampling, it calls `elicit` and `sample`; a transcript may replace them. `welcome` is a result
+    of initialize or server/discover, which transcripts write as "$welcome".
     """
 
     def __init__(self, revision: str, offers: bool = False, **options: Any) -> None:
@@ -567,7 +590,7 @@ class Wire:
             "cacheScope": "private", "capabilities": capabilities,
             "_meta": {META + "serverInfo": INFO}} if revision == MODERN else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
-        self.opened = self.ended = 0  # how often
+        self.opened = self.ended = 0  # how many times
         self.on_line: Any = None
         self.on_close: Any = None
         offered = {"roots": ["file:///home/ada"], "on_elicit": lambda params: self.elicit(params),
@@ -576,7 +599,7 @@ class Wire:
             "protocol_version": revision, "timeout": DEADLINE,
             "on_notification": lambda *what: self.heard.put(what), **offered, **options})
 
-    # What Client wants of a transport.
+    # The methods of a transport, which Client calls.
 
     def open(self, on_line: Callable[[bytes], None], on_close: Callable[[Any], None]) -> None:
         self.opened, self.on_line, self.on_close = self.opened + 1, on_line, on_close
@@ -587,7 +610,7 @@ class Wire:
     def close(self) -> None:
         self.ended += 1
 
-    # What Play wants of an end.
+    # The methods of a tested end, which Play calls.
 
     def names(self) -> Dict[str, Any]:
         return {"client": self.client, "wire": self, "heard": self.heard, "welcome": self.welcome}
@@ -602,9 +625,10 @@ class Wire:
 
 
 class Process:
-    """A server in a process of its own, over its stdin and stdout.
+    """A server in another process, which is connected by its stdin and stdout.
 
-    chunk says how bytes are written: 0 whole lines, 1 one at a time, 2 two lines at once.
+    chunk says how lines are written: 0 one line at a time, 1 one byte at a time, 2 two lines at
+    once.
     """
 
     def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
@@ -641,11 +665,11 @@ class Process:
         try:
             for start in range(0, len(data), 1 if self.chunk == 1 else len(data)):
                 self.child.stdin.write(data[start:start + (1 if self.chunk == 1 else len(data))])
-        except OSError:  # it has ended: what is missing is missed by who takes
+        except OSError:  # the process has ended; take() will find no line
             pass
 
     def take(self, seconds: float) -> Optional[bytes]:
-        if self.kept:  # there is no second line to go with it
+        if self.kept:  # the test waits, so there will be no second line to write with this one
             kept, self.kept = self.kept, b""
             self.write(kept)
         return Memory.take(self, seconds)  # type: ignore[arg-type]
@@ -654,7 +678,7 @@ class Process:
         return False
 
     def close(self, seconds: float = DEADLINE) -> int:
-        """End it: EOF, then SIGKILL; return its status."""
+        """Close stdin, and kill the process if it does not end in time. Return its exit status."""
         assert self.child.stdin and self.child.stdout
         self.child.stdin.close()
         try:
@@ -665,23 +689,24 @@ class Process:
 
 
 class Ids:
-    """Makes the ids of many transcripts unique on one connection, and turns them back.
+    """Makes ids unique, so that many transcripts can be played on one connection.
 
-    The id of a request that goes out, and the requestId of a notifications/cancelled, is changed:
-    an integer by an offset, a string by a suffix. In what comes back the ids of responses and those
-    that name a subscription are changed back, if they are equal to what went out, in type as well.
+    In lines to the server, the ids of requests and the requestId of notifications/cancelled are
+    changed: an integer gets an offset, a string a suffix. In lines from the server, the ids of
+    responses and of subscriptions are changed back, if they equal an id that was sent in value and
+    in type.
     """
 
     def __init__(self) -> None:
         self.round = 0
-        self.sent: Dict[str, Any] = {}  # JSON of the id that went -> the id that it was
+        self.sent: Dict[str, Any] = {}  # the JSON text of a changed id -> the original id
 
     def next(self) -> None:
         """Begin another transcript."""
         self.round, self.sent = self.round + 1, {}
 
     def change(self, value: Any) -> Any:
-        """Make an id one of this round; what is no id stays as it is."""
+        """Return the changed form of an id. Return a value that is not a valid id unchanged."""
         changed = (value + 10_000 * self.round if type(value) is int and abs(value) < 1e15 else
                    f"{value} {self.round}" if isinstance(value, str) else value)
         self.sent[json.dumps(changed)] = value
@@ -695,11 +720,11 @@ class Ids:
         return self.line(line, lambda one: "method" in one, self.change)
 
     def come(self, line: bytes) -> bytes:
-        """Change the ids of a line that came from the server back."""
+        """Change the ids of a line from the server back."""
         return self.line(line, lambda one: "method" not in one, self.back)
 
     def line(self, line: bytes, own: Callable[[Any], bool], change: Callable[[Any], Any]) -> bytes:
-        """Change the ids of what is our own request, or a response to it."""
+        """Change the ids of the messages for which own() is true, and of their subscriptions."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -732,12 +757,12 @@ def play(transcript: Transcript, revision: str) -> None:
 
 
 def plays(text: str) -> Callable[[Any], Any]:
-    """Make each transcript of text a test of the class: test_ and its title."""
+    """Return a class decorator that adds a test for each transcript, named after its title."""
     def add(case: Any) -> Any:
         for one in transcripts(text):
             name = "test_" + re.sub(r"\W+", "_", one.title.lower()).strip("_")
             if hasattr(case, name):
-                raise ValueError(f"{one.title}: there are two of it")
+                raise ValueError(f"two transcripts have the title {one.title!r}")
 
             def test(self: Any, one: Transcript = one) -> None:
                 for revision in one.revisions:
@@ -753,7 +778,7 @@ def plays(text: str) -> Callable[[Any], Any]:
 
 
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
-    """Play transcripts once for each row: (why, what stands in the place of the first %s ...)."""
+    """Play transcripts once for each row. A row has a name and then the values of each %s."""
     for why, *values in rows:
         for one in transcripts(text % tuple(values)):
             for revision in one.revisions:
@@ -761,12 +786,13 @@ def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
                     play(one, revision)
 
 
-TRANSCRIPTS: List[Transcript] = []  # all, in the order of this file
+TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
 
 
 # --- The fixture ----------------------------------------------------------------------------------
-# Most transcripts are played against this server. A server of others that lists the same tools,
-# resources and prompts is judged by them as well; what each has to do is said here.
+# Most transcripts are played against this server. Other people's servers can be judged by the same
+# transcripts if they list the same tools, resources and prompts. The docstrings say what each of
+# them has to do.
 
 
 class Point(NamedTuple):
@@ -795,7 +821,7 @@ def fixture_sample(params: Any) -> Any:
 
 
 def fixture_server(**options: Any) -> Server:
-    """Build the server; options are those of Server."""
+    """Build the fixture. The options are those of Server."""
     server = Server("fixture", "1.0", **options)
     gates: Dict[str, threading.Semaphore] = {}
     stopped: Dict[str, threading.Semaphore] = {}
@@ -809,7 +835,7 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def add(a: int, b: int) -> int:
-        """Add two integers: the text of the sum."""
+        """Return the sum of two integers as text."""
         return a + b
 
     @server.tool
@@ -824,21 +850,24 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def count(to: int, context: Context) -> str:
-        """Report progress 1, 2 ... of `to`, with the message "step 1" and so on."""
+        """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ..."""
         for number in range(1, to + 1):
             context.progress(number, to, f"step {number}")
         return f"counted to {to}"
 
     @server.tool
     def hold(key: str, context: Context) -> str:
-        """Report progress 1, wait for release(key), "released", or to be cancelled (progress 2,
-        then the log "late", which go nowhere); key is one of a to h."""
+        """Report progress 1 and wait for release(key), then return "released".
+
+        When the call is cancelled, report progress 2 and log "late". The client must not receive
+        either of them. The key is a letter from a to h.
+        """
         context.progress(1)
         while not context.cancelled:
             if gates[key].acquire(timeout=0.01):
                 if not context.cancelled:
                     return "released"
-                gates[key].release()  # for another one
+                gates[key].release()  # this call was cancelled; leave it for another call
         context.progress(2)
         context.log("emergency", "late")
         stopped[key].release()
@@ -846,18 +875,18 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def release(key: str) -> str:
-        """Let one hold(key) go on: one that waits, or the next that begins."""
+        """Let one call of hold(key) return: one that is waiting, or the next one that begins."""
         gates[key].release()
         return "ok"
 
     @server.tool(name="stopped")
     def was_stopped(key: str) -> str:
-        """Wait until one hold(key) has seen that it is cancelled."""
+        """Wait until a call of hold(key) has seen that it is cancelled, then return "yes"."""
         return "yes" if stopped[key].acquire(timeout=DEADLINE) else "no"
 
     @server.tool
     def say(level: str, text: str, context: Context) -> str:
-        """Write the text to the client's log, with this level and the logger "fixture"."""
+        """Log the text to the client, with this level and the logger "fixture"."""
         context.log(level, text, "fixture")
         return "ok"
 
@@ -873,32 +902,32 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def ask(text: str, context: Context) -> str:
-        """Ask the user for {"name": string} with this message: "accept Ada", or "decline"."""
+        """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
         got = context.elicit(text, {"type": "object", "properties": {"name": {"type": "string"}},
                                     "required": ["name"]})
         return " ".join([got["action"], *got.get("content", {}).values()])
 
     @server.tool
     def visit(url: str, context: Context) -> str:
-        """Ask the user to visit a url: "accept", "decline" or "cancel"."""
+        """Ask the user to visit a url. Return "accept", "decline" or "cancel"."""
         return str(context.elicit("Visit this.", url=url)["action"])
 
     @server.tool
     def sample(text: str, context: Context) -> str:
-        """Have the client's model answer the text with at most 9 tokens: the text of its answer."""
+        """Ask the client's model for an answer of at most 9 tokens. Return its text."""
         message = {"role": "user", "content": mcp_ref.text(text)}
         return str(context.sample([message], 9)["content"]["text"])
 
     @server.tool
     def roots(context: Context) -> str:
-        """Return the URIs of the client's roots, with blanks between."""
+        """Return the URIs of the client's roots, separated by spaces."""
         return " ".join(root["uri"] for root in context.list_roots())
 
     @server.tool
     def change(kind: str) -> str:
-        """Add an entry to tools, resources or prompts, or take it away again."""
+        """Add an entry to tools, resources or prompts. If it is there already, remove it."""
         def extra() -> str:
-            """There at times."""
+            """An entry that comes and goes."""
             return "extra"
         offer, withdraw, name = {
             "tools": (server.tool, server.remove_tool, "extra"),
@@ -913,7 +942,7 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def update(uri: str) -> str:
-        """Say that the resource of this uri has changed."""
+        """Tell subscribers that the resource of this uri has changed."""
         server.resource_updated(uri)
         return "ok"
 
@@ -934,12 +963,12 @@ def fixture_server(**options: Any) -> Server:
 
     @server.prompt
     def greet(name: str, style: str = "warm") -> str:
-        """One message of the user: "Greet NAME, STYLE."."""
+        """A message of the user: "Greet NAME, STYLE."."""
         return f"Greet {name}, {style}."
 
     @server.completion("greet", "name")
     def names(value: str, others: Dict[str, str]) -> List[str]:
-        """Those of Ada, Alan and Grace that begin with the value."""
+        """Return the names among Ada, Alan and Grace that begin with the value."""
         return [name for name in ("Ada", "Alan", "Grace") if name.startswith(value)]
 
     return server
@@ -953,17 +982,18 @@ SERVERS: Dict[str, Callable[[], Server]] = {
 
 
 # --- Processes ------------------------------------------------------------------------------------
-# The fixture, and other programs, over real pipes.
+# The fixture and other programs run as processes, connected by pipes.
 
-PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # all that is started compiles the module once
+PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # so the module is compiled only once
 atexit.register(shutil.rmtree, PROCESS_CACHE, True)
 PROCESS_ENV = {name: value for name, value in os.environ.items() if name not in (
-    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides what is lost in a buffer
+    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides missing flushes
 PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
-# Without site packages Python starts much faster; where coverage is measured it needs them.
+# Python starts much faster without site packages. To measure coverage it needs them.
 PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
 PROCESS_FIXTURE = [*PYTHON, "-c", f"""
-from __future__ import annotations  # to import this file takes longer than all else
+# The process gets the source of the fixture, because importing this whole file would be slow.
+from __future__ import annotations
 import dataclasses, threading, mcp_ref
 from typing import Any, Dict, List
 from mcp_ref import Context, Server
@@ -975,10 +1005,13 @@ fixture_server().run(0.1)"""]
 
 @unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
 class ProcessCase(unittest.TestCase):
-    """A test with processes."""
+    """The base of tests that start processes."""
 
     def beside(self, check: Callable[..., None], cases: Any) -> None:
-        """Hold each (name, *arguments) to the check, four at a time: most of it is waiting."""
+        """Call check(*arguments) for each case (name, *arguments).
+
+        Four cases run at a time, because they mostly wait.
+        """
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for name, job in [(case[0], pool.submit(check, *case[1:])) for case in cases]:
                 with self.subTest(name):
