@@ -1027,22 +1027,23 @@ class ProcessCase(unittest.TestCase):
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
-    """Write a request of a method that nobody has, with the `_meta` of a modern one."""
+    """Return a request with an unknown method, and with the `_meta` of a modern request."""
     meta = json.dumps({"_meta": modern_meta()})
     return f'{{"jsonrpc":"2.0","id":{rid},"method":{method},"params":{meta}}}'
 
 
-# The envelope: (why, line, reply). The reply is None for silence, or (id, code) of the one error
-# that answers; envelope_reply() spells it out. The id None stands for one that could not be read.
-# No line holds a newline, so that each can go through a pipe.
+# Lines that test the envelope of messages: (why, line, reply). The reply is (id, code) of a single
+# error, or None if the line gets no response. envelope_reply() spells the error out. The id None
+# means that the id could not be read. No line contains a newline, so that each line can be written
+# to a pipe.
 ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
     why, line if isinstance(line, bytes) else line.encode(), reply) for why, line, reply in [
     *((f"the id {rid}", peer_request(rid), (json.loads(rid), -32601)) for rid in (
         "0", '""', '"0"', "7", '"7"', "-1", "9007199254740993", "1" + "0" * 30, '"null"',
         '"\\ud800"', '"\u00e4\\u00e4"', '"\u2028\u0085\\r\\n\\u0000"', '"' + "x" * 99_999 + '"')),
-    *((f"{rid} is no id", peer_request(rid), (None, -32600)) for rid in (
+    *((f"{rid} is not a valid id", peer_request(rid), (None, -32600)) for rid in (
         "null", "true", "false", "1.0", "1e0", "1e400", "{}", "[]", '["a"]')),
-    ("ID is no id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
+    ("ID is not id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
     ("the last of two ids counts", '{"jsonrpc":"2.0","id":1,"id":"2","method":5}', ("2", -32600)),
     *((f"not 2.0: {it}", '{"%s,"id":0,"method":"no/such"}' % it, (0, -32600)) for it in (
         'x":1', 'JSONRPC":"2.0"', *(f'jsonrpc":{it}' for it in ('"1.0"', '"2"', "2.0", "null")))),
@@ -1053,16 +1054,17 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
     ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
     *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
       for it in ("null", "0", "5", '""', '"a"', "true", "false")),
-    # What is no valid request object is no notification either. [jsonrpc 7]
+    # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
     ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
-    ("other members may be there", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
-    *((f"no object: {it}", it, (None, -32600)) for it in ("42", '"x"', "true", "null", "{}", "[]")),
-    # A response that nobody waits for is ignored. A malformed one is refused, but never by its id,
-    # which is not the sender's.
-    *((f"nobody waits: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
+    ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
+    *((f"not a valid message: {it}", it, (None, -32600)) for it in (
+        "42", '"x"', "true", "null", "{}", "[]")),
+    # A response to an unknown request is ignored. A malformed response gets an error without an id,
+    # because its id is not the id of a request of the sender.
+    *((f"a response to an unknown request: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
         '"id":99,"result":{}', '"id":"x","result":null', '"id":99,"error":{"code":1,"message":""}',
         '"id":null,"error":{"code":1,"message":""}', '"error":{"code":1,"message":""}')),
-    *((f"no response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
+    *((f"a malformed response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
         '"result":{}', '"id":null,"result":{}', '"id":1.0,"result":{}', '"id":true,"result":{}',
         *('"id":99,' + it for it in (
             '"jsonrpc":"1.0","result":{}', '"method":"no/such","result":{}', '"error":null',
@@ -1070,7 +1072,7 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
             '"error":{"code":1}', '"error":{"code":1,"message":null}', '"error":{"message":""}',
             *('"error":{"code":%s,"message":""}' % code for code in ("true", "1.0", '"1"')))))),
     ("a byte order mark", "\ufeff" + peer_request("1"), (1, -32601)),
-    ("blanks", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
+    ("white space", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
     *((f"not JSON: {it[:20]}", it, (None, -32700)) for it in (
         "{", "{bad json", "[1, 2", "01", "nul", "\\", "'x'", '{"a":1,}', "{}{}", "{} x", "\x0c{}",
         "{}\u00a0", '"\r"', '"\0"', "\0\0", "\ufeff\ufeff{}", "NaN", '{"a":Infinity}', "-Infinity",
@@ -1082,7 +1084,10 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
 
 
 def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
-    """Spell out a reply of ENVELOPE: an unreadable id is null up to 2025-06-18, then left out."""
+    """Spell out a reply of ENVELOPE.
+
+    The error for a line whose id cannot be read has the id null up to 2025-06-18, and none later.
+    """
     rid = {} if reply[0] is None and revision >= "2025-11-25" else {"id": reply[0]}
     return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
 
@@ -1099,18 +1104,18 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 
 
 class TestErrors(unittest.TestCase):
-    """What is raised, and which codes cross the wire."""
+    """The exceptions of the module, and the error codes that a server sends."""
 
-    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
-        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
+    def test_exceptions_for_errors_of_this_end_are_not_rpc_errors(self) -> None:
+        """An RpcError is an error response. It can be pickled, as pools of processes require."""
         copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
         self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
         for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
                            (RequestCancelled, Exception)):
             self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
 
-    def test_error_codes_are_those_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
-        """Each kind of error is provoked. [base.error.reserved-range] [base.error.no-32002]
+    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
+        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
         [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
         [base.error.mcp-block-only-defined]"""
         wrong: List[Tuple[str, Any]] = [
@@ -1124,7 +1129,7 @@ class TestErrors(unittest.TestCase):
                 META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
             *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
         for revision in REVISIONS:
-            end = PeerHeld(fixture_server(bounds=Bounds(requests=2)))
+            end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
             end.server.resource("fixture://crash")(lambda: 1 / 0)
             if revision != MODERN:
                 end.say("initialize", hello(revision), id="hello")
@@ -1146,11 +1151,12 @@ class TestErrors(unittest.TestCase):
 
 
 class TestEnvelope(unittest.TestCase):
-    """One line of bytes is one message. Whatever it is, the next line counts."""
+    """One line of bytes is one message. An invalid line does not affect the next line."""
 
-    def test_each_line_has_its_reply_and_the_next_request_another(self) -> None:
-        """At a plain peer and in each revision, in ASCII on one line. [base.msg.jsonrpc-conformant]
-        [base.msg.member-case] [base.encoding.utf8] [base.id.not-null] [base.error.message-short]
+    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
+        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
+        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
+        [base.id.not-null] [base.error.message-short]
         [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
         [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
         for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
@@ -1171,8 +1177,9 @@ class TestEnvelope(unittest.TestCase):
 
 
 @plays(r"""
-# A request has an id. The response repeats the id, and has one of result and error.
-== A request is answered with its id, as it came  MUST [base.response.same-id]
+# A request has an id. The response repeats the id and has either a result or an error.
+== A response has the id of its request, with the same value and the same type  MUST
+   [base.response.same-id]
 > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
 > {"jsonrpc":"2.0","id":"7","method":"tools/list"}
@@ -1180,8 +1187,8 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
 
-# Responses come in any order: the id tells whose they are.
-== Requests run side by side; a slow one holds up no other, and keeps its id  OURS
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
 > {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
 < {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
@@ -1191,34 +1198,37 @@ class TestEnvelope(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
-# An error has a code. Its id is that of the request, if it can be read.
-== An unknown method is -32601  MUST [base.error.method-not-found] [base.response.result-xor-error]
+# An error has a code. It has the id of the request if that id can be read.
+== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
+   [base.response.result-xor-error]
 > {"jsonrpc":"2.0","id":1,"method":"no/such"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 
-== There are no positional params: an array is refused  MUST [base.request.params-object]
+== The params of a request are an object, and a server refuses an array  MUST
+   [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-== JSON that is no request is -32600  MUST [base.error.invalid-request] [base.jsonrpc.version]
-   [base.request.method-string]
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 > {"id":2,"method":"tools/list"}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== The id of such an error is that of the line, where it can be read  MUST 2025-11-25+
-   [base.error.id-omitted-when-unreadable]
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
 
-== The id null is no id, and the error has none  OURS 2025-11-25+ [base.id.not-null]
+== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
    [base.error.id-omitted-when-unreadable]
 > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
 
-# In the legacy revisions both ends send requests. Each numbers its own.
-== Both ends may use the same ids, and wait for each other in turn  OURS 2025-06-18+ legacy offers
+# In the legacy revisions both ends send requests. Each end numbers its own requests.
+== Client and server may use the same ids, because each of them numbers its own requests  OURS
+   2025-06-18+ legacy offers
 > {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
 < {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call",
@@ -1232,7 +1242,7 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== Each request has an id of its own, by which it finds its response  MUST client
+== Each request of a client has a unique id, by which the client finds the response  MUST client
    [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
    [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
 ! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
@@ -1250,8 +1260,9 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
 = id3 not in (id1, id2)
 
-# JSON-RPC alone: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer answers the examples of the specification  MUST raw 2025-03-26 on plain
+# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
+== A plain peer answers the examples of the JSON-RPC specification as they are printed there  MUST
+   raw 2025-03-26 on plain
 > {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
 < {"jsonrpc": "2.0", "result": 19, "id": 1}
 > {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
@@ -1264,7 +1275,7 @@ class TestEnvelope(unittest.TestCase):
 < {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
 > {"jsonrpc": "2.0", "method": 1, "params": "bar"}
 < {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-# Batches: not JSON, empty, and of what is no request.
+# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
 > [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
 < {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
 > []
@@ -1283,18 +1294,19 @@ class TestEnvelope(unittest.TestCase):
 > [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
    {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
 
-== Params that do not fit a function are refused before it runs  OURS raw 2025-03-26 on plain
+== Params that do not fit the signature of a function are refused before the function runs  OURS raw
+   2025-03-26 on plain
 > {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 """)
 class TestRequests(unittest.TestCase):
-    """Request, response, notification: what all of MCP is made of."""
+    """Requests, responses and notifications, of which all of MCP is made."""
 
 
-class PeerHeld(Memory):
-    """A server whose jobs wait until the test runs them."""
+class HeldServer(Memory):
+    """A connection to a server in memory. Its jobs wait until the test runs them."""
 
     def __init__(self, server: Server) -> None:
         self.jobs: List[Callable[[], None]] = []
@@ -1306,7 +1318,7 @@ class PeerHeld(Memory):
         self.give(json.dumps(message).encode())
 
     def call(self, rid: Any, name: str, **arguments: Any) -> None:
-        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call needs no session
+        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
         self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
 
     def out(self) -> List[Any]:
@@ -1319,26 +1331,26 @@ class PeerHeld(Memory):
 
 
 class TestPeer(unittest.TestCase):
-    """What holds of errors, of the order of messages, and of the bounds of a connection."""
+    """Errors, the order of messages, and the bounds of a connection."""
 
-    def test_the_text_of_a_failure_stays_in_the_log(self) -> None:
-        """[base.error.internal] A result that is no JSON is a failure, too."""
-        end = PeerHeld(SERVERS["plain"]())
+    def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
+        """[base.error.internal] A result that cannot be encoded as JSON is treated likewise."""
+        end = HeldServer(SERVERS["plain"]())
         for method, params, words in (
                 ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
                 ("nan", [], "ValueError"), ("deep", [], "RecursionError"),
-                ("subtract", [{}, 1], "TypeError")):  # one inside it is not the sender's
+                ("subtract", [{}, 1], "TypeError")):  # raised inside: the params fit
             with self.subTest(method), self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                end.say(method, params)  # a notification: no answer
+                end.say(method, params)  # a notification gets no response
                 end.say(method, params, id=1)
                 got, = end.run()
                 self.assertEqual(-32603, got["error"]["code"])
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
 
-    def test_what_ends_a_program_does_not_end_a_server(self) -> None:
-        """A tool that exits, is interrupted, runs too deep or out of memory has failed."""
-        end, errors = PeerHeld(Server("s", "1")), {error.__name__: error for error in (
+    def test_an_exception_that_ends_a_program_does_not_end_a_server(self) -> None:
+        """A call fails if its tool exits, is interrupted, recurses too deeply or lacks memory."""
+        end, errors = HeldServer(Server("s", "1")), {error.__name__: error for error in (
             SystemExit, KeyboardInterrupt, RecursionError, MemoryError)}
 
         @end.server.tool
@@ -1350,8 +1362,8 @@ class TestPeer(unittest.TestCase):
             self.assertEqual([True], [one["result"]["isError"] for one in end.run()], how)
 
     def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
-        """Notifications do not wait for requests that run."""
-        end, seen = PeerHeld(Server("s", "1")), []  # type: ignore[var-annotated]
+        """Notifications do not wait until earlier requests have run."""
+        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
         end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
         for n in range(5):
             end.say("see", [f"request {n}"], id=n)
@@ -1359,13 +1371,13 @@ class TestPeer(unittest.TestCase):
         end.run()
         self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
 
-    def test_nothing_about_a_request_follows_its_response(self) -> None:
-        """Threads that a tool has left behind write to the log until it comes, and once more."""
-        end, threads = PeerHeld(Server("s", "1")), []  # type: ignore[var-annotated]
+    def test_no_notification_about_a_request_follows_its_response(self) -> None:
+        """Threads that a tool has left behind log until its response is sent, and once more."""
+        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
         logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
         end_of_test = time.monotonic() + DEADLINE
 
-        def send(line: bytes) -> None:  # quickly: else what they write piles up
+        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
             kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
             late.extend([line] if int(about) in answered else [])
             (answered if kind == b"id" else logged).add(int(about))
@@ -1377,7 +1389,7 @@ class TestPeer(unittest.TestCase):
                     context.log("info", data)
                 context.log("info", data)
 
-            data = [context.request_id, *range(2_000)]  # what takes long to encode loses races
+            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
             threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
             for thread in threads[-3:]:
                 thread.start()
@@ -1390,13 +1402,14 @@ class TestPeer(unittest.TestCase):
             thread.join(DEADLINE)
         self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
 
-    def test_each_request_is_answered_once_and_a_cancelled_one_never(self) -> None:
-        """[cancel.server-silent-must] [cancel.race-tolerated] Calls, cancellations and junk at
-        random, also while a tool runs; ids are used again; seeded."""
+    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
+        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
+        are used again. The random numbers are seeded. [cancel.server-silent-must]
+        [cancel.race-tolerated]"""
         for seed in range(6):
-            rng, end = random.Random(seed), PeerHeld(Server("s", "1"))
-            running: Dict[str, int] = {}  # id -> number of the call that has it
-            begun: List[bool] = []  # was it running still?
+            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
+            running: Dict[str, int] = {}  # id -> number of the call that uses it
+            begun: List[bool] = []  # for each call that began: was it still uncancelled?
 
             def call(rid: str, n: int) -> None:
                 running.setdefault(rid, n)
@@ -1423,15 +1436,15 @@ class TestPeer(unittest.TestCase):
                     jobs.pop(rng.randrange(len(jobs)))()
                 for one in end.out() if n < 599 else end.run():
                     if "result" in one:
-                        number = running.pop(one["id"])  # KeyError: it must not be answered (again)
+                        number = running.pop(one["id"])  # KeyError: one response too many
                         self.assertEqual(str(number), one["result"]["content"][0]["text"])
-                    else:  # it answers junk, or the id was in use
+                    else:  # the response to an invalid line, or to an id that was in use
                         self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
             self.assertEqual(({}, {True}), (running, set(begun)))
 
-    def test_a_line_over_the_bound_and_a_batch_over_the_bound_are_refused(self) -> None:
+    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
-        end = PeerHeld(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
         end.give(line)
         end.give(line + b" ")
         self.assertEqual([("x", -32601), (None, -32700)], [
@@ -1441,10 +1454,10 @@ class TestPeer(unittest.TestCase):
             end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
-    def test_requests_over_the_bound_are_refused_until_others_are_done(self) -> None:
-        """[base.error.own-codes-outside] A cancelled one keeps its place until its job is gone,
-        and then gives back this one place."""
-        end = PeerHeld(fixture_server(bounds=Bounds(requests=3)))
+    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] A cancelled request counts until its job has been taken,
+        and then frees exactly one place."""
+        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
         for rid in (10, 20, 30):
             for n in range(4):
                 end.call(rid + n, "echo", text="a")
@@ -1452,15 +1465,15 @@ class TestPeer(unittest.TestCase):
             end.call(rid + 4, "echo", text="a")
             self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
                 (one["id"], one["error"]["code"]) for one in end.out()])
-            end.jobs.pop(0)()  # of the request that was cancelled
+            end.jobs.pop(0)()  # the job of the cancelled request
             end.call(rid + 5, "echo", text="a")
             end.call(rid + 6, "echo", text="a")
             self.assertEqual([(rid + 6, 429)], [
                 (one["id"], one["error"]["code"]) for one in end.out()])
             self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
 
-    def test_an_id_is_free_when_its_response_is_written(self) -> None:
-        """The other end may use it at once. No lock is held: send() may lead back to receive()."""
+    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
+        """No lock is held while send() runs, so that send() may call receive()."""
         lines: "queue.Queue[bytes]" = queue.Queue()
 
         def send(line: bytes) -> None:
@@ -1474,8 +1487,8 @@ class TestPeer(unittest.TestCase):
         for _ in range(3):
             self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
 
-    def test_the_reply_of_receive_gets_the_lines_that_answer_it_and_then_none(self) -> None:
-        """Nothing of it goes to send()."""
+    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
+        """None of these lines goes to send()."""
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
@@ -1495,14 +1508,14 @@ class TestPeer(unittest.TestCase):
             self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
         self.assertEqual([], sent)
 
-    def test_a_timeout_names_its_request_also_when_params_are_positional(self) -> None:
+    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
         peer = Peer(lambda line: None, lambda job: job())
         for params in ([1, 2], None):
             with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
                 peer.request("sum", params).result(0)
 
-    def test_an_error_of_another_id_is_not_that_of_a_pending_request(self) -> None:
-        """Nor is one of an id that is only equal to its own, or looks like it."""
+    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
+        """Ids that only look like the id 1, or that Python considers equal, are different ids."""
         peer = Peer(lambda line: None, lambda job: job())
         pending = peer.request("a")
         for rid in (b"true", b"1.0", b"null", b'"1"', b"[1]", b"{}", b"1"):
@@ -1511,25 +1524,25 @@ class TestPeer(unittest.TestCase):
         with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
             pending.result(DEADLINE)
 
-    def test_a_request_that_cannot_be_written_raises_what_broke_the_connection(self) -> None:
+    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
         broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
         with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
             broken.request("a").result(DEADLINE)
 
-    def test_a_notification_that_fails_is_logged(self) -> None:
+    def test_an_exception_in_the_handler_of_a_notification_is_logged(self) -> None:
         peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
         self.assertRegex(logs.output[0], "(?s)'news'.*ZeroDivisionError")
 
     def test_an_ignored_message_is_logged_without_control_characters(self) -> None:
-        end = PeerHeld(SERVERS["plain"]())
+        end = HeldServer(SERVERS["plain"]())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
         self.assertIn("late \\x1b[2J", logs.output[0])
         self.assertNotRegex("".join(logs.output), "\x1b|secret")
 
-    def test_a_question_after_the_response_raises_request_cancelled(self) -> None:
+    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
         contexts: List[Context] = []
         server = Server("s", "1")
 
@@ -1538,7 +1551,7 @@ class TestPeer(unittest.TestCase):
             "Keep the context."
             contexts.append(context)
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
         end.say("notifications/initialized", {})
         end.say("tools/call", {"name": "late"}, id=1)
@@ -1554,29 +1567,29 @@ class TestPeer(unittest.TestCase):
             "Keep the context."
             contexts.append(context)
             gone.append(1)
-            context.log("info", "what nobody reads any more")
+            context.log("info", "the client is gone")
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
         end.call(1, "keep")
         self.assertTrue(contexts[0].cancelled)
 
-    def test_a_job_that_cannot_be_started_is_answered_and_keeps_no_place(self) -> None:
+    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
         def start(job: Any) -> None:
             raise RuntimeError("can't start new thread")
 
-        end = PeerHeld(fixture_server(bounds=Bounds(requests=1)))
+        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
         end.session = end.server.connect(end.lines.put, start)
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
 
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_is_bounded_whatever_comes(self) -> None:
-        """Cancelled calls, responses, notifications, junk: 300 times what may be held."""
+    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
+        """The client sends cancelled calls, responses, notifications and invalid messages."""
         import tracemalloc
 
-        end, ballast = PeerHeld(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
+        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
 
         def flood(count: int) -> None:
             for n in range(count):
@@ -1592,10 +1605,10 @@ class TestPeer(unittest.TestCase):
         self.addCleanup(tracemalloc.stop)
         before = tracemalloc.get_traced_memory()[0]
         flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # of 1.5 MB
+        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
 
-    def test_what_a_tool_says_to_a_client_that_does_not_read_is_bounded(self) -> None:
-        """What waits beyond Bounds.line is dropped. The response still comes."""
+    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
+        """The bound is Bounds.line. The response still arrives."""
         server, sent = Server("s", "1", bounds=Bounds(line=10_000)), []  # type: ignore[var-annotated]
         writes, reads = threading.Event(), threading.Event()
 
@@ -1610,7 +1623,7 @@ class TestPeer(unittest.TestCase):
             for _ in range(100):
                 context.log("info", "x" * 1000)
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.session = server.connect(send, lambda job: job())
         writing = threading.Thread(target=end.session.receive, args=[
             b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
@@ -1623,8 +1636,8 @@ class TestPeer(unittest.TestCase):
         self.assertEqual([7, 8], [one["id"] for one in map(json.loads, sent) if "id" in one])
         self.assertIn(sum(map(len, sent)), range(9_000, 13_000))
 
-    def test_timeouts_workers_and_bounds_have_these_defaults(self) -> None:
-        """Seconds, threads; and bytes, requests, pending requests, subscriptions, batch."""
+    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
+        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
         for function, name, figure in (
                 (Server.run, "drain", 5.0), (Server, "workers", 64),
                 (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
@@ -1635,8 +1648,8 @@ class TestPeer(unittest.TestCase):
 
 
 # --- Part I: stdio --------------------------------------------------------------------------------
-# A server is a process here: its pipes fill up and break, its tools do their worst, the other end
-# stops or is killed.
+# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
+# client stops or is killed.
 
 PROCESS_SERVER = r"""
 import os, sys, threading
@@ -1645,20 +1658,20 @@ server, inside = Server("process", "1.0", OPTIONS), []
 
 @server.tool
 def execute(code: str, context: Context) -> str:
-    "Run Python; the result is what it calls `out`."
+    "Run Python code. Return the value of its variable `out`."
     names = {**globals(), "context": context, "out": "done"}
     exec(code, names)
     return str(names["out"])
 """
-PROCESS_HERE = "os.write(2, b'here\\n'); "  # code of a tool
+PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # until the test closes child.gate
-PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # nothing to be repeated as it is
-PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # so nothing printed is like this
+PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
+PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
 
 
 def process_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
-    """Write a request."""
+    """Return a request as a line."""
     return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
 
 
@@ -1671,9 +1684,10 @@ PROCESS_HELLO = [process_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)
 
 
 class ProcessChild(Process):
-    """PROCESS_SERVER in a process, after the handshake; or another main part.
+    """A process with PROCESS_SERVER and an open session, or with another main part.
 
-    Its stdout goes through a `cat`, the relay, which can be stopped and killed as a client can.
+    The stdout of the process goes through a second process, a `cat` that is called the relay. Tests
+    stop and kill the relay where a real client would be stopped or killed.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
@@ -1697,48 +1711,48 @@ class ProcessChild(Process):
             self.until("hello")
 
     def pour(self, stream: Any, lines: Any) -> None:
-        """Put the lines of a stream into a queue, and then None."""
+        """Put the lines of a stream into a queue, and None at its end."""
         with stream:
             for line in stream:
                 lines.put(line.rstrip(b"\n"))
         lines.put(None)
 
     def send(self, *lines: bytes) -> None:
-        """Write lines at once."""
+        """Write all lines in one go."""
         self.write(b"".join(line + b"\n" for line in lines))
 
     def run(self, code: str, rid: Any = "run") -> None:
-        """Let the server run Python, and wait until that says that it is here."""
+        """Let the server run Python code, and wait until the code writes "here" to stderr."""
         self.send(process_run(rid, code))
         self.says("here")
 
     def out(self, code: str) -> str:
-        """Let the server run Python; return the result."""
+        """Let the server run Python code. Return the result."""
         self.send(process_run("out", code))
         return text_of(self.until("out")["result"])
 
     def until(self, *names: Any) -> Any:
-        """Return the next message with one of these ids or methods; others are passed over."""
+        """Return the next message with one of these ids or methods. Skip other messages."""
         for line in iter(lambda: self.take(DEADLINE), None):
             message = json.loads(line)
             if message.get("method", message.get("id")) in names:
                 return message
-        raise AssertionError(f"{names} did not come; {self.said}")
+        raise AssertionError(f"no message has one of {names}; stderr: {self.said}")
 
     def says(self, words: str) -> None:
-        """Read stderr until it has these words, or to its end."""
+        """Read stderr up to a line with these words, or up to its end."""
         for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
             self.said += line.decode() + "\n"
             if words in line.decode():
                 break
 
     def ends(self) -> int:
-        """Wait until it has ended, and its stderr with it; return its status."""
+        """Wait until the process and its stderr have ended. Return the exit status."""
         self.says("\n")
         return self.child.wait(DEADLINE)
 
     def end(self) -> Dict[Any, Any]:
-        """Close its stdin; return what it still writes, by id. Its status has to be 0."""
+        """Close stdin. Return the messages that still arrive, by id. The status has to be 0."""
         self.stdin.close()
         lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
         if self.ends():
@@ -1746,7 +1760,7 @@ class ProcessChild(Process):
         return {message.get("id"): message for message in lines}
 
     def close(self, seconds: float = DEADLINE) -> int:
-        """Leave nothing running."""
+        """Kill both processes. Return the exit status of the server."""
         for process in (self.child, self.relay):
             process.kill()
             process.wait(seconds)
@@ -1755,11 +1769,11 @@ class ProcessChild(Process):
 
 
 class TestStdio(ProcessCase):
-    """A server over its own stdin and stdout."""
+    """A server that communicates over stdin and stdout."""
 
-    def test_what_is_not_a_message_never_comes_out_on_stdout(self) -> None:
-        """Neither what Python prints, nor a C library, nor a child; and their input is at its end.
-        [stdio.stdout-only-messages]"""
+    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
+        """The output of print(), of a C library and of child processes goes to stderr, and their
+        stdin is empty. [stdio.stdout-only-messages]"""
         code = r"""
 import ctypes, subprocess
 print("1 print")
@@ -1782,18 +1796,19 @@ except EOFError:
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
     def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """Not by any descriptor, though it gets all that can be inherited. The host sees the end
-        of the stdout when the server ends, while that child lives. [stdio.stdout-only-messages]"""
+        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
+        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
         script = """import os
 for fd in range(1, 256):
     try:
         os.write(fd, b"said by the child\\n")
-    except OSError:  # there is no such descriptor, or it can only be read
+    except OSError:  # the descriptor does not exist or is read-only
         pass
 os.write(2, b"here\\n")
 os.read(GATE, 1)
 os.write(2, b"the child lived on\\n")"""
-        # The server has GATE from the test, and passes it on; the test closes the other end.
+        # The server passes GATE, which it got from the test, on to the child. The test closes the
+        # other end.
         before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
         before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
 
@@ -1802,7 +1817,7 @@ os.write(2, b"the child lived on\\n")"""
             child.run(way, "started")
             self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
             child.stdin.close()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout is at its end
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
             self.assertEqual(0, child.child.wait(DEADLINE))
             child.gate.close()
             child.says("the child lived on")
@@ -1814,8 +1829,8 @@ os.write(2, b"the child lived on\\n")"""
 
     # Workers.
 
-    def test_as_many_calls_as_workers_run_at_once_and_no_more(self) -> None:
-        """50 of 70 calls wait beside each other, until all may go on."""
+    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
+        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
         child = self.start("workers=50")
         code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
         child.send(*(process_run(rid, code) for rid in range(70)))
@@ -1826,9 +1841,9 @@ os.write(2, b"the child lived on\\n")"""
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
-    def test_calls_are_taken_up_in_order_of_arrival(self) -> None:
-        """A cancelled one is not begun; without workers all run on the thread that called run().
-        [cancel.receiver-stops]"""
+    def test_calls_begin_in_order_of_arrival(self) -> None:
+        """A cancelled call does not begin. Without workers, all calls run on the thread that called
+        run(). [cancel.receiver-stops]"""
         for workers in (1, 0):
             child = self.start(f"workers={workers}")
             child.run(PROCESS_HOLD)
@@ -1842,7 +1857,7 @@ os.write(2, b"the child lived on\\n")"""
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
 
-    def test_a_ping_beside_a_stuck_call_is_answered_at_once(self) -> None:
+    def test_a_ping_is_answered_at_once_while_calls_are_stuck(self) -> None:
         """[ping.answered]"""
         child, times = self.start(), []
         for number in range(9):
@@ -1853,7 +1868,7 @@ os.write(2, b"the child lived on\\n")"""
             times.append(time.monotonic() - began)
         self.assertLess(sorted(times)[-2], 0.2)
 
-    def test_each_async_call_has_an_event_loop_of_its_own(self) -> None:
+    def test_each_async_call_runs_in_its_own_event_loop(self) -> None:
         for workers in (4, 0):
             child = self.start(f"workers={workers}", before="""import asyncio
 @server.tool
@@ -1865,10 +1880,11 @@ async def loop() -> int:
             child.send(*(process_line(rid, "tools/call", name="loop") for rid in range(9)))
             self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
 
-    # The end.
+    # How a server ends.
 
-    def test_a_tool_that_does_not_return_is_named_and_left_behind(self) -> None:
-        """However it waits, though no thread can be started. [stdio.shutdown.server-eof-exit]"""
+    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
+        """The tool may wait in Python or in C, and it may be impossible to start further threads.
+        [stdio.shutdown.server-eof-exit]"""
         def check(code: str, *more: str) -> None:
             child = self.start(drain=0.1)
             child.run(code)
@@ -1881,9 +1897,10 @@ async def loop() -> int:
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_a_signal_ends_it_promptly_and_quietly_with_128_and_its_number(self) -> None:
-        """Idle, beside a tool that does not return, on the thread that runs such a tool, and if the
-        tool swallows it. What waits behind the tool is not begun. A second signal is ignored."""
+    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
+        """The server is idle, or a tool does not return, on a worker or on the main thread, or a
+        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
+        is ignored."""
         swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
 
         def check(workers: int, code: str, *numbers: int) -> None:
@@ -1906,8 +1923,9 @@ async def loop() -> int:
 
     # A client that does not read.
 
-    def test_a_client_that_does_not_read_holds_up_neither_a_cancellation_nor_the_end(self) -> None:
-        """With 1 MiB unread. [cancel.receiver-stops] [stdio.shutdown.server-eof-exit]"""
+    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
+        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
+        [stdio.shutdown.server-eof-exit]"""
         child = self.start(drain=0.1)
         child.relay.send_signal(signal.SIGSTOP)
         child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
@@ -1918,11 +1936,11 @@ async def loop() -> int:
         child.stdin.close()
         self.assertEqual(0, child.ends())
 
-    # run() in a program that goes on.
+    # run() in a program that continues afterwards.
 
-    def test_run_gives_back_what_it_took(self) -> None:
-        """Descriptors, streams, signal handlers, threads. What a tool printed does not come out on
-        stdout afterwards either. [stdio.stdout-only-messages]"""
+    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
+        """Text that a tool has printed does not appear on stdout afterwards either.
+        [stdio.stdout-only-messages]"""
         host = f"""
 import io, signal
 LINES = {[*PROCESS_HELLO, process_run(1, "print('printed'); signal.signal(15, print)")]}
@@ -1957,24 +1975,25 @@ def once():
 
 
 class TestFaults(ProcessCase):
-    """What goes wrong around a server or inside of it, and what must be seen then."""
+    """A server works as well as possible when its client or one of its tools misbehaves."""
 
-    # What the other end does, at each moment.
+    # What a client may do wrong, at each moment of a session.
 
     def killed(self, child: ProcessChild) -> None:
-        """It ends by itself: its input is at its end."""
+        """The client is killed. The server ends, because its stdin ends."""
         child.relay.kill(), child.stdin.close()
         self.assertEqual(0, child.ends())
 
     def closes_stdout(self, child: ProcessChild) -> None:
-        """It ends as soon as it has something to write."""
+        """The client closes the stdout of the server. The server ends at its next message."""
         child.relay.kill(), child.relay.wait()
         child.send(process_line(1))
         self.assertEqual(0, child.ends())
 
     def floods_and_closes_stdin(self, child: ProcessChild) -> None:
-        """All that was received is answered, with an error where a response of the client is
-        missing. Blank lines, CRLF, and a last line without an end do not matter."""
+        """The client sends many requests and closes stdin. Every request gets a response. A tool
+        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
+        newline do not matter."""
         child.write(b"\n\r\n \n" + b"\r\n".join(process_line(n) for n in range(1000)) + b"\n")
         child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
         child.write(process_line(1200))
@@ -1983,15 +2002,16 @@ class TestFaults(ProcessCase):
         self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
 
     def sends_half_a_line(self, child: ProcessChild) -> None:
-        """It is waited for, and refused if the rest never comes."""
+        """The client sends half a line. The server waits for the other half, and refuses the line
+        if stdin ends before."""
         child.write(process_line("late")[:-9])
         child.write(process_line("late")[-9:] + b"\n" + process_line("never")[:-9])
         child.until("late")
         self.assertEqual(-32700, child.end()[None]["error"]["code"])
 
     def stops_and_goes_on(self, child: ProcessChild) -> None:
-        """Every line comes, whole."""
-        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # in all less than bounds.line
+        """The client stops and goes on. It receives every line completely."""
+        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
         child.relay.send_signal(signal.SIGSTOP)
         child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
         child.run(PROCESS_HERE)
@@ -2000,7 +2020,7 @@ class TestFaults(ProcessCase):
         self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
 
     def flood(self, child: ProcessChild) -> int:
-        """Write pings as long as they are taken; return how many bytes were."""
+        """Write pings until the server stops reading. Return how many bytes it has taken."""
         stdin, data, taken = child.stdin.fileno(), (process_line(1) + b"\n") * 9999, 0
         os.set_blocking(stdin, False)
         while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
@@ -2009,13 +2029,13 @@ class TestFaults(ProcessCase):
         return taken
 
     def reads_late(self, child: ProcessChild) -> None:
-        """While more than bounds.line bytes wait to be written, no further line is read: here not
-        before the other end goes on. Then all that it has sent is answered."""
+        """The client reads late. While more than bounds.line bytes wait to be written, the server
+        reads no further line. When the client reads again, it gets all responses."""
         child.relay.send_signal(signal.SIGSTOP)
-        for n in range(2):  # one is being written, the other waits
+        for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
         taken, size = self.flood(child), len(process_line(1)) + 1
-        self.assertLess(taken, 1 << 19)  # the pipe, and what is read at once
+        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
         child.relay.send_signal(signal.SIGCONT)
         child.write((process_line(1) + b"\n")[taken % size:] + process_line("last") + b"\n")
         ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
@@ -2023,13 +2043,13 @@ class TestFaults(ProcessCase):
         self.assertEqual("last", ids[-1])
 
     def never_reads(self, child: ProcessChild) -> None:
-        """The server reads no more either, and a signal still ends it."""
+        """The client never reads. The server stops reading, too, and a signal still ends it."""
         child.relay.send_signal(signal.SIGSTOP)
         self.assertLess(self.flood(child), 1 << 24)
         child.child.terminate()
         self.assertEqual(128 + signal.SIGTERM, child.ends())
 
-    def test_a_server_survives_whatever_the_other_end_does_at_any_moment(self) -> None:
+    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
         """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
         def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
             child = self.start("bounds=Bounds(line=1 << 20)")
@@ -2046,10 +2066,10 @@ class TestFaults(ProcessCase):
                 self.never_reads)
             for moment in ("nothing is requested", "a response is owed", "all is answered")])
 
-    # What a tool does.
+    # What a tool may do wrong.
 
-    def test_mischief_of_a_tool_harms_no_other_response_and_not_the_end(self) -> None:
-        """The mischief is in mischief.txt."""
+    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
+        """The code of the tools is in mischief.txt."""
         with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
             rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
         self.assertGreater(len(rows), 15)
@@ -2070,34 +2090,36 @@ class TestFaults(ProcessCase):
 
 
 class TestSurroundings(ProcessCase):
-    """What a server costs, and what it bears from the system around it."""
+    """A server is cheap while it waits, and it works in an unusual environment."""
 
-    def test_waiting_costs_no_cpu(self) -> None:
-        """Neither for a line nor for a call."""
+    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
+        """The server waits for a line while a call waits for an event."""
         child, spent = self.start(before="import resource"), []
         child.run(PROCESS_HOLD)
         for seconds in (0.2, 0.6):
             with self.assertRaises(subprocess.TimeoutExpired):
-                child.child.wait(seconds)  # let time pass
+                child.child.wait(seconds)  # only waits
             spent.append(json.loads(child.out(
                 "used = resource.getrusage(resource.RUSAGE_SELF)\n"
                 "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
-        self.assertLess(spent[1][1] - spent[0][1], 60)  # one thread that looks every 5 ms makes 120
+        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
 
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_of_a_line_beyond_the_bound_no_more_is_kept_than_shows_it(self) -> None:
+    def test_a_line_beyond_the_bound_is_not_kept_in_memory(self) -> None:
         child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
         child.out("memory.start()")
         child.send(b"x" * 20_000_000)
         self.assertEqual(-32700, child.until(None)["error"]["code"])
         self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
 
-    @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
+    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
     @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
-        """A result, and a line that comes in. [base.error.internal] [base.error.parse]"""
-        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}  # without reserves
+    def test_a_message_that_does_not_fit_into_memory_costs_one_error(self) -> None:
+        """The message is a result, or a line that arrives. [base.error.internal]
+        [base.error.parse]"""
+        # These settings prevent malloc from keeping memory in reserve.
+        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         child = self.start(env=env, before="""
 import logging, resource, traceback
 threading.stack_size(1 << 18)
@@ -2111,8 +2133,8 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         self.assertEqual({1: -32603, None: -32700, 2: None}, codes)
 
     def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without a stdin there is nothing to do, without a stdout there is nobody to serve. What
-        cannot be flushed to stderr at the end, Python itself says with status 120."""
+        """Without stdin no request can arrive, and without stdout no response can be sent. If
+        stderr cannot be flushed at the end, Python itself sets the status 120."""
         def check(shell: str, count: int) -> None:
             if "/dev/full" in shell and not os.path.exists("/dev/full"):
                 self.skipTest("there is no /dev/full")
@@ -2136,7 +2158,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
             ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
 
-    def test_a_signal_that_a_shell_has_ignored_ends_it_all_the_same(self) -> None:
+    def test_sigint_ends_a_server_even_if_the_shell_has_ignored_it(self) -> None:
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         done = subprocess.run(
             ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
@@ -2144,9 +2166,9 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             env=PROCESS_ENV, timeout=DEADLINE)
         self.assertEqual(130, done.returncode)
 
-    def test_descriptors_may_be_non_blocking_and_beyond_1023(self) -> None:
-        """A line that does not fit into the pipe comes whole, both ways. Whoever shares them may
-        make them so at any time."""
+    def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
+        """A line that does not fit into the pipe arrives completely, in both directions. Another
+        process that shares the descriptors may make them non-blocking at any time."""
         child = self.start(main="""
 import resource
 shared = os.dup(0), os.dup(1)
@@ -2163,11 +2185,12 @@ server.run()""")
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
         if limited:
-            self.skipTest("no descriptors beyond 1023: others were non-blocking")
+            self.skipTest("descriptors beyond 1023 are not allowed here")
 
-    def test_a_client_may_stop_or_be_killed_in_the_middle_of_a_call(self) -> None:
-        """Its response waits until it goes on; no server outlives it. A server that is ended by its
-        tool is named with its status. [stdio.shutdown.server-initiated]"""
+    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
+        """The response waits until a stopped client goes on. A server does not outlive a client
+        that was killed. If a tool ends its server, the exception in the client has the exit status.
+        [stdio.shutdown.server-initiated]"""
         server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
         stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
 
@@ -2188,8 +2211,8 @@ with Client({server!r}) as client:
             ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
             ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
-    def test_no_line_of_the_log_can_be_forged(self) -> None:
-        """By what a client sends or a tool raises."""
+    def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
+        """The log shows messages of the client and exceptions of the tool in escaped form."""
         child = self.start()
         child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
             {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
@@ -2202,7 +2225,7 @@ with Client({server!r}) as client:
 
 
 class ProcessShared(Process):
-    """The fixture in a process; many transcripts can be played against it, one after the other."""
+    """The fixture in a process. Many transcripts are played against it, one after the other."""
 
     def __init__(self, chunk: int = 0) -> None:
         super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
@@ -2217,39 +2240,43 @@ class ProcessShared(Process):
 
 
 class TestTranscriptsOverPipes(ProcessCase):
-    """What is said in memory is said over the pipes of a process, however bytes are cut."""
+    """A server behaves over pipes as in memory, however the bytes are divided."""
 
-    def those(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that need the fixture alone and have just these words."""
+    def selected(self, least: int, *words: str) -> List[Transcript]:
+        """Return the transcripts that have exactly these words and no code.
+
+        There have to be more than `least` of them.
+        """
         found = [one for one in TRANSCRIPTS if one.words == words and all(
             mark != "!" for mark, _ in one.steps)]
         self.assertGreater(len(found), least)
         return found
 
     def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
-        """Play them against one process; the first one opens the session."""
+        """Play transcripts against one process. The first transcript opens the session."""
         child = ProcessShared(chunk)
         self.addCleanup(child.close)
         for number, one in enumerate(one for one in those if revision in one.revisions):
-            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # it has to start, too
+            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
             if number:
                 talk.open = lambda: None  # type: ignore[method-assign]
             child.ids.next()
             talk.run()
         self.assertEqual(0, child.close())
 
-    def test_what_can_share_a_connection(self) -> None:
-        """Whole lines, byte by byte, two lines at once. [stdio.newline-delimited]"""
-        cases = [(chunk, self.those(30)) for chunk in (0, 1, 2)] + [(0, self.those(5, "offers"))]
+    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
+        """Bytes are written line by line, one by one, or two lines at a time.
+        [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)] + [(0, self.selected(5, "offers"))]
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
 
-    def test_some_that_open_a_session_themselves(self) -> None:
-        raw = self.those(10, "raw")
+    def test_transcripts_that_open_their_own_session_pass_over_pipes(self) -> None:
+        raw = self.selected(10, "raw")
         self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
                                     for one in raw[::len(raw) // 10]])
 
-    def test_no_line_ends_a_connection(self) -> None:
+    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
         def check(revision: str) -> None:
             child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
             self.addCleanup(child.close)
@@ -2271,7 +2298,7 @@ SCHEDULED_SERVER = r"""
 import sys, threading, time
 import mcp_ref
 
-here = threading.local()  # .quick: this thread has run the slow tool, and is not held up
+here = threading.local()  # .quick: this thread has run the slow tool and is not delayed any more
 
 def hold_up(frame, event, arg):
     if event == "return" and frame.f_code.co_name == "slow":
@@ -2300,11 +2327,11 @@ server.run()
 
 
 class TestSchedules(ProcessCase):
-    """What must hold whichever thread runs first."""
+    """A server works in whatever order its threads run."""
 
     def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
-        """Each function of the module takes a millisecond on every thread but the one that ends
-        its slow call, so the end falls into every gap between two steps of the other threads."""
+        """Each function of the module takes a millisecond, except on the thread that ends a slow
+        call. So the end of that call falls into each gap between two steps of other threads."""
         def check(workers: int) -> None:
             child = Process([*PYTHON, "-c", SCHEDULED_SERVER, str(workers)], env=PROCESS_ENV)
             self.addCleanup(child.close)
