@@ -2267,7 +2267,8 @@ class TestTranscriptsOverPipes(ProcessCase):
     def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
         """Bytes are written line by line, one by one, or two lines at a time.
         [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)] + [(0, self.selected(5, "offers"))]
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
+        cases.append((0, self.selected(5, "offers")))
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
 
@@ -2356,9 +2357,9 @@ class TestSchedules(ProcessCase):
 
 # --- Part II: JSON Schema and type hints ----------------------------------------------------------
 
-SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, and as in SCHEMAS)
+SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, then as in SCHEMAS)
     ("type", "null", [None], [0, "", False]), ("type", "boolean", [True, False], [0, 1, "true"]),
-    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer, true is not
+    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer
     ("type", "number", [1, 1.5], [True, "1"]), ("type", "string", ["", "\ud800"], [None, 1], "x"),
     ("type", "array", [[], [1]], [{}, ""]), ("type", ["object", "null"], [{}, None], ["", []]),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
@@ -2387,11 +2388,12 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, and as in 
     ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5]), ("not", {}, [], [1]),
     ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], "x"),
     *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
-    *[(word, argument, [1, "a"], []) for word, argument in {  # they assert nothing
+    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
         "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "$id": "a:b",
         "if": False, "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
 ]
-SCHEMAS: List[Tuple[Any, ...]] = [  # (why, schema, fit, do not fit[, named for the last x])
+# (name, schema, values that fit, values that do not fit[, words of the message for the last one])
+SCHEMAS: List[Tuple[Any, ...]] = [
     *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
     ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
     ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "x[1]"),
@@ -2415,7 +2417,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
         "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
         "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
         **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
-        "then": [5], "else": [5],  # before they are taken
+        "then": [5], "else": [5],  # even where they do not apply
         "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
         "minimum": ["1"], "dependentRequired": [{"a": "b"}],
         **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
@@ -2434,7 +2436,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
     (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
 
 
-FAULTS: List[Tuple[Any, Any, str, str]] = [  # value, schema, place in the value, what is named
+FAULTS: List[Tuple[Any, Any, str, str]] = [  # (value, schema, its place, words of the message)
     ("1", {"type": ["integer", "null"]}, "", "integer null string"),
     (1, {"type": ["null"]}, "", "null integer"), (3, {"enum": [1, 2]}, "", "[1, 2] 3"),
     (3, {"const": "a"}, "", "'a' 3"), (3, {"multipleOf": 2}, "", "2 3"),
@@ -2467,10 +2469,10 @@ FAULTS: List[Tuple[Any, Any, str, str]] = [  # value, schema, place in the value
 
 
 class TestSchema(unittest.TestCase):
-    """validate(value, schema, name) raises ValueError where a value does not fit."""
+    """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
 
-    def test_a_value_fits_or_does_not(self) -> None:
-        """[jsonschema.default-2020-12] The message names the path to what does not."""
+    def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
+        """[jsonschema.default-2020-12] The message begins with the path to the wrong part."""
         for why, schema, fits, others, *path in SCHEMAS:
             for value in fits:
                 with self.subTest(why, schema=schema, fits=value):
@@ -2482,9 +2484,9 @@ class TestSchema(unittest.TestCase):
                     mcp_ref.validate(value, schema, "x")
         self.assertRaisesRegex(ValueError, "^value", mcp_ref.validate, 1, False)
 
-    def test_a_schema_that_cannot_be_checked_is_refused(self) -> None:
+    def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
-        [jsonschema.ref-unresolved-reject] Also when a tool is registered with it."""
+        [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
         for kind, schema, place in SCHEMA_REFUSED:
             with self.subTest(schema=schema):
                 with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
@@ -2493,8 +2495,8 @@ class TestSchema(unittest.TestCase):
                     register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
                     self.assertRaises(kind, register, lambda: None)
 
-    def test_a_reference_is_never_fetched(self) -> None:
-        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off] Nor is a dialect."""
+    def test_the_url_of_a_reference_or_of_a_dialect_is_never_fetched(self) -> None:
+        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off]"""
         seen: List[Any] = []
         with socketserver.TCPServer(("127.0.0.1", 0), lambda *it: seen.append(it)) as listener:
             threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
@@ -2505,8 +2507,8 @@ class TestSchema(unittest.TestCase):
             listener.shutdown()
         self.assertEqual([], seen)
 
-    def test_depth_and_steps_of_a_check_have_bounds(self) -> None:
-        """[jsonschema.bounds] Of levels, and of steps: here 2 to the 20. Long lists are fine."""
+    def test_the_depth_and_the_steps_of_a_validation_are_bounded(self) -> None:
+        """[jsonschema.bounds] The steps are 2 to the power of 20 here. Long lists are allowed."""
         def nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
             return functools.reduce(lambda inner, _: wrap(inner), range(depth), inner)
 
@@ -2522,8 +2524,8 @@ class TestSchema(unittest.TestCase):
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
 
-    def test_a_message_names_the_place_what_was_expected_and_what_came(self) -> None:
-        """In this order; other words may stand between."""
+    def test_a_message_names_the_place_and_the_expected_and_the_actual_value(self) -> None:
+        """They come in this order. Other words may stand between them."""
         for value, schema, place, named in FAULTS:
             with self.subTest(schema):
                 words = "".join(rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
@@ -2537,11 +2539,11 @@ SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
 
 
 @dataclasses.dataclass
-class SchemaPoint(Place):  # of x: int, y: int = 0
-    LIMIT: ClassVar[Any] = open  # no member
+class SchemaPoint(Place):  # inherits x: int and y: int = 0
+    LIMIT: ClassVar[Any] = open  # is not part of the schema
     color: SchemaColor = SchemaColor.RED
     tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
-    seen: int = dataclasses.field(init=False, default=0)  # shown, but not taken
+    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
 
 
 SchemaOptions = TypedDict("SchemaOptions", {
@@ -2550,7 +2552,7 @@ SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"
 SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
 SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
 SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
-# Classes of others that are called like a hint: numpy has a bool.
+# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
 SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
 
 
@@ -2568,7 +2570,7 @@ def schema_object(properties: Any, *names: str) -> Any:
 
 
 def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
-    """Give a lambda its hints, and a name."""
+    """Set the hints of a function, and its name to `take`."""
     fn.__annotations__, fn.__name__ = hints, "take"
     return fn
 
@@ -2618,7 +2620,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
-HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, what the message names besides take and spot)
+HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
     *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
                                    "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
     ("Annotated[int, {'minimun': 0}]", "minimun"),
@@ -2626,7 +2628,7 @@ HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, what the message names beside
     ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaTree", "SchemaTree"),
     ("SchemaTree", "contains itself"), ("SchemaBool", "bool"), ("SchemaUnion", "Union"),
     ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
-SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (why, function, schema, arguments, result)
+SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
         ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
         ("object with __call__", SchemaTool()),
@@ -2641,11 +2643,12 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (why, function, schema, 
     ("no hints", lambda a, b=1, **more: [a, b, more], {
         **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
      {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
-    *[("Context, and a hint of others", schema_hinted(
+    *[("Context, and hinted keyword arguments", schema_hinted(
         lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
        {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
       for hint in ("Context", "Optional[Context]")]]
-RESULTS: List[Tuple[Any, ...]] = [  # (hint, value, its content or None: isError, where structured)
+# (hint, value, content or None if the call fails, revisions with structuredContent)
+RESULTS: List[Tuple[Any, ...]] = [
     ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
     ("int", 0, [0], REVISIONS[4:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
@@ -2654,10 +2657,10 @@ RESULTS: List[Tuple[Any, ...]] = [  # (hint, value, its content or None: isError
 
 
 class TestHints(unittest.TestCase):
-    """The hints of a function become a schema, and what arrives becomes what they say."""
+    """Type hints become a schema, and arguments are converted to the hinted types."""
 
     def use(self, fn: Any, arguments: Any = None, revision: str = MODERN) -> Any:
-        """List and call this function as a tool; return its entry and the result."""
+        """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
         steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
@@ -2669,8 +2672,8 @@ class TestHints(unittest.TestCase):
         one.run()
         return one.names["tool"], one.names["result"]
 
-    def test_a_hint_becomes_a_schema_and_a_value_becomes_python(self) -> None:
-        """[jsonschema.schemas-valid] Hints may be strings. What is returned becomes JSON again."""
+    def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
+        """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
         for words, schema, given, value in HINTS:
             for hint in (words, eval(words)):
                 with self.subTest(hint):
@@ -2681,8 +2684,9 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(repr([value]), repr(got))
                     self.assertEqual({"it": given}, result["structuredContent"])
 
-    def test_what_json_cannot_express_is_refused(self) -> None:
-        """When a tool is registered; the message names function, parameter and hint."""
+    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
+        """The tool is refused when it is registered. The message names function, parameter and
+        hint."""
         for words, also in HINTS_REFUSED:
             for hint in (words, eval(words)):
                 with self.subTest(hint), self.assertRaisesRegex(
@@ -2694,15 +2698,15 @@ class TestHints(unittest.TestCase):
                          (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
             self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
 
-    def test_arguments_go_to_parameters_by_their_names(self) -> None:
-        """Functions of all kinds are tools; a default makes a parameter optional."""
+    def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
+        """Many kinds of callables can be tools. A parameter with a default is optional."""
         for why, fn, schema, arguments, value in SIGNATURES:
             with self.subTest(why):
                 tool, result = self.use(fn, arguments)
                 self.assertEqual(schema, tool["inputSchema"])
                 self.assertEqual(value, result["structuredContent"])
 
-    def test_a_result_becomes_json_and_has_to_fit_its_hint(self) -> None:
+    def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
         """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
         [tools.structured.absent-early] [tools.structured.text-copy]"""
         for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
@@ -2719,7 +2723,7 @@ class TestHints(unittest.TestCase):
                     data = {"structuredContent": content[0]} if revision in structured else {}
                     self.assertEqual(data, result)
 
-    def test_the_schema_of_a_function_has_descriptions_and_further_parameters(self) -> None:
+    def test_a_schema_has_the_docstrings_of_types_and_the_type_of_keyword_arguments(self) -> None:
         def more(a: str, **others: int) -> None: ...
 
         def wrong(a: set) -> None: ...  # type: ignore[type-arg]
@@ -2731,10 +2735,10 @@ class TestHints(unittest.TestCase):
         self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
         self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
 
-    def test_metadata_that_is_not_a_keyword_of_json_schema_is_logged(self) -> None:
-        """Once, by the names of function and parameter; what stands beside it counts."""
+    def test_metadata_of_a_hint_that_is_not_a_keyword_of_json_schema_is_logged(self) -> None:
+        """One warning names the function and the parameter. Other metadata still has an effect."""
         def odd(spot: Any) -> int:
-            """Have metadata of others."""
+            """Have metadata that is meant for another library."""
             return int(spot)
 
         odd.__annotations__ = {"spot": Annotated[int, {"minimum": 1}, 5]}
@@ -2748,10 +2752,10 @@ class TestHints(unittest.TestCase):
                                             for spot in (0, 1)])
 
     @unittest.skipIf(sys.version_info < (3, 10), "None | Context is new in 3.10")
-    def test_a_context_parameter_may_be_optional(self) -> None:
-        """So that the function can be called without a server, too."""
+    def test_the_context_parameter_of_a_tool_may_be_optional(self) -> None:
+        """The function can then be called without a server, too."""
         def whose(context: Any = None) -> str:
-            """Tell who calls."""
+            """Return the method of the request."""
             return str(context and context.method)
 
         whose.__annotations__["context"] = "mcp_ref.Context | None"
@@ -2765,14 +2769,14 @@ class TestHints(unittest.TestCase):
 
 # --- Part III: the lifecycle ----------------------------------------------------------------------
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
-# what is agreed in it holds to the end. In the modern era (2026-07-28) nothing is opened: each
-# request says in its `_meta` which revision it speaks and what its client offers.
+# its results are valid until the session ends. In the modern era (2026-07-28) there is no session.
+# Each request says in its `_meta` which revision it uses and what the client offers.
 
 LIFE_HANDSHAKE = r'''
-# The client names the revision that it wants, what it offers, and who it is. The server answers
-# with the revision that holds from now on, what it offers, and who it is. The client confirms.
+# The client sends the revision that it wants, its capabilities, and its name. The server responds
+# with the revision of the session, its own capabilities, and its own name. The client confirms.
 
-== A legacy session opens with initialize, its answer, and notifications/initialized  MUST
+== A legacy session opens with initialize, its response, and notifications/initialized  MUST
    2025-11-25 raw [life.server-answers-initialize]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
@@ -2782,44 +2786,49 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
-== The server takes the revision that the client names  MUST legacy raw [life.version.server-same]
+== If initialize names a legacy revision that the server speaks, the server agrees to it  MUST
+   legacy raw [life.version.server-same]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 
-# If it lacks that, it offers another one. A client that lacks the other closes the connection.
+# If the server does not speak this revision, it offers another one. If the client does not speak
+# the offered revision, it closes the connection.
 
-== An unknown revision is answered with the newest one that has a handshake  SHOULD 2025-11-25 raw
-   [life.version.server-latest] [life.error-cases]
+== If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
+   2025-11-25 raw [life.version.server-latest] [life.error-cases]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
 
-== The modern revision has no handshake: initialize is answered with another one, not with an error
+== If initialize names the modern revision, the server offers a legacy revision and sends no error
    MUST 2025-11-25 raw [life.version.server-other]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$other","...":0}}
 = other != "2026-07-28"
 
-== A ping is answered at any time, also before initialize  MUST legacy raw [ping.answered]
+== A legacy server answers a ping at any time, even before initialize  MUST legacy raw
+   [ping.answered]
 > {"jsonrpc":"2.0","id":7,"method":"ping"}
 < {"jsonrpc":"2.0","id":7,"result":{}}
 
-== Nothing else is served before initialize  OURS legacy raw [life.init-first]
+== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-# Why -32602: there is no session for it, and as a modern request it lacks its `_meta`. Once
-# initialize is answered the code is -32600. ("$opening" stands for the params of initialize.)
+# The code is -32602, because there is no session for the request, and because a modern request
+# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
+# params of initialize.)
 
-== What comes out of turn is refused, and the session can still be opened  OURS legacy raw
+== Messages that come too early are refused or ignored, and the session can still be opened  OURS
+   legacy raw
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
-# The client has not confirmed: only ping is served, and the server tells of no change.
+# The client has not confirmed yet. The server serves only ping, and reports no changes.
 > {"jsonrpc":"2.0","id":3,"method":"ping"}
 < {"jsonrpc":"2.0","id":3,"result":{}}
 > {"jsonrpc":"2.0","id":4,"method":"tools/list"}
@@ -2835,48 +2844,50 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
-== Before notifications/initialized the server asks nothing of the client but ping  SHOULD
+== Before notifications/initialized the server sends the client no request except ping  SHOULD
    legacy raw offers [life.server-no-early-requests]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"...":0}
 
-# What the two said in the handshake holds for the whole session.
+# The results of the handshake are valid for the whole session.
 
-== A second initialize is refused, and the session stays what it was  OURS 2025-11-25
+== A second initialize is refused, and it does not change the revision or capabilities of the
+   session  OURS 2025-11-25
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
    "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-# It has not become one of 2025-03-26, where a line may be an array, and it still has no roots.
+# The revision has not become 2025-03-26, in which a line may be an array, and the client still
+# offers no roots.
 > [{"jsonrpc":"2.0","id":2,"method":"ping"}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== The server does not ask for what the client did not offer  SHOULD 2025-03-26-
-   [life.operate.capabilities-should]
+== Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
+   2025-03-26- [life.operate.capabilities-should]
 > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"a","...":0}
 
-== Since 2025-06-18 it must not ask for what the client did not offer  MUST legacy 2025-06-18+
-   [life.operate.capabilities-must]
+== Since 2025-06-18 the server must not use a capability that the client did not offer  MUST legacy
+   2025-06-18+ [life.operate.capabilities-must]
 > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"a","...":0}
 
-== A server without features has the handshake and ping, and tells of nothing it did not offer
-   MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
+== A legacy server without features serves the handshake and ping, and does not report changes of
+   lists  MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 ! server.tool(lambda: "", name="late")
 '''
 
 LIFE_MODERN = r'''
-# Nothing opens a modern connection. Joined into one line, the first can be sent to any modern
-# server; the second to any that has a tool `add`.
+# A modern connection needs no opening. If you join the lines of the first request, you can send it
+# to any modern server. You can send the second request to any modern server with a tool `add`.
 
-== A client may ask what a server speaks and offers: server/discover  MUST modern raw
-   [ver.discover.implemented] [ver.discover.result]
+== A modern server answers server/discover with the revisions that it speaks and its capabilities
+   MUST modern raw [ver.discover.implemented] [ver.discover.result]
 > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},
@@ -2886,22 +2897,22 @@ LIFE_MODERN = r'''
    "ttlMs":"$ours:0","cacheScope":"$ours:\"private\"","...":0}}
 = "2026-07-28" in versions
 
-== It need not: any request may come first, and each result says its type  MUST modern raw
-   [base.result.resulttype-present]
+== In the modern revision any request may come first, and each result has a resultType  MUST modern
+   raw [base.result.resulttype-present]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},
    "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
    "content":[{"type":"text","text":"3"}],"...":0}}
 
-== A modern request that lacks clientCapabilities in `_meta` is refused: -32602  MUST
-   modern raw [meta.request.missing-rejected] [base.error.mcp-block-meaning]
+== A modern request without clientCapabilities in `_meta` gets the error -32602  MUST modern raw
+   [meta.request.missing-rejected] [base.error.mcp-block-meaning]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== A revision that the server does not speak is refused: -32022, and it says which it speaks  MUST
-   modern raw [ver.unsupported-error] [ver.unsupported-data]
+== A request in an unknown revision gets the error -32022, which lists the revisions of the server
+   MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"1900-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -2909,17 +2920,19 @@ LIFE_MODERN = r'''
    "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
 = "2026-07-28" in versions
 
-# From here on the runner adds `_meta` to a request, checks and hides resultType, and hides the
-# server's name and the caching members, where the transcript does not spell out resultType.
+# From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
+# result, and hides the server's name and the caching members, unless the transcript spells out
+# resultType.
 
-== A result names the server that made it  SHOULD modern [meta.result.server-info]
+== A modern result names the server in its `_meta`  SHOULD modern [meta.result.server-info]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],
    "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"$ours:\"fixture\"",
    "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
 
-== No request knows what an earlier one said  MUST modern [base.direction.no-server-requests]
-   [transport.binding-directions] [state.no-prior-context] [state.capabilities-not-inferred]
+== A modern request inherits nothing from earlier requests, and no capabilities either  MUST modern
+   [base.direction.no-server-requests] [transport.binding-directions] [state.no-prior-context]
+   [state.capabilities-not-inferred]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
    "_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","...":0}}
@@ -2927,14 +2940,14 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"...",
    "data":{"requiredCapabilities":{"roots":{}},"...":0}}}
 
-== A server without features has server/discover and subscriptions/listen  MUST modern on empty
-   [base.support.core-modern]
+== A modern server without features serves server/discover and subscriptions/listen  MUST modern on
+   empty [base.support.core-modern]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
    "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
 
-== Ping, logging/setLevel and resources/subscribe are gone in the modern revision  MUST modern
+== The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
    [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
@@ -2943,10 +2956,10 @@ LIFE_MODERN = r'''
 > {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
 
-# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta`
-# is modern (from here on "$modern" stands for that `_meta`); any other belongs to the session.
+# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta` is
+# modern, and all other requests belong to the session. ("$modern" stands for such a `_meta`.)
 
-== Modern requests open no session, and touch none that is open  OURS legacy raw
+== A modern request does not open a session, and it does not affect an open session  OURS legacy raw
    [ver.dual.by-opening] [ver.dual.concurrent]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":"$modern"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","prompts":"...","...":0}}
@@ -2960,8 +2973,8 @@ LIFE_MODERN = r'''
 > {"jsonrpc":"2.0","id":5,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":5,"result":{"prompts":"..."}}
 
-== What the session agreed on does not reach a modern request: no capability, no log level  OURS
-   legacy offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
+== The capabilities and the log level of a session do not apply to a modern request  OURS legacy
+   offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
@@ -2974,103 +2987,111 @@ LIFE_MODERN = r'''
 
 @plays(LIFE_HANDSHAKE)
 class TestHandshake(unittest.TestCase):
-    """The legacy era: a session is opened once."""
+    """The legacy era: a handshake opens a session."""
 
 
 @plays(LIFE_MODERN)
 class TestModern(unittest.TestCase):
-    """The modern era: each request stands alone, also beside a session."""
+    """The modern era: each request stands alone, even while a session is open."""
 
 
 @plays(r'''
-# When several things are wrong, the first of them is told. The protocol leaves the order open; ours
-# is: no JSON -32700, no message -32600, neither a session nor a whole _meta -32602, a revision that
-# is not spoken -32022, a method that it lacks -32601, out of turn -32600, params -32602, and then
-# what the method itself refuses.
+# If a request has several faults, the response reports the first of them. The protocol leaves the
+# order open. This module checks in this order: the line is JSON (-32700) and a message (-32600), it
+# belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
+# and has the method (-32601), the session allows the request at this time (-32600), and the params
+# are valid (-32602). Errors of the method itself come last.
 
-== What is not JSON outranks whatever it was meant to be  OURS [base.error.parse]
+== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
+   [base.error.parse]
 > {"jsonrpc":"1.0","id":1,"method":"no/such"
 < {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
 
-== A malformed message outranks a `_meta` that says too little  OURS modern raw
+== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
+   modern raw
 > {"jsonrpc":"1.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
-== An unsupported revision outranks an unknown method  OURS modern raw
+== The error for an unsupported revision takes precedence over the error for an unknown method  OURS
+   modern raw
 > {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"1900-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
 
-== An unknown method outranks a session that is not confirmed yet  OURS legacy raw
+== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
+   legacy raw
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"no/such"}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
 
-== A method out of turn outranks bad params  OURS legacy
+== The error for a request at the wrong time takes precedence over the error for bad params  OURS
+   legacy
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
-== A method of a feature that the server lacks is unknown, and that outranks bad params  OURS
-   on empty [base.error.capability-not-advertised]
+== A method of a feature that the server lacks is an unknown method, even if its params are bad
+   OURS on empty [base.error.capability-not-advertised]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
 
-== Bad params outrank an unknown resource  OURS legacy
-# An unknown resource alone would be -32002 (since 2026-07-28: -32602).
+== The error for bad params takes precedence over the error for an unknown resource  OURS legacy
+# The code for the unknown resource would be -32002 (since 2026-07-28: -32602).
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 
-== A server without tasks ignores that one is wanted  MUST 2025-11-25 [tasks.undeclared-ignored]
+== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
+   [tasks.undeclared-ignored]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
-== What a server does not know in `_meta` changes nothing  MUST
-   [meta.reserved-no-assumption] [ver.ext.fallback]
+== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
+   [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
    "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
    "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 ''')
 class TestOrderOfChecks(unittest.TestCase):
-    """Parse, shape, revision, method, lifecycle, params, handler."""
+    """The order in which the faults of a request are looked for."""
 
 
 @plays(r'''
-# In one revision, 2025-03-26, a line may hold an array of messages: a batch.
+# In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
 
-== A batch is answered with one array: an answer for each request, in any order  MUST 2025-03-26
-   [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
+== The response to a batch is an array with one response for each request, in any order  MUST
+   2025-03-26 [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/unknown"},
    {"jsonrpc":"2.0","id":"1","method":"ping"}]
 < [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","result":{}}]
 
-== A batch without requests is not answered  MUST 2025-03-26 [batch.only-notifications-silent]
+== A batch without requests gets no response  MUST 2025-03-26 [batch.only-notifications-silent]
 > [{"jsonrpc":"2.0","method":"notifications/unknown"},{"jsonrpc":"2.0","method":"ping"}]
 
-== A member that is no message has an error of its own  SHOULD 2025-03-26 [batch.invalid-elements]
+== Each invalid member of a batch gets its own error in the array of responses  SHOULD 2025-03-26
+   [batch.invalid-elements]
 > [[],{"jsonrpc":"2.0","id":9},{"jsonrpc":"2.0","id":1,"method":"ping"}]
 < [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"...","...":0}},
    {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"...","...":0}},
    {"jsonrpc":"2.0","id":1,"result":{}}]
 
-== An empty batch, or one that is cut off, is answered with a single error  MUST 2025-03-26
-   [batch.empty-array] [batch.unparseable]
+== An empty batch and a batch that is not valid JSON get a single error instead of an array  MUST
+   2025-03-26 [batch.empty-array] [batch.unparseable]
 > []
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 > [{"jsonrpc":
 < {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
 
-== A batch may hold the answers to what the server asked  MUST 2025-03-26 offers [batch.receive]
+== A batch may contain responses to requests of the server  MUST 2025-03-26 offers [batch.receive]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > [{"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///home/ada"}]}}]
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///home/ada"}],"...":0}}
 
-== The array comes when its last answer is there. No id twice, no initialize and no modern request
-   is served in it  OURS 2025-03-26 [batch.response-array]
+== The array for a batch is sent when its last response is ready. A duplicate id, initialize and
+   modern requests are refused in a batch  OURS 2025-03-26 [batch.response-array]
 > [{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}},
    {"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"},
@@ -3083,7 +3104,7 @@ class TestOrderOfChecks(unittest.TestCase):
    {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
    {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
 
-== A request that is cancelled holds up no batch  OURS 2025-03-26
+== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
    "params":{"name":"hold","arguments":{"key":"a"}}}]
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
@@ -3091,22 +3112,23 @@ class TestOrderOfChecks(unittest.TestCase):
 > [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
 
-== Elsewhere an array is an error; nothing in it is done  SHOULD 2025-03-26! [batch.array-rejected]
+== In a revision without batches an array gets one error, and its members are not processed  SHOULD
+   2025-03-26! [batch.array-rejected]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== No array opens a session  OURS 2025-03-26 raw
+== An initialize inside a batch does not open a session  OURS 2025-03-26 raw
 > [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 ''')
 class TestLegacyBatches(unittest.TestCase):
-    """Arrays of messages."""
+    """Batches, which are arrays of messages."""
 
 
-LIFE_METHODS = (  # methods, the revisions that have them, the code that empty params get there
+LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
     ("ping", LEGACY, None), ("initialize", LEGACY, -32600),
     ("logging/setLevel resources/subscribe resources/unsubscribe", LEGACY, -32602),
     ("server/discover", (MODERN,), None), ("subscriptions/listen", (MODERN,), -32602),
@@ -3114,13 +3136,14 @@ LIFE_METHODS = (  # methods, the revisions that have them, the code that empty p
     ("tools/call prompts/get resources/read completion/complete", REVISIONS, -32602),
     ("roots/list sampling/createMessage elicitation/create tasks/get tasks/result tasks/list"
      " tasks/cancel no/such Tools/list rpc.discover", (), None))
-LIFE_BAD_META = (  # code, member of a good `_meta`, its bad value; without a member: the `_meta`
+# (code, a member of `_meta`, its bad value); if the member is "", the value is the whole `_meta`
+LIFE_BAD_META = (
     (-32602, "", {}), (-32602, "", []), (-32602, "", None), (-32602, "protocolVersion", 5),
     (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
     (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
     (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
     (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
-LIFE_BAD_HELLO = (  # what is wrong in the params of initialize; None: the member is missing
+LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
     {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
     {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
     {"clientInfo": {"name": "suite"}}, {"clientInfo": {"name": 5, "version": "1"}},
@@ -3128,23 +3151,23 @@ LIFE_BAD_HELLO = (  # what is wrong in the params of initialize; None: the membe
 
 
 class TestLifecycleTables(unittest.TestCase):
-    """What varies in one dimension."""
+    """Rules about the lifecycle that are tested with tables."""
 
     def talk(self, revision: str, words: str = "") -> Play:
-        talk = Play(transcripts("== Requests one by one  OURS " + words)[0], revision,
-                    Memory(fixture_server()))
+        title = "== The server responds to single requests  OURS "
+        talk = Play(transcripts(title + words)[0], revision, Memory(fixture_server()))
         self.addCleanup(talk.end.close)
         if not words:
             talk.open()
         return talk
 
     def code(self, talk: Play, method: str, params: Any) -> Any:
-        """Send a request; return the code of the error, or None when the answer is a result."""
+        """Send a request. Return the code of the error, or None if the response has a result."""
         talk.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
         return talk.take("an answer").get("error", {}).get("code")
 
-    def test_a_method_is_known_in_the_revisions_that_have_it_and_in_no_other(self) -> None:
-        """-32601 says that it is not. [base.error.method-not-found] [ping.removed]
+    def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
+        """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
             talk = self.talk(revision)
@@ -3154,7 +3177,7 @@ class TestLifecycleTables(unittest.TestCase):
                         expected = code if revision in revisions else -32601
                         self.assertEqual(expected, self.code(talk, method, {}))
 
-    def test_bad_meta_is_refused_and_nothing_else_comes_of_it(self) -> None:
+    def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
         """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
         for method, params in (("tools/list", {}), ("server/discover", {}),
                                ("subscriptions/listen", {"notifications": {}})):
@@ -3165,7 +3188,7 @@ class TestLifecycleTables(unittest.TestCase):
                     self.assertEqual(code, self.code(talk, method, {**params, "_meta": meta}))
             talk.silence()
 
-    def test_a_bad_initialize_is_refused_and_a_good_one_may_follow(self) -> None:
+    def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
             talk = self.talk(revision, "raw")
@@ -3176,9 +3199,9 @@ class TestLifecycleTables(unittest.TestCase):
                     self.assertEqual(-32602, self.code(talk, "initialize", given))
             talk.open()
 
-    def test_a_new_revision_is_one_row_of_the_table(self) -> None:
-        """A copy of the module gets a revision more in each era. Its client and its server agree on
-        the new one; with an older server on the newest that both have."""
+    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
+        """A copy of the module gets a new revision in each era. Its client and its server agree on
+        the new revision. With an older server, the client agrees on the newest common revision."""
         spec = importlib.util.spec_from_file_location(
             mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
         assert spec and spec.loader
@@ -3190,7 +3213,7 @@ class TestLifecycleTables(unittest.TestCase):
             copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
 
         class Link:
-            """A transport to a server in memory; `sent` gets what the client sends."""
+            """A transport to a server in memory. `sent` has the messages of the client."""
 
             def __init__(self, server: Any) -> None:
                 self.server, self.sent = server, []  # type: ignore[var-annotated]
@@ -3224,8 +3247,9 @@ class TestLifecycleTables(unittest.TestCase):
 
 
 # --- Part III: what a server offers ---------------------------------------------------------------
-# Tools, resources, prompts, completion; lists, log, progress, cancellation. Two servers stand
-# beside the fixture: one for entries, one for values and failures.
+# Tools, resources, prompts and completions; lists, log messages, progress and cancellation. Besides
+# the fixture there are two more servers: `values` returns many kinds of values and fails in many
+# ways, and `entries` has entries with all members.
 
 SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
 SERVER_BLOCKS = [
@@ -3233,7 +3257,7 @@ SERVER_BLOCKS = [
     mcp_ref.audio(b"RIFF", "audio/wav"),
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
-SERVER_RETURNS = {  # tool -> what it returns, or raises
+SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
     "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
@@ -3309,7 +3333,7 @@ def server_values() -> Server:
 
 
 def server_entries(page_size: Optional[int] = None) -> Server:
-    """Build a server with two entries of each kind; the first has all members there are."""
+    """Build a server with two entries of each kind. The first entry has all possible members."""
     server = Server("entries", "1.0", page_size=page_size)
     full: Any = {"title": "Title", "description": "What it is.", "meta": {"com.example/cost": 1},
                  "icons": [{"src": "https://example.com/i.png"}]}
@@ -3327,103 +3351,115 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 
 
 @plays(r'''
-== A server declares in initialize what it has  MUST legacy 2025-03-26+ raw on values
-   [tools.capability] [res.capability] [prompts.capability] [log.capability] [comp.capability]
-# 2024-11-05 knows the same, except completions.
+== A legacy server declares its features as capabilities in the result of initialize  MUST legacy
+   2025-03-26+ raw on values [tools.capability] [res.capability] [prompts.capability]
+   [log.capability] [comp.capability]
+# The revision 2024-11-05 has these capabilities, too, except completions.
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
-== In 2026-07-28 it does so in server/discover  MUST modern on values [tools.capability]
-   [res.capability] [prompts.capability] [log.capability] [comp.capability]
+== A modern server declares its features as capabilities in the result of server/discover  MUST
+   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
+   [comp.capability]
 > {"jsonrpc":"2.0","id":1,"method":"server/discover"}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
-== A tool is listed with its name and the schema of its arguments  MUST [tools.def.required-fields]
-   [tools.def.input-root-object] [tools.def.input-not-null]
+== tools/list returns the name of each tool and the schema of its arguments  MUST
+   [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
 
-== A tool is called with arguments, and its result has content  MUST [tools.result.content-present]
+== A tool is called with arguments, and the result has content blocks  MUST
+   [tools.result.content-present]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
-== Arguments may be absent, and content may be empty  MUST on values [tools.call.arguments-optional]
+== The arguments of a call may be absent, and the content of its result may be empty  MUST on values
+   [tools.call.arguments-optional]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 
-# What a model can mend is a result with isError; what only a client's author can mend, an error.
+# Faults that a model can correct lead to a result with isError. Faults that only the author of a
+# client can correct lead to an error.
 
-== A tool that fails says so in its result  SHOULD [tools.call.execution-error]
+== A tool that fails reports the failure in a result with isError  SHOULD
+   [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail","arguments":{"text":"no"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = "no" in said
 
-== The words of an exception are told, but not the path of the file that was missing  OURS on values
+== If a tool does not find a file, the result has the message of the exception but not the path
+   OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
 
-== Bad arguments are such a failure  SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
+== Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
+   SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
-== Before 2025-11-25 they are an error  OURS 2025-06-18- [tools.call.bad-arguments-protocol]
-   [tools.security.validate-input]
+== Before 2025-11-25 a call whose arguments do not fit the input schema gets the error -32602  OURS
+   2025-06-18- [tools.call.bad-arguments-protocol] [tools.security.validate-input]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== All faults of a call are told at once, so that a model mends them in one go  OURS 2025-11-25+
+== A result reports all faults of the arguments, so that a model can correct them all at once  OURS
+   2025-11-25+
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"b":"x","c":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = all(re.search(words, said) for words in ("missing.* a", "b: .*integer", "c: .*a, b"))
 
-== An unknown tool is an error, and names are case-sensitive  SHOULD [tools.call.unknown-tool]
-   [tools.name.case-sensitive]
+== A call of an unknown tool gets an error, and the names of tools are case-sensitive  SHOULD
+   [tools.call.unknown-tool] [tools.name.case-sensitive]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody","arguments":{}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== An object is structured content as well  MUST 2025-06-18+ [tools.structured.text-copy]
+== If a tool returns an object, the result has the object as structured content and as text  MUST
+   2025-06-18+ [tools.structured.text-copy]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$text"}],
    "structuredContent":{"x":1,"y":2},"...":0}}
 = json.loads(text) == {"x": 1, "y": 2}
 
-== Before 2025-06-18 there is only the text  MUST 2025-03-26- [tools.structured.absent-early]
+== Before 2025-06-18 a result has no structured content, and an object is sent as text only  MUST
+   2025-03-26- [tools.structured.absent-early]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
 
-== Before 2026-07-28 only an object is structured content  MUST legacy on values
-   [tools.structured.object]
+== Before 2026-07-28 structured content is always an object, and an array is sent as text only  MUST
+   legacy on values [tools.structured.object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
 
-== In 2026-07-28 any value is structured content, also null  OURS modern on values
+== Since 2026-07-28 structured content may be any value, even null  OURS modern on values
    [tools.structured.any]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# An object is a content block only if it has more than `type`; ä comes back as ä.
+# An object that has only a `type` is not a content block. Text has the character ä unescaped.
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
    "structuredContent":{"type":["\u00e4"]}}}
 
-== A result that breaks its schema is a failure  MUST 2025-06-18+ on values [tools.output.conforms]
+== If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
+   values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An RpcError that a tool raises is the response  OURS on values
+== An RpcError that a tool raises becomes the error response  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
 
-== What else a tool raises, or returns that is no JSON, is a result: the words are in it, no path
-   OURS on values [tools.call.execution-error]
+== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
+   the message but no path  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
@@ -3439,26 +3475,27 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
 < {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
 
-== A tool is told who its client is  OURS on values
+== A tool can read the name of its client  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
 
-== Values beside content blocks in a list become text  OURS on values
+== If a tool returns a list with a content block, the other values in the list become text blocks
+   OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
    {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
 
-== An object that only looks like a block is data  OURS modern on values
+== An object that has a text but no type is data and not a content block  OURS modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
 < {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
    "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
 
-== A number of another library's class is a number  OURS 2025-11-25 on values
+== A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
 
-== A tool can name the urls to visit first in the error -32042
-   MUST 2025-11-25 on values [elic.url.required-error] [elic.url.required-error-data]
+== A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
+   on values [elic.url.required-error] [elic.url.required-error-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paid"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"Pay first.","data":{"elicitations":[
    {"mode":"url","message":"Pay.","url":"https://a.example/","elicitationId":"7"}]}}}
@@ -3466,8 +3503,8 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
 
-    def test_each_revision_has_its_content_blocks_and_others_become_text(self) -> None:
-        """MUST: In tools and prompts, whose messages have one block each. [tools.content.binary]
+    def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
+        """MUST: A message of a prompt has a single content block. [tools.content.binary]
         [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
         [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
         [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
@@ -3480,7 +3517,7 @@ class TestTools(unittest.TestCase):
         rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
                 ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
         plays_rows(self, r"""
-== These blocks come  MUST %s on values
+== A tool and a prompt return the content blocks of this revision  MUST %s on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
@@ -3488,12 +3525,12 @@ class TestTools(unittest.TestCase):
 """, [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
                                                  for one in blocks)) for since, blocks in rows])
 
-    def test_params_that_have_not_the_shape_of_their_method_are_an_error(self) -> None:
-        """MUST: In each revision. [base.error.invalid-params] [tools.call.malformed]
+    def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
+        """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
         [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
         name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
         plays_rows(self, r"""
-== These params are invalid  MUST on values
+== The server refuses these params  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
@@ -3513,7 +3550,7 @@ class TestTools(unittest.TestCase):
 
     def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
         """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
-        object and array around the value. Only the notes follow the cause; the model gets none."""
+        object and array around the value. Only the notes follow the cause. The model gets none."""
         server = Server("s", "1")
 
         @server.tool
@@ -3536,8 +3573,8 @@ class TestTools(unittest.TestCase):
 
 
 @plays(r'''
-== A resource is listed with its URI and its name, and read: as text, or as a blob in base64  MUST
-   [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
+== resources/list returns the URI and the name of each resource, and resources/read returns text, or
+   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
 > {"jsonrpc":"2.0","id":1,"method":"resources/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"resources":[
    {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
@@ -3548,7 +3585,8 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"contents":[
    {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
 
-== A template stands for many resources  MUST [res.def.fields] [res.template.rfc6570]
+== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
+   [res.template.rfc6570]
 > {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
    {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
@@ -3556,22 +3594,23 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"contents":[
    {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
 
-== What stands for a name of a template is percent-decoded  OURS
+== The values of the variables in a resource template are percent-decoded  OURS
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
 < {"jsonrpc":"2.0","id":1,"result":{"contents":[
    {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
 
-== An unknown resource is an error  SHOULD legacy [res.not-found.32002]
+== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
+   [res.not-found.32002]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
 
-== In the modern revision it has another code  MUST modern [res.not-found.32602]
-   [res.not-found.no-empty] [base.error.no-32002]
+== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
+   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== Data is read as JSON; the error of a resource that fails tells nothing of it  SHOULD on values
-   [res.internal-error] [log.no-secrets]
+== A resource that returns data is read as JSON text, and the error of a resource that fails shows
+   no details  SHOULD on values [res.internal-error] [log.no-secrets]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
@@ -3579,7 +3618,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
 = "secret" not in said
 
-== A prompt is listed with its arguments, and got with them, as messages  MUST
+== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
    [prompts.message-shape]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
@@ -3590,15 +3629,16 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
    {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
 
-== An unknown prompt, or an argument that is missing, is an error  SHOULD [prompts.unknown]
-   [prompts.missing-argument] [prompts.validate-arguments]
+== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
+   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== The role is user or assistant: another one, or an exception, is an error  MUST on values
-   [prompts.message-shape] [prompts.internal-error] [comp.internal-error]
+== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
+   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
+   [comp.internal-error]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
 < {"jsonrpc":"2.0","id":1,"result":{"messages":[
    {"role":"user","content":{"type":"text","text":"Hi."}},
@@ -3612,7 +3652,8 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
 = "secret" not in said + also
 
-== While a user types, an argument is completed from what is there  MUST [comp.ref-types]
+== completion/complete returns the values that can complete the text that the user has typed so far
+   MUST [comp.ref-types]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
@@ -3620,28 +3661,29 @@ class TestTools(unittest.TestCase):
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
 
-== So is a name of a template; the names that are chosen already are in the context  SHOULD
-   on values 2025-06-18+ [comp.context] [comp.ref-types]
+== A variable of a resource template can be completed, and the context has the values chosen so far
+   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
    "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
    "context":{"arguments":{"first":"red"}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{
    "values":["darkred"],"total":1,"hasMore":false}}}
 
-== A server without completion does not know completion/complete  SHOULD on entries
+== A server without completions answers completion/complete with the error -32601  SHOULD on entries
    [comp.not-supported]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 ''')
 class TestResourcesAndPrompts(unittest.TestCase):
-    """Resources, resource templates, prompts and completion."""
+    """Resources, resource templates, prompts and completions."""
 
-    def test_what_leads_out_of_a_template_or_fits_none_is_unknown(self) -> None:
-        """MUST: A name is one segment of a path. [res.path-traversal] [res.validate-uri]"""
+    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
+        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
+        [res.validate-uri]"""
         place = "fixture://item/"
         plays_rows(self, r"""
-== This resource is unknown  MUST
+== The server does not know this resource  MUST
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
 = code == (-32602 if revision == MODERN else -32002)
@@ -3651,10 +3693,11 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
             "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
 
-    def test_at_most_100_values_come_with_their_number(self) -> None:
-        """MUST: The first ones, in the order of the function. [comp.max-100] [comp.ranked]"""
+    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
+        """MUST: The values are the first ones that the function returns, in the same order.
+        [comp.max-100] [comp.ranked]"""
         plays_rows(self, r"""
-== There are so many values  MUST on values
+== A completion has this number of values  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
@@ -3663,8 +3706,8 @@ class TestResourcesAndPrompts(unittest.TestCase):
 
 
 @plays(r'''
-== A cursor requests the next page, and stays good while entries come and go  SHOULD modern
-   on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
+== A cursor requests the next page of a list, and stays valid when entries are added or removed
+   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
    "resultType":"complete","cacheScope":"$scope","...":0}}
@@ -3677,14 +3720,16 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
 < {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
 
-== A cursor that the server did not give is an error, even ""  SHOULD [page.invalid-cursor]
+== A request with a cursor that the server did not issue gets an error, even if it is an empty
+   string  SHOULD [page.invalid-cursor]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== A legacy client hears of what comes and goes  SHOULD legacy [tools.list-changed.unsolicited]
-   [res.list-changed.unsolicited] [prompts.list-changed.unsolicited]
+== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
+   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
+   [prompts.list-changed.unsolicited]
 ! server.tool(name="new")(lambda: "new")
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
@@ -3702,8 +3747,9 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
 
-== A modern client hears of nothing unless it listens; lists may be empty  MUST modern on entries
-   [subs.no-unsolicited] [tools.list.answered] [res.list.answered] [prompts.list.answered]
+== A modern client without a subscription gets no notification when a list changes, and a list may
+   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
+   [prompts.list.answered]
 ! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -3713,7 +3759,8 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
 
-== A broken connection holds up no other connection, and no thread that changes a list  OURS legacy
+== A broken connection delays neither other connections nor a thread that changes a list  OURS
+   legacy
 ! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
 ! broken.receive(mcp_ref.encode(
    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
@@ -3722,12 +3769,12 @@ class TestResourcesAndPrompts(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 ''')
 class TestLists(unittest.TestCase):
-    """What the four lists have in common, and how they are filled."""
+    """The four lists of a server: tools, prompts, resources and resource templates."""
 
-    def test_each_list_has_pages_and_the_last_has_no_cursor(self) -> None:
-        """MUST: Here with one entry a page. [page.operations] [page.cursor-string]"""
+    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
+        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
         plays_rows(self, r"""
-== There are two pages  MUST on pages
+== The list has two pages  MUST on pages
 > {"jsonrpc":"2.0","id":1,"method":"%s/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
 > {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
@@ -3736,9 +3783,9 @@ class TestLists(unittest.TestCase):
             ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
             ("resources/templates", "resourceTemplates"))])
 
-    def test_an_entry_has_the_members_that_its_revision_has(self) -> None:
-        """MUST NOT: What is newer is left out, as is an output schema of another type than object
-        before 2026-07-28. [tools.structured.absent-early] [tools.def.output-root-object]
+    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out, too,
+        if its type is not object. [tools.structured.absent-early] [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
                 ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
@@ -3752,18 +3799,19 @@ class TestLists(unittest.TestCase):
                 full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
                 rows.append((method, revision, method, full, bare))
             plays_rows(self, r"""
-== The first entry has all members, the second those that it needs  MUST %s on entries
+== The first entry has all members of the revision, and the second entry has the required members
+   MUST %s on entries
 > {"jsonrpc":"2.0","id":1,"method":"%s/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
 = set(first) == %s and set(second) == %s
 """, rows)
 
-    def test_a_modern_result_is_fresh_for_no_time_and_the_same_for_everybody(self) -> None:
-        """MUST: On each connection. [cache.hints-present] [cache.ttl-range] [cache.scope-values]
+    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
+        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present] [cache.ttl-range] [cache.scope-values]
         [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
         [res.list.not-per-connection] [prompts.list.not-per-connection]"""
         plays_rows(self, r"""
-== The result says so, and comes again  MUST modern on values
+== The result has caching hints, and it is the same on another connection  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
    "%s":"$it","...":0}}
@@ -3784,8 +3832,8 @@ class TestLists(unittest.TestCase):
         end.give(json.dumps({**message, "params": {"_meta": modern_meta()}}).encode())
         return list(json.loads(end.take(DEADLINE) or b"")["result"]["tools"])
 
-    def test_an_entry_says_what_the_function_says_of_itself(self) -> None:
-        """OURS: Name and description come from it, where none are given."""
+    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
+        """OURS: A name or a description that is passed to the decorator takes precedence."""
         def spoken() -> None:
             """Say it.
 
@@ -3801,8 +3849,8 @@ class TestLists(unittest.TestCase):
                           ("named", "Do it.\nFirst:\n  x\n y")],
                          [(one["name"], one.get("description")) for one in self.tools(server)])
 
-    def test_what_cannot_be_offered_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message names it. [tools.name.unique] [tools.def.input-root-object]
+    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
+        """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
         [base.method.rpc-prefix] [res.custom-scheme] [res.template.rfc6570]"""
         def key(key: str) -> str:
             return key
@@ -3835,7 +3883,7 @@ class TestLists(unittest.TestCase):
 
 
 @plays(r'''
-== A further method is served by its name, with params by name  OURS on empty
+== A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
@@ -3844,9 +3892,9 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 ''')
 class TestRegistration(unittest.TestCase):
-    """What an author may offer, and how it is listed."""
+    """Registering tools, prompts, completions and further methods."""
 
-    def test_a_decorator_may_be_given_a_name_alone(self) -> None:
+    def test_the_decorators_for_tools_and_prompts_accept_a_name_alone(self) -> None:
         server = Server("s", "1")
         for register in (server.tool, server.prompt):
             @register("named")
@@ -3875,7 +3923,7 @@ class TestRegistration(unittest.TestCase):
             self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
                              client.list_prompts()[0]["arguments"])
 
-    def test_a_completion_function_gets_the_other_arguments(self) -> None:
+    def test_a_completion_function_gets_the_values_of_the_other_arguments(self) -> None:
         server = Server("s", "1")
         server.prompt(name="p")(lambda a: a)
         server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
@@ -3888,10 +3936,11 @@ class TestRegistration(unittest.TestCase):
                 )["values"])
 
 
-# When hold reports progress it runs. When stopped returns, hold knows that it is cancelled.
+# The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
+# `hold` has seen that it is cancelled.
 @plays(r'''
-== A legacy session has the level info, until the client sets another  MUST legacy on values
-   [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
+== The log level of a legacy session is info until the client sets another level  MUST legacy on
+   values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
@@ -3903,12 +3952,14 @@ class TestRegistration(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 
-== A level that does not exist is an error  SHOULD legacy [log.setlevel-invalid]
+== A logging/setLevel request with an unknown level gets an error  SHOULD legacy
+   [log.setlevel-invalid]
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== A modern request names its level, and without it there is no log  MUST modern on values
-   [log.optin-required] [log.optin-threshold] [log.shape] [log.same-stream-before-response]
+== A modern request gets log messages only if it names a log level, and only from this level on
+   MUST modern on values [log.optin-required] [log.optin-threshold] [log.shape]
+   [log.same-stream-before-response]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
@@ -3921,13 +3972,13 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
 
-== There, too, a level that does not exist is an error  SHOULD modern [log.optin-invalid]
+== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
    "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== Progress carries the token of the request, and comes before the response  MUST 2025-03-26+
-   [progress.token-echoed] [progress.message-readable]
+== Progress notifications carry the token of the request and come before the response  MUST
+   2025-03-26+ [progress.token-echoed] [progress.message-readable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"count","arguments":{"to":2},"_meta":{"progressToken":"0"}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{
@@ -3936,8 +3987,8 @@ class TestRegistration(unittest.TestCase):
    "progressToken":"0","progress":2,"total":2,"message":"step 2"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"counted to 2"}],"...":0}}
 
-== Without a token there is none; what does not increase or comes late is left out  MUST on values
-   [progress.active-token-only] [progress.increasing] [progress.stops]
+== Progress is sent only if the request has a progress token, only if it increases, and only before
+   the response  MUST on values [progress.active-token-only] [progress.increasing] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
@@ -3951,8 +4002,8 @@ class TestRegistration(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 = globals().get("message", "none") == ("none" if revision == "2024-11-05" else "go")
 
-== A request that is cancelled is not answered: its tool stops, and nothing more is heard of it
-   SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
+== A cancelled legacy request should get no response, and its tool stops without further
+   notifications  SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"hold","arguments":{"key":"a"},
    "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
@@ -3961,8 +4012,9 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
-== A modern request that is cancelled must not be answered  MUST modern [cancel.server-silent-must]
-   [cancel.server-silent-should] [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
+== A cancelled modern request must not get a response, and its tool stops without further
+   notifications  MUST modern [cancel.server-silent-must] [cancel.server-silent-should]
+   [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"hold","arguments":{"key":"a"},
    "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
@@ -3971,8 +4023,8 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
-== A cancellation that is late, malformed or of another id is ignored: 1, "1" and true are three
-   MUST [cancel.race-tolerated] [cancel.invalid-ignored]
+== A cancellation that is late, malformed or has a different id is ignored; "1" and true differ from
+   1  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
 > {"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
@@ -3986,17 +4038,18 @@ class TestRegistration(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
-== The id of a cancelled request is free at once  OURS
+== The id of a cancelled request may be used again at once  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}
 ''')
 class TestUtilities(unittest.TestCase):
-    """Log, progress and cancellation."""
+    """Log messages, progress and cancellation."""
 
     def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Fifty go out, then fifty a second, and the last. [progress.rate-limited]"""
+        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
+        [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
         end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": "count", "arguments": {"to": 1000}, "_meta": {
@@ -4006,19 +4059,19 @@ class TestUtilities(unittest.TestCase):
         self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
         self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
 
-    def test_a_log_level_lets_through_its_own_and_all_higher_levels(self) -> None:
+    def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
         """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
         heard = ["\n".join('< {"jsonrpc":"2.0","method":"notifications/message","params":{'
                            '"level":"%s","data":{"n":1}}}' % level for level in SERVER_LEVELS[n:])
                  for n in range(len(SERVER_LEVELS))]
         plays_rows(self, r"""
-== A legacy session has a level  MUST legacy on values
+== A legacy session gets messages from this log level on  MUST legacy on values
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"%s"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 %s
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-== A modern request has one  MUST modern on values
+== A modern request gets messages from this log level on  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
    "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
 %s
