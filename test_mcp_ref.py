@@ -3784,8 +3784,8 @@ class TestLists(unittest.TestCase):
             ("resources/templates", "resourceTemplates"))])
 
     def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
-        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out, too,
-        if its type is not object. [tools.structured.absent-early] [tools.def.output-root-object]
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema whose type is not
+        object is left out, too. [tools.structured.absent-early] [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
                 ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
@@ -3807,7 +3807,8 @@ class TestLists(unittest.TestCase):
 """, rows)
 
     def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
-        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present] [cache.ttl-range] [cache.scope-values]
+        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
+        [cache.ttl-range] [cache.scope-values]
         [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
         [res.list.not-per-connection] [prompts.list.not-per-connection]"""
         plays_rows(self, r"""
@@ -4080,16 +4081,17 @@ class TestUtilities(unittest.TestCase):
 
 
 # --- Part III: what a server asks of its client ---------------------------------------------------
-# While it serves a request, a server may need something of the client: that the user fills in a
-# form or visits a url (elicitation), an answer of the client's model (sampling), or the roots. In
-# the legacy era it sends a request of its own. In the modern era its result names the input that is
-# required, and the client sends the request again. The author of a tool writes the same for both.
+# While a server processes a request, it may need input from the client: a form that the user fills
+# in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
+# list of roots. In the legacy era the server sends a request to the client. In the modern era the
+# server responds with a result that names the required input, and the client sends its request
+# again together with the input. The author of a tool writes the same code for both eras.
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
 def asking_server(**options: Any) -> Server:
-    """Build a server that asks in ways that the fixture does not."""
+    """Build a server that asks the client in other ways than the fixture."""
     server, runs = Server("asking", "1.0", **options), itertools.count(1)
 
     @server.tool
@@ -4101,7 +4103,7 @@ def asking_server(**options: Any) -> Server:
             got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
                 "message": "Who?", "requestedSchema": ASKING_FORM})})
         except Exception:
-            return "caught, but asking is no error"
+            return "caught an exception"  # must not happen: asking is not a failure
         return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
 
     @server.method("vendor/both")
@@ -4110,43 +4112,41 @@ def asking_server(**options: Any) -> Server:
 
     @server.tool
     def thrice(words: List[str], context: Context) -> str:
-        """Ask in each of three words, from the last one on, and so change the argument."""
+        """Ask three times, and remove a word from the argument each time."""
         return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
                         for key in (None, None, "third"))
 
     @server.tool
     def hurry(context: Context) -> str:
-        """Give the user a twentieth of a second."""
+        """Ask the user, with a timeout of a twentieth of a second."""
         return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
 
     @server.tool
     def confirm(context: Context) -> str:
-        """Ask for a yes or no alone."""
+        """Ask the user to accept or decline, without a form."""
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
     def fickle(context: Context) -> str:
-        """Ask in other words each time."""
+        """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
 
     @server.tool
     def keyed(context: Context) -> str:
-        """Ask under keys of its own."""
+        """Ask twice, with keys that the tool chooses."""
         roots = context.list_roots(key="where")
         return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
-        """Ask for whatever is named."""
+        """Send the client a request with this method and these params."""
         return str(context.ask({"it": (method, params)}))
 
     return server
 
 
-
-
 def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
-    """Build a fixture; while a line with this word is being sent, something happens."""
+    """Build a fixture that calls then(server, session) while it sends a line with this word."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
@@ -4161,7 +4161,7 @@ def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
 
 
 def cancels(server: Server, session: Any) -> None:
-    """Give a cancellation, from another thread, and wait until it is taken."""
+    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
     thread = threading.Thread(target=session.receive, args=(
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
     thread.start()
@@ -4177,8 +4177,8 @@ SERVERS.update(
 
 
 @plays(r'''
-== A legacy server elicits with a request of its own and waits for the response
-   MUST legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
+== A legacy server asks the user with an elicitation/create request and waits for the response  MUST
+   legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Who?",
    "requestedSchema":{"type":"object","properties":{"name":{"type":"string","...":0}},
@@ -4186,8 +4186,8 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== A url to visit has mode "url" and an elicitationId; the user may decline
-   MUST 2025-11-25 offers [elic.url.params-2025-11]
+== In 2025-11-25 a request to visit a URL has the mode "url" and an elicitationId, and the user may
+   decline  MUST 2025-11-25 offers [elic.url.params-2025-11]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Visit this.",
@@ -4195,12 +4195,13 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"decline"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"decline"}],"...":0}}
 
-== A url that is none is not sent: the tool fails  OURS 2025-11-25+ offers [elic.url.valid]
+== A tool that asks the user to visit an invalid URL fails, and the URL is not sent  OURS
+   2025-11-25+ offers [elic.url.valid]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"visit","arguments":{"url":"x"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
-== A legacy server reads the roots, and has the client's model answer
-   MUST legacy offers [samp.request.shape] [samp.content.single]
+== A legacy server requests the roots with roots/list, and an answer of the client's model with
+   sampling/createMessage  MUST legacy offers [samp.request.shape] [samp.content.single]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///a"}]}}
@@ -4213,39 +4214,40 @@ SERVERS.update(
    "content":{"type":"text","text":"four"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"four"}],"...":0}}
 
-# Whoever stops waiting for a response says so, and ignores it if it comes after all.
-== A request to the client is cancelled together with the request that it belongs to  SHOULD legacy
-   offers [cancel.own-inflight] [cancel.request-id-given] [cancel.late-response-ignored]
+# An end that stops waiting for a response cancels its request, and ignores a late response.
+== If a legacy client cancels a request, the server cancels the requests that the tool has sent to
+   the client  SHOULD legacy offers [cancel.own-inflight] [cancel.request-id-given]
+   [cancel.late-response-ignored]
 > {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
 
-== A request to the client is cancelled after its timeout; the tool fails
-   SHOULD legacy 2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
+== A request to the client is cancelled when its timeout expires, and the tool fails  SHOULD legacy
+   2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hurry"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
 <* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 <* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== Without a schema the form is empty: the user can accept or decline  OURS
-   legacy 2025-06-18+ offers on asking
+== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
+   2025-06-18+ offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
    "requestedSchema":{"type":"object","properties":{},"...":0}}}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
 
-== A response that makes no sense lets the tool fail at once  OURS legacy 2025-06-18+ offers
-   on asking [elic.validate-server]
+== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
+   legacy 2025-06-18+ offers on asking [elic.validate-server]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== Context.ask sends a request for each key, and other requests are served meanwhile
-   MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
+== Context.ask sends a legacy client one request for each key, and other requests are served
+   meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
@@ -4255,14 +4257,14 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
 
-== A request to the client is cancelled also while it is being sent
-   SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+== A request to the client is cancelled even if the cancellation arrives while the request is being
+   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
-== No more requests to the client are pending than the bound allows; the tool fails
-   OURS legacy offers on bounded
+== A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
+   offers on bounded
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
@@ -4273,15 +4275,16 @@ SERVERS.update(
 < {"jsonrpc":"2.0","id":"$r","method":"roots/list"}
 ''')
 class TestRequestsToTheClient(unittest.TestCase):
-    """Legacy: the server sends requests."""
+    """The legacy era: a server sends requests to its client."""
 
 
 @plays(r'''
-# The server gives each input request a key, and the client puts its answer under the same key.
-# requestState is what the server wants back with it; the client does not look inside.
-== A modern result names the input that is required; the client sends the request again with it
-   MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field] [mrtr.entry-kind]
-   [tools.input-required] [elic.message] [elic.form.params] [elic.form.flat-schema]
+# The server gives each input request a key, and the client returns each answer under the same key.
+# The client also returns the requestState unchanged, and does not interpret it.
+== A modern server responds with the input requests of a tool, and the client sends the request
+   again with the answers  MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field]
+   [mrtr.entry-kind] [tools.input-required] [elic.message] [elic.form.params]
+   [elic.form.flat-schema]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$key":{
    "method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object",
@@ -4293,8 +4296,9 @@ class TestRequestsToTheClient(unittest.TestCase):
    "requestState":"$state?"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== Sampling, roots and urls are input requests, too; a url to visit is no error  MUST modern offers
-   [samp.request.shape] [samp.role-and-content] [elic.url.params-2026] [base.error.no-32042]
+== A modern server uses input requests also for sampling, roots and URLs to visit, and no error for
+   a URL  MUST modern offers [samp.request.shape] [samp.role-and-content] [elic.url.params-2026]
+   [base.error.no-32042]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$one":{
@@ -4309,18 +4313,19 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"$three":{
    "method":"roots/list","params":"$params?"}},"...":0}}
 
-== A result that requires input is not to be cached  SHOULD modern offers on asking
+== A result that requires input has no caching hints  SHOULD modern offers on asking
    [cache.none-on-input-required]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"asking://both/1/2"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"...",
    "requestState":"...","_meta":"..."}}
 
-== Only tools, resources and prompts may require input  MUST modern offers on asking [mrtr.methods]
+== Only tools, resources and prompts may require input, and other methods that do so get an error
+   MUST modern offers on asking [mrtr.methods]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
 
-== What is missing is requested again; what nobody requested is ignored
-   SHOULD modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
+== A modern server requests missing input again, and ignores input that it did not request  SHOULD
+   modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
    "requestState":"$one?","...":0}}
@@ -4332,7 +4337,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== Two conversations may mix on one connection  SHOULD modern offers [state.interleaved-contexts]
+== The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
+   offers [state.interleaved-contexts]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
    "requestState":"$one?","...":0}}
@@ -4346,7 +4352,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== An answer counts only for the words that were answered  OURS modern offers on asking
+== An answer of the user counts only for a question with exactly the same message  OURS modern
+   offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
    "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
@@ -4355,7 +4362,7 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
    "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
 
-== An input request has the key that the tool gives it  OURS modern offers on asking
+== A tool may choose the keys of its input requests  OURS modern offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
    "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
@@ -4364,16 +4371,16 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
    "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
 
-== A requestState is ignored in a request that cannot require input  OURS
+== A server ignores a requestState in a request that cannot require input  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
-    """Modern: the server answers with what it needs."""
+    """The modern era: a server responds with the input that it needs."""
 
 
 class AskingTalk(Memory):
-    """A client of one revision with its offers, and a server in memory."""
+    """A client with a revision and capabilities, which is connected to a server in memory."""
 
     def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS) -> None:
         super().__init__(server)
@@ -4383,9 +4390,9 @@ class AskingTalk(Memory):
             self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def request(self, method: str, params: Any, **more: Any) -> Any:
-        """Send a request; return the message that comes next."""
+        """Send a request. Return the next message that arrives."""
         params = {**params, **more}
-        if self.revision == MODERN:  # each time with another progressToken
+        if self.revision == MODERN:  # with a new progressToken each time
             params["_meta"] = {**modern_meta(self.offers), "progressToken": time.monotonic_ns()}
         self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
                               "params": params}).encode())
@@ -4393,7 +4400,7 @@ class AskingTalk(Memory):
 
 
 ASKING_TEXT = {"maxTokens": 9, "messages": [{"role": "user", "content": mcp_ref.text("?")}]}
-ASKING_KINDS = {  # what is asked for -> method, params, and the capability that it needs
+ASKING_KINDS = {  # name -> method, params, and the capability that the client has to offer
     "form": ("elicitation/create", {"message": "?", "requestedSchema": ASKING_FORM},
              {"elicitation": {"form": {}}}),
     "url": ("elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/"},
@@ -4405,6 +4412,8 @@ ASKING_KINDS = {  # what is asked for -> method, params, and the capability that
     "context": ("sampling/createMessage", {**ASKING_TEXT, "includeContext": "thisServer"},
                 {"sampling": {"context": {}}}),
     "roots": ("roots/list", {}, {"roots": {}})}
+# yes: the request is sent; no: it is refused; open: the specification does not say, and nothing is
+# tested.
 ASKING_TABLE = """
     asked     offered                     2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28
     form      {"sampling":{},"roots":{}}  no         no         no         no         no
@@ -4427,11 +4436,11 @@ ASKING_TABLE = """
 """
 
 
-class TestWhatMayBeAsked(unittest.TestCase):
-    """The client has to offer it, and the revision to know it."""
+class TestClientCapabilities(unittest.TestCase):
+    """A server sends only requests that the client offers and that the revision has."""
 
-    def test_what_is_not_offered_or_not_known_is_refused(self) -> None:
-        """Modern: with -32021; legacy: the tool fails. [meta.capability.missing-error]
+    def test_a_request_that_the_client_does_not_offer_or_the_revision_lacks_is_refused(self) -> None:
+        """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
         [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
         [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
         [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]"""
@@ -4455,16 +4464,18 @@ class TestWhatMayBeAsked(unittest.TestCase):
 
 
 ASKING_ADA = {"action": "accept", "content": {"name": "Ada"}}
-ASKING_RETRIES = [  # why, inputResponses -> who is named, the keys that are missing, or a code
-    ("all is there", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
+# (name, inputResponses, outcome); the outcome is the name in the result, the keys that the server
+# requests again, or an error code.
+ASKING_RETRIES = [
+    ("complete", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
     ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, ["nobody"]),
-    ("one too many", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
-    ("nothing is there", {}, ["where", "who"]),
+    ("one unknown key", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
+    ("empty", {}, ["where", "who"]),
     ("one is missing", {"where": {"roots": []}}, ["who"]),
-    ("no roots", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
-    ("no such action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
+    ("the roots are not a list", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
+    ("an unknown action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
     ("no content", {"where": {"roots": []}, "who": {"action": "accept"}}, ["who"]),
-    ("not of the form", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
+    ("content that does not fit the form", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
     ("not an object", [], -32602),
     ("a response is not an object", {"who": 5}, -32602)]
 ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
@@ -4473,13 +4484,13 @@ ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": 
 
 
 class TestRequestState(unittest.TestCase):
-    """The server keeps nothing between two rounds: the client does, in a state that is signed."""
+    """A server stores nothing between two rounds. The client keeps the signed state for it."""
 
     def setUp(self) -> None:
         self.talk = AskingTalk(asking_server(state_key=b"k" * 32))
         self.addCleanup(self.talk.close)
 
-    def test_any_server_with_the_key_takes_up_the_retry(self) -> None:
+    def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
         [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
         [elic.decline-handled] [state.explicit-handles]"""
@@ -4494,8 +4505,9 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_the_answers_of_earlier_rounds_are_in_the_state(self) -> None:
-        """Each under a key of its own, or the author's. [mrtr.repeatable] [mrtr.keys-unique]"""
+    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
+        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
+        [mrtr.keys-unique]"""
         call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
         result, keys = self.talk.request("tools/call", call)["result"], set()
         for _ in range(3):
@@ -4506,8 +4518,8 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(("third", 3), (key, len(keys)))
         self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
 
-    def test_a_state_is_good_for_its_own_request_only(self) -> None:
-        """Whatever the order of its members. [mrtr.state.replay-binding]"""
+    def test_a_request_state_is_valid_only_for_the_request_that_it_was_made_for(self) -> None:
+        """The order of the members in params does not matter. [mrtr.state.replay-binding]"""
         more = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "3"}}),
                 ("tools/call", {"name": "hurry"}),
                 ("tools/call", {"arguments": {"b": "2", "a": "1"}, "name": "both"})]
@@ -4519,7 +4531,7 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(-32602 if one != own else None,
                                      got.get("error", {}).get("code"))
 
-    def test_a_state_that_was_changed_or_is_of_another_key_is_refused(self) -> None:
+    def test_a_request_state_that_was_changed_or_signed_with_another_key_is_refused(self) -> None:
         """[mrtr.state.untrusted] [mrtr.state.integrity]"""
         method, params = ASKING_REQUESTS[0]
         state = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})[
@@ -4533,7 +4545,7 @@ class TestRequestState(unittest.TestCase):
         got = AskingTalk(asking_server()).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_a_state_expires(self) -> None:
+    def test_a_request_state_expires(self) -> None:
         """[mrtr.state.replay-binding]"""
         end, got = time.monotonic() + DEADLINE, self.talk.request("tools/call", {"name": "hurry"})
         state = got["result"]["requestState"]
@@ -4542,7 +4554,7 @@ class TestRequestState(unittest.TestCase):
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_another_process_with_the_state_key_can_serve_the_retry(self) -> None:
+    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
         program = ("import mcp_ref\nserver = mcp_ref.Server('s', '1', state_key=b'k' * 32)\n"
                    "@server.tool\ndef ask(context: mcp_ref.Context) -> str:\n"
@@ -4563,7 +4575,10 @@ class TestRequestState(unittest.TestCase):
 
 
 class Subscriber(Memory):
-    """A client that has subscribed to fixture://text; write(client, line) gets each line for it."""
+    """A client that is subscribed to fixture://text.
+
+    The function write(client, line) gets each line that the server sends to it.
+    """
     UPDATED = b'"notifications/resources/updated"'
 
     def __init__(self, server: Server, revision: str,
@@ -4580,15 +4595,16 @@ class Subscriber(Memory):
             self.ask("resources/subscribe", uri="fixture://text")
 
     def ask(self, method: str, **params: Any) -> bytes:
-        """Send a request; return the line that comes next."""
+        """Send a request. Return the next line that arrives."""
         self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
                               "params": {**self.meta, **params}}).encode())
-        return self.take(DEADLINE) or b"nothing came"
+        return self.take(DEADLINE) or b"no line arrived"
 
 
 @plays(r'''
-== A legacy client hears of a resource from subscribe to unsubscribe
-   MUST legacy [res.subscribe.answer] [res.subscribe.updates] [res.subscribe.only-subscribed]
+== A legacy client gets notifications about a resource from resources/subscribe until
+   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
+   [res.subscribe.only-subscribed]
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call",
@@ -4601,12 +4617,13 @@ class Subscriber(Memory):
    "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
 < {"jsonrpc":"2.0","id":4,"result":"..."}
 
-# A modern client opens subscriptions. Each is a request that is not answered while it lasts; its
-# id, equal in value and in type, tags each of its notifications.
-== A subscription is acknowledged, and brings what its filter names until it is cancelled
-   MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response] [subs.tagged]
-   [subs.tag-value] [subs.only-requested] [subs.watched-uris-only] [subs.silent-after-cancel]
-   [tools.list-changed.subscribed] [prompts.list-changed.subscribed] [res.list-changed.subscribed]
+# A modern client opens subscriptions. A subscription is a request that gets no response while it is
+# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
+== A modern subscription is acknowledged, and sends the notifications that its filter selects until
+   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
+   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
+   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
+   [res.list-changed.subscribed]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
    "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
@@ -4637,7 +4654,7 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"tools/call",
    "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
 < {"jsonrpc":"2.0","id":4,"result":"..."}
-# The client ends the first subscription. The other one goes on.
+# The client ends the first subscription. The second subscription continues.
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
 > {"jsonrpc":"2.0","id":5,"method":"tools/call",
    "params":{"name":"change","arguments":{"kind":"tools"}}}
@@ -4648,7 +4665,7 @@ class Subscriber(Memory):
    "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
 <* {"jsonrpc":"2.0","id":6,"result":"..."}
 
-== A log message never belongs to a subscription  MUST modern [subs.no-request-scoped]
+== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4658,9 +4675,9 @@ class Subscriber(Memory):
    "level":"info","logger":"fixture","data":"hi"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 
-# One page of the specification demands a notification for that, another one a response.
-== A server that ends a subscription says so
-   MUST modern [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
+# One page of the specification demands a notification in this case, another page a response.
+== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
+   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4669,12 +4686,13 @@ class Subscriber(Memory):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
-== A server declares what a client can subscribe to  OURS modern
+== A modern server declares the changes to which a client can subscribe  OURS modern
 > {"jsonrpc":"2.0","id":1,"method":"server/discover"}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
    "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
 
-== A subscription is of one connection  MUST legacy [res.subscribe.only-subscribed]
+== A legacy subscription belongs to one connection, and other connections get no notification  MUST
+   legacy [res.subscribe.only-subscribed]
 ! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
 ! other.receive(mcp_ref.encode(
    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
@@ -4684,7 +4702,7 @@ class Subscriber(Memory):
 = [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
    "uri": "fixture://text"}
 
-== Progress never belongs to a subscription  MUST modern [subs.no-request-scoped]
+== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4694,14 +4712,15 @@ class Subscriber(Memory):
    "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 
-== A change during the acknowledgement of a subscription is reported after it
-   MUST modern on changing [subs.ack-sent] [subs.nothing-before-ack]
+== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
+   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
 
-== A legacy subscription beyond the bound is refused until another one ends  OURS legacy on bounded
+== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
+   bounded
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
@@ -4711,7 +4730,8 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
 < {"jsonrpc":"2.0","id":4,"result":{}}
 
-== A modern subscription takes a place, and each of its uris another  OURS modern on bounded
+== A modern subscription counts once towards the bound of subscriptions, and each of its URIs counts
+   once more  OURS modern on bounded
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:429","message":"..."}}
@@ -4723,7 +4743,8 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 
-== The URIs of a modern subscription count towards the bound of the next one  OURS modern on two
+== The URIs of open modern subscriptions count towards the bound when another subscription is opened
+   OURS modern on two
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4736,10 +4757,10 @@ class Subscriber(Memory):
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 ''')
 class TestSubscriptions(unittest.TestCase):
-    """What changes, and who hears of it."""
+    """Notifications about changes, and the clients that get them."""
 
-    def test_a_client_that_does_not_read_holds_up_no_other_client_of_the_server(self) -> None:
-        """Neither their calls nor, when a resource changes, what they have subscribed to."""
+    def test_a_client_that_does_not_read_does_not_delay_other_clients_of_the_server(self) -> None:
+        """It delays neither their calls nor the notifications for their subscriptions."""
         stuck, over, server = threading.Event(), threading.Event(), fixture_server()
         self.addCleanup(over.set)
         lines = [*PROCESS_HELLO, process_line(0, "resources/subscribe", uri="fixture://text")]
@@ -4765,13 +4786,13 @@ class TestSubscriptions(unittest.TestCase):
                 self.assertIsNotNone(got, missing)
                 missing.discard(got.get("method", got.get("id")))
 
-    def test_a_client_that_does_not_read_holds_up_neither_the_publisher_nor_others(self) -> None:
-        """OURS: Of two subscribers, the one that resource_updated() reaches first never reads."""
+    def test_a_client_that_does_not_read_delays_neither_the_publisher_nor_others(self) -> None:
+        """OURS: There are two subscribers. The first one that is notified never reads."""
         for revision in LEGACY[-1], MODERN:
             with self.subTest(revision):
-                self.publish_to_one_that_does_not_read(revision)
+                self.publish_to_a_client_that_does_not_read(revision)
 
-    def publish_to_one_that_does_not_read(self, revision: str) -> None:
+    def publish_to_a_client_that_does_not_read(self, revision: str) -> None:
         server, first, over = fixture_server(), threading.Lock(), threading.Event()
         self.addCleanup(over.set)
         deaf: "queue.Queue[Subscriber]" = queue.Queue()
@@ -4790,7 +4811,7 @@ class TestSubscriptions(unittest.TestCase):
         publisher.join(DEADLINE)
         self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
         other = both[0]
-        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other was not told")
+        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other client got nothing")
         response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
         self.assertIn(b"still served", response)
 
