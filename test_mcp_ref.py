@@ -535,7 +535,7 @@ class Play:
         self.settle()
 
 
-# --- Ends -----------------------------------------------------------------------------------------
+# --- Tested ends ----------------------------------------------------------------------------------
 
 
 class Memory:
@@ -1032,7 +1032,7 @@ def peer_request(rid: str, method: str = '"no/such"') -> str:
     return f'{{"jsonrpc":"2.0","id":{rid},"method":{method},"params":{meta}}}'
 
 
-# Lines that test the envelope of messages: (why, line, reply). The reply is (id, code) of a single
+# Lines that test the envelope of messages: (name, line, reply). The reply is (id, code) of a single
 # error, or None if the line gets no response. envelope_reply() spells the error out. The id None
 # means that the id could not be read. No line contains a newline, so that each line can be written
 # to a pipe.
@@ -1059,8 +1059,8 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
     ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
     *((f"not a valid message: {it}", it, (None, -32600)) for it in (
         "42", '"x"', "true", "null", "{}", "[]")),
-    # A response to an unknown request is ignored. A malformed response gets an error without an id,
-    # because its id is not the id of a request of the sender.
+    # A response to an unknown request is ignored. A malformed response gets an error, but not with
+    # its own id, because the sender has not chosen that id.
     *((f"a response to an unknown request: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
         '"id":99,"result":{}', '"id":"x","result":null', '"id":99,"error":{"code":1,"message":""}',
         '"id":null,"error":{"code":1,"message":""}', '"error":{"code":1,"message":""}')),
@@ -1261,7 +1261,7 @@ class TestEnvelope(unittest.TestCase):
 = id3 not in (id1, id2)
 
 # JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer answers the examples of the JSON-RPC specification as they are printed there  MUST
+== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
    raw 2025-03-26 on plain
 > {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
 < {"jsonrpc": "2.0", "result": 19, "id": 1}
@@ -1334,7 +1334,7 @@ class TestPeer(unittest.TestCase):
     """Errors, the order of messages, and the bounds of a connection."""
 
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
-        """[base.error.internal] A result that cannot be encoded as JSON is treated likewise."""
+        """[base.error.internal] The text includes why a result is not JSON."""
         end = HeldServer(SERVERS["plain"]())
         for method, params, words in (
                 ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
@@ -1665,7 +1665,7 @@ def execute(code: str, context: Context) -> str:
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
-PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # until the test closes child.gate
+PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
 PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
 
@@ -1977,7 +1977,7 @@ def once():
 class TestFaults(ProcessCase):
     """A server works as well as possible when its client or one of its tools misbehaves."""
 
-    # What a client may do wrong, at each moment of a session.
+    # Misbehaviour of a client, at each moment of a session.
 
     def killed(self, child: ProcessChild) -> None:
         """The client is killed. The server ends, because its stdin ends."""
@@ -2066,7 +2066,7 @@ class TestFaults(ProcessCase):
                 self.never_reads)
             for moment in ("nothing is requested", "a response is owed", "all is answered")])
 
-    # What a tool may do wrong.
+    # Misbehaviour of a tool.
 
     def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
         """The code of the tools is in mischief.txt."""
@@ -2115,7 +2115,7 @@ class TestSurroundings(ProcessCase):
 
     @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
     @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    def test_a_message_that_does_not_fit_into_memory_costs_one_error(self) -> None:
+    def test_a_message_that_does_not_fit_into_memory_leads_to_one_error(self) -> None:
         """The message is a result, or a line that arrives. [base.error.internal]
         [base.error.parse]"""
         # These settings prevent malloc from keeping memory in reserve.
@@ -2158,7 +2158,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
             ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
 
-    def test_sigint_ends_a_server_even_if_the_shell_has_ignored_it(self) -> None:
+    def test_sigint_ends_a_server_even_if_the_shell_ignores_sigint(self) -> None:
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         done = subprocess.run(
             ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
@@ -2735,7 +2735,7 @@ class TestHints(unittest.TestCase):
         self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
         self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
 
-    def test_metadata_of_a_hint_that_is_not_a_keyword_of_json_schema_is_logged(self) -> None:
+    def test_metadata_of_a_hint_that_is_not_json_schema_is_logged(self) -> None:
         """One warning names the function and the parameter. Other metadata still has an effect."""
         def odd(spot: Any) -> int:
             """Have metadata that is meant for another library."""
@@ -2930,7 +2930,7 @@ LIFE_MODERN = r'''
    "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"$ours:\"fixture\"",
    "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
 
-== A modern request inherits nothing from earlier requests, and no capabilities either  MUST modern
+== A server does not apply the capabilities of one modern request to any other request  MUST modern
    [base.direction.no-server-requests] [transport.binding-directions] [state.no-prior-context]
    [state.capabilities-not-inferred]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
@@ -3784,8 +3784,9 @@ class TestLists(unittest.TestCase):
             ("resources/templates", "resourceTemplates"))])
 
     def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
-        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema whose type is not
-        object is left out, too. [tools.structured.absent-early] [tools.def.output-root-object]
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
+        too, unless its type is object. [tools.structured.absent-early]
+        [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
                 ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
@@ -4024,8 +4025,8 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
-== A cancellation that is late, malformed or has a different id is ignored; "1" and true differ from
-   1  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
+== A cancellation that is late, malformed or has a different id is ignored, and the ids 1, "1" and
+   true differ  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
 > {"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
@@ -4319,7 +4320,7 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"...",
    "requestState":"...","_meta":"..."}}
 
-== Only tools, resources and prompts may require input, and other methods that do so get an error
+== Only tools, resources and prompts may require input, and any other method that does so fails
    MUST modern offers on asking [mrtr.methods]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
@@ -4439,7 +4440,7 @@ ASKING_TABLE = """
 class TestClientCapabilities(unittest.TestCase):
     """A server sends only requests that the client offers and that the revision has."""
 
-    def test_a_request_that_the_client_does_not_offer_or_the_revision_lacks_is_refused(self) -> None:
+    def test_a_request_that_the_client_or_the_revision_does_not_support_is_refused(self) -> None:
         """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
         [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
         [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
@@ -4475,7 +4476,7 @@ ASKING_RETRIES = [
     ("the roots are not a list", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
     ("an unknown action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
     ("no content", {"where": {"roots": []}, "who": {"action": "accept"}}, ["who"]),
-    ("content that does not fit the form", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
+    ("wrong content", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
     ("not an object", [], -32602),
     ("a response is not an object", {"who": 5}, -32602)]
 ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
@@ -4786,7 +4787,7 @@ class TestSubscriptions(unittest.TestCase):
                 self.assertIsNotNone(got, missing)
                 missing.discard(got.get("method", got.get("id")))
 
-    def test_a_client_that_does_not_read_delays_neither_the_publisher_nor_others(self) -> None:
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_subscribers(self) -> None:
         """OURS: There are two subscribers. The first one that is notified never reads."""
         for revision in LEGACY[-1], MODERN:
             with self.subTest(revision):
@@ -4817,15 +4818,16 @@ class TestSubscriptions(unittest.TestCase):
 
 
 # --- Part III: the client -------------------------------------------------------------------------
-# The transcripts are turned round: our Client writes the lines with ">", the runner is the server.
+# These transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
 @plays(r'''
-== A legacy client sends initialize, waits for the answer and sends notifications/initialized  MUST
-   legacy raw client offers [base.jsonrpc.version] [life.init-first] [life.client-sends-initialize]
-   [life.initialized-sent] [life.client-no-early-requests] [life.version.client-supported]
-   [life.init-not-in-batch] [roots.capability-init] [samp.capability-init] [elic.capability-init]
-   [elic.capability.some-mode] [ping.answered] [stdio.stdin-only-messages] [base.notification.no-id]
+== A legacy client sends initialize, waits for the response and sends notifications/initialized
+   MUST legacy raw client offers [base.jsonrpc.version] [life.init-first]
+   [life.client-sends-initialize] [life.initialized-sent] [life.client-no-early-requests]
+   [life.version.client-supported] [life.init-not-in-batch] [roots.capability-init]
+   [samp.capability-init] [elic.capability-init] [elic.capability.some-mode] [ping.answered]
+   [stdio.stdin-only-messages] [base.notification.no-id]
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}},
@@ -4837,10 +4839,12 @@ class TestSubscriptions(unittest.TestCase):
 = (client.protocol_version, client.server_info) == (revision, INFO)
 = (client.server_capabilities, client.instructions) == ({"tools": {}}, "Ask.")
 
-# Without a version the client probes. What it proposes in initialize the server need not choose.
+# A client without a protocol_version probes the server first. The server may choose another
+# revision than the one that the client proposes in initialize.
 
-== A client probes with server/discover, and an error means a legacy server  SHOULD legacy raw
-   client [ver.probe.dual-era] [ver.probe.legacy-fallback] [life.version.client-latest]
+== A client probes a server with server/discover, and opens a legacy session if the response is an
+   error  SHOULD legacy raw client [ver.probe.dual-era] [ver.probe.legacy-fallback]
+   [life.version.client-latest]
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32601,"message":"Method not found"}}
@@ -4850,8 +4854,8 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = client.protocol_version == revision and probe != hello
 
-== A server that does not answer the probe in time gets initialize  SHOULD legacy raw client
-   [ver.probe.legacy-fallback] [timeout.established] [cancel.stdio-signal]
+== A client sends initialize if the server does not answer the probe in time  SHOULD legacy raw
+   client [ver.probe.legacy-fallback] [timeout.established] [cancel.stdio-signal]
 ! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
@@ -4859,18 +4863,20 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
-== An unanswered initialize is not cancelled  MUST legacy raw client [cancel.not-initialize]
+== A client does not cancel initialize if the server does not answer, but closes the connection
+   MUST legacy raw client [cancel.not-initialize]
 ! client = wire.client = Client(wire, protocol_version=revision, timeout=0.05); client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 = isinstance(raised, RequestTimeout) and wire.ended == 1
 
-# The modern era has no handshake. Each request says in `_meta` who speaks and what the client can
-# be asked for; most transcripts leave that to the runner.
+# The modern era has no handshake. The `_meta` of each request has the name and the capabilities of
+# the client. Most transcripts leave these members to the runner.
 
-== A modern request names version, client and capabilities, beside the caller's _meta  MUST modern
-   raw client offers [meta.request.present] [meta.request.protocol-version] [meta.trace-format]
-   [ver.era-cached] [roots.capability-request] [samp.capability-request] [elic.capability-request]
-   [meta.request.client-info] [meta.request.client-capabilities] [base.result.resulttype-absent]
+== The `_meta` of a modern request has the revision, the client, its capabilities, and the members
+   that the caller adds  MUST modern raw client offers [meta.request.present]
+   [meta.request.protocol-version] [meta.trace-format] [ver.era-cached] [roots.capability-request]
+   [samp.capability-request] [elic.capability-request] [meta.request.client-info]
+   [meta.request.client-capabilities] [base.result.resulttype-absent]
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -4888,12 +4894,13 @@ class TestSubscriptions(unittest.TestCase):
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientInfo":{"name":"...","version":"...","...":0},
    "io.modelcontextprotocol/clientCapabilities":"$offers","baggage":"user=ada"}}}
-# A result without resultType, of a server that does not know it yet, is complete.
+# A result without resultType is complete. Servers that do not know this member send such results.
 < {"jsonrpc":"2.0","id":"$call","result":{"content":[]}}
 = got["content"] == []
 
-== An error -32022 that names our version is followed by a request in that version  MUST
-   modern raw client [ver.client-retry] [ver.probe.modern-error] [ver.probe.modern-result]
+== If the error -32022 lists a revision that the client speaks, the client repeats the request in
+   that revision  MUST modern raw client [ver.client-retry] [ver.probe.modern-error]
+   [ver.probe.modern-result]
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32022,"message":"Unsupported protocol version",
@@ -4902,8 +4909,8 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
 = client.protocol_version == revision and probe != again
 
-== A client says which program it is, and what it has been told to send
-   OURS 2025-11-25 raw client
+== A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
+   raw client
 ! client = wire.client = Client(wire, protocol_version=revision)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
@@ -4914,7 +4921,7 @@ class TestSubscriptions(unittest.TestCase):
 ! client.notify("x/said", {"a": 1})
 > {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
 
-== A modern server may leave out who it is  OURS modern raw client
+== A modern server may leave out its name, and server_info is empty then  OURS modern raw client
 ! client = wire.client = Client(wire)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
@@ -4922,8 +4929,8 @@ class TestSubscriptions(unittest.TestCase):
    "supportedVersions":["2026-07-28"]}}
 = connecting.result(DEADLINE).server_info == {}
 
-== While a client connects no other request goes out
-   SHOULD legacy raw client [life.client-no-early-requests]
+== A client sends no other request while connect() is running  SHOULD legacy raw client
+   [life.client-no-early-requests]
 ! client = wire.client = Client(wire, protocol_version=revision)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
@@ -4933,8 +4940,8 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = connecting.result(DEADLINE) is client and client.connected
 
-== A server that is modern in one response and not in the next is asked for a handshake
-   OURS 2025-11-25 raw client
+== If a server offers the modern revision first and withdraws it later, the client opens a legacy
+   session  OURS 2025-11-25 raw client
 ! client = wire.client = Client(wire)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
@@ -4947,19 +4954,20 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = connecting.result(DEADLINE).protocol_version == revision
 
-== Before connect() a client knows nothing of a server  OURS 2025-11-25 raw client
+== Before connect() a client has no information about its server, and its requests fail  OURS
+   2025-11-25 raw client
 = (client.protocol_version, client.connected, client.instructions) == (None, False, None)
 = client.server_info == client.server_capabilities == {}
 ! client.list_tools()
 = isinstance(raised, ConnectionClosed)
 ''')
 class TestClientOpening(unittest.TestCase):
-    """Probe, handshake, and what is agreed in them."""
+    """The probe and the handshake of a client, and their results."""
 
-    def test_any_other_answer_to_the_probe_means_a_legacy_server(self) -> None:
-        """MUST: Its end, too. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
+    def test_any_response_to_the_probe_that_is_not_modern_leads_to_initialize(self) -> None:
+        """MUST: The server may also end. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
         plays_rows(self, r"""
-== This answer is followed by initialize  MUST 2025-11-25 raw client
+== After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 < %s
@@ -4973,13 +4981,13 @@ class TestClientOpening(unittest.TestCase):
             '"result":{}', '"result":"x"', '"result":[1]', '"result":{"supportedVersions":"x"}',
             '"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}'))])
 
-    def test_an_opening_that_fails_ends_the_connection(self) -> None:
-        """MUST: connect() raises, and sends nothing more. [life.version.client-disconnects-schema]
+    def test_connect_raises_and_closes_the_connection_if_the_opening_fails(self) -> None:
+        """MUST: The client sends no further message. [life.version.client-disconnects-schema]
         [life.version.client-disconnects] [life.error-cases] [ver.probe.modern-error]"""
         legacy, modern = ("legacy", "revision", "initialize"), ("modern", "None", "server/discover")
         rest = ',"capabilities":{},"serverInfo":{"name":"suite","version":"1"}}'
         plays_rows(self, r"""
-== This answer ends it  MUST %s raw client
+== After this response the client closes the connection  MUST %s raw client
 ! client = wire.client = Client(wire, protocol_version=%s); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a",%s}
@@ -4999,8 +5007,9 @@ class TestClientOpening(unittest.TestCase):
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
 
-    def test_what_the_client_is_given_is_checked_at_once(self) -> None:
-        """MUST: A version that it does not speak, and roots that are no files. [roots.uri-file]"""
+    def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
+        """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
+        is not a file URI. [roots.uri-file]"""
         for options in ({"protocol_version": "2027-01-01"}, {"roots": ["/tmp"]},
                         {"roots": ["https://a.example"]}, {"roots": [{"name": "no uri"}]}):
             with self.subTest(options), self.assertRaises(ValueError):
@@ -5009,14 +5018,15 @@ class TestClientOpening(unittest.TestCase):
 
 
 @plays(r"""
-== A tool call carries a name and arguments, and its result comes back as it is  OURS client
+== call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
+   client
 ! got = client.call_tool("add", {"x": 1})
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"add","arguments":{"x":1}}}
 < {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"1"}]}}
 = got["content"] == [{"type": "text", "text": "1"}]
 
-== Prompts and completions have strings as arguments; other values are sent as JSON text  MUST
-   client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
+== The arguments of prompts and completions are strings, and a client sends other values as JSON
+   text  MUST client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
 ! got = client.get_prompt("greet", {"name": "Ada", "count": 2, "tags": ["x"], "none": None})
 > {"jsonrpc":"2.0","id":"$a","method":"prompts/get","params":{"name":"greet","arguments":{
    "name":"Ada","count":"2","tags":"[\"x\"]","none":"null"}}}
@@ -5029,8 +5039,8 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"completion":{"values":["warm"]}}}
 = got["messages"] == [] and values == {"values": ["warm"]}
 
-== Progress comes to the call that has its token, and before its result  MUST client
-   [progress.token-type] [progress.token-unique] [progress.tracked]
+== on_progress gets the progress that has the token of its call, before the call returns  MUST
+   client [progress.token-type] [progress.token-unique] [progress.tracked]
 ! steps = []; client.call_tool("x", on_progress=lambda *step: steps.append(step))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x",
    "_meta":{"progressToken":"$t","...":0}}}
@@ -5048,12 +5058,13 @@ class TestClientOpening(unittest.TestCase):
    "_meta":{"progressToken":"$u","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$u","progress":7}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-# That a callback fails is its own affair. Another one hears all, in the order in which it came.
+# An exception in a callback does not affect the call. on_notification gets all notifications, in
+# the order in which they arrived.
 = steps[2:] == ["y"] and t != u
 = [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(6)] == [0.5, 2, 3, 4, 5, 6]
 
-== Without an answer in time a request is cancelled, whatever its progress; a late one is ignored
-   SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
+== A request without a response in time is cancelled despite its progress, and a late response is
+   ignored  SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
    [cancel.request-id-given] [cancel.stdio-signal] [cancel.client-late-response-ignored]
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
@@ -5069,8 +5080,8 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"contents":[{"uri":"x:1","text":"1"}]}}
 = got["contents"] == [{"uri": "x:1", "text": "1"}]
 
-== cancel() ends a request that is still pending, and no other  MUST client
-   [cancel.own-inflight] [cancel.client-own-inflight] [cancel.race-tolerated]
+== cancel() cancels a pending request, and has no effect on a request that has its response  MUST
+   client [cancel.own-inflight] [cancel.client-own-inflight] [cancel.race-tolerated]
 ! slow, quick = client.start("x/slow"), client.start("x/quick")
 > {"jsonrpc":"2.0","id":"$a","method":"x/slow"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/quick"}
@@ -5082,8 +5093,8 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","reason":"why"}}
 = isinstance(waiter.exception(DEADLINE), RequestCancelled) and quick.result(0)["n"] == 1
 
-== A batch is one line where the revision has batches, and its answers are matched by id  OURS
-   2025-03-26 client [batch.match-by-id]
+== If the revision has batches, a client sends a batch as one line and matches the responses by id
+   OURS 2025-03-26 client [batch.match-by-id]
 ! got = client.batch([("x/one", None), ("x/two", {"a": 1})])
 > [{"jsonrpc":"2.0","id":"$a","method":"x/one"},
    {"jsonrpc":"2.0","id":"$b","method":"x/two","params":{"a":1}}]
@@ -5091,7 +5102,8 @@ class TestClientOpening(unittest.TestCase):
    {"jsonrpc":"2.0","id":"$a","result":{"n":1}}]
 = (got[0]["n"], got[1].code) == (1, -32601)
 
-== Elsewhere a batch is several lines  MUST 2025-03-26! client [batch.not-sent] [batch.none-2024]
+== If the revision has no batches, a client sends each request of a batch in its own line  MUST
+   2025-03-26! client [batch.not-sent] [batch.none-2024]
 ! got = client.batch([("x/one", None), ("x/two", {"a": 1})])
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/two","params":{"a":1}}
@@ -5099,7 +5111,7 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
 
-== A client has no more pending requests than its bound  OURS legacy raw client
+== A client refuses to send a request beyond the bound of pending requests  OURS legacy raw client
 ! client = wire.client = Client(wire, protocol_version=revision, bounds=Bounds(pending=1))
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
@@ -5114,7 +5126,8 @@ class TestClientOpening(unittest.TestCase):
 ! client.start("tools/list", {})
 > {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
 
-== A request that has no response in time is cancelled at once  OURS client
+== A client cancels a request when the timeout of result() expires, and refuses a malformed batch
+   OURS client
 ! client.start("x/one").result(0.01)
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
@@ -5122,7 +5135,8 @@ class TestClientOpening(unittest.TestCase):
 ! client.batch([("ping",)])
 = isinstance(raised, TypeError)
 
-== A failed request raises each time without the frames of the last time  OURS 2025-11-25 client
+== Each call of result() for a failed request raises the exception without the frames of earlier
+   calls  OURS 2025-11-25 client
 ! import traceback; frames = []
 ! pending = client.start("x/one"); pending.cancel()
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
@@ -5135,7 +5149,7 @@ class TestClientOpening(unittest.TestCase):
 = frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
 = isinstance(raised, RequestCancelled) and len({*map(len, frames)}) == 1
 
-== An on_progress that does not return holds up a call no longer than its timeout, and no other
+== An on_progress function that does not return delays only its own call, and not beyond the timeout
    OURS client
 ! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
@@ -5149,7 +5163,7 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"tools":[]}}
 = other.result(DEADLINE)["tools"] == [] and gate.set() is None
 
-== An on_progress may close the client  OURS client
+== An on_progress function may close the client  OURS client
 ! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
@@ -5158,12 +5172,12 @@ class TestClientOpening(unittest.TestCase):
 = closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
-    """What the client sends, how long it waits, and what it makes of results."""
+    """The requests of a client, their timeouts, and the checks of their results."""
 
-    def test_all_pages_of_a_list_are_fetched_with_each_cursor_as_it_came(self) -> None:
+    def test_a_client_fetches_all_pages_of_a_list_and_sends_cursors_back_unchanged(self) -> None:
         """MUST: [page.cursor-opaque] [page.no-fixed-size] [page.empty-cursor] [page.end]"""
         plays_rows(self, r"""
-== A list of three pages  MUST client
+== The client fetches a list of three pages  MUST client
 ! got = client.%s()
 > {"jsonrpc":"2.0","id":"$a","method":"%s"}
 < {"jsonrpc":"2.0","id":"$a","result":{"%s":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
@@ -5178,10 +5192,10 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def test_what_has_no_end_is_refused(self) -> None:
-        """OURS: Pages with ever new cursors, pages in a circle, results that ever require input."""
+    def test_a_client_gives_up_on_a_server_that_goes_on_without_end(self) -> None:
+        """OURS: Each page has a new cursor, or the same cursor, or each result requires input."""
         plays_rows(self, r"""
-== This goes on for ever  OURS modern raw client
+== The client raises ValueError because this server never comes to an end  OURS modern raw client
 ! def result(one): return welcome if one["method"] == "server/discover" else %s
 ! def answer(one): return {"jsonrpc": "2.0", "id": one["id"], "result": result(one)}
 ! wire.send = lambda line: wire.give(json.dumps(answer(json.loads(line))).encode())
@@ -5191,10 +5205,10 @@ class TestClientRequests(unittest.TestCase):
             ("circle", '{"tools": [], "nextCursor": "again"}', "list_tools()"),
             ("input", '{"resultType": "input_required"}', "call_tool('x')")])
 
-    def test_a_result_that_makes_no_sense_is_a_value_error(self) -> None:
+    def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
         plays_rows(self, r"""
-== This result is refused  MUST %s client
+== The client refuses this result  MUST %s client
 ! client.%s
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":%s}
@@ -5210,10 +5224,11 @@ class TestClientRequests(unittest.TestCase):
             ("modern", "list_tools()", "tools/list", (
                 "{}", '{"tools":[{"name":5}]}', '{"tools":[],"nextCursor":5}'))) for one in those])
 
-    def test_a_structured_result_is_held_to_the_schema_that_was_listed(self) -> None:
-        """MUST: A failure has none. [tools.output.client-validates] [tools.call.iserror-default]"""
+    def test_a_client_validates_structured_content_by_the_listed_output_schema(self) -> None:
+        """MUST: The result of a failed call has none. [tools.output.client-validates]
+        [tools.call.iserror-default]"""
         plays_rows(self, r"""
-== A tool with an outputSchema is called  MUST 2025-06-18+ client
+== The client calls a tool with an outputSchema  MUST 2025-06-18+ client
 ! client.list_tools()
 > {"jsonrpc":"2.0","id":"$a","method":"tools/list"}
 < {"jsonrpc":"2.0","id":"$a","result":{"tools":[{"name":"p","inputSchema":{"type":"object"},
@@ -5225,23 +5240,24 @@ class TestClientRequests(unittest.TestCase):
 """, [("fits", ',"structuredContent":{"x":1}', True), ("failed", ',"isError":true', True),
             ("does not fit", ',"structuredContent":{"x":"1"}', False), ("is not there", "", False)])
 
-    def test_what_is_no_message_is_skipped_and_logged(self) -> None:
-        """MUST: A stray print, say, or an array where there are no batches. It is not answered.
-        [base.notification.no-response] [batch.array-rejected]"""
+    def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
+        """MUST: The line may be stray output, or an array in a revision without batches. The client
+        sends no response to it. [base.notification.no-response] [batch.array-rejected]"""
         for line in (b"Server listening!", b"\xff\xfe\x00", b"[]", b"{}", b"true", b"[" * 99999,
                      b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b'{"jsonrpc":"2.0","method":5}',
                      b'{"jsonrpc":"2.0","id":1,"error":{}}',
                      b'{"jsonrpc":"2.0","id":1.0,"result":{}}'):
             for revision in LEGACY[-1], MODERN:
+                text = f"== A client ignores this line  OURS client\n! wire.give({line!r})"
                 with self.subTest(line[:50], revision=revision), self.assertLogs(mcp_ref.__name__):
-                    play(transcripts(f"== Junk  OURS client\n! wire.give({line!r})")[0], revision)
+                    play(transcripts(text)[0], revision)
 
 
 @plays(r"""
-# --- What a legacy server may ask the client for: a request of its own, at any time.
+# --- Requests that a legacy server may send at any time.
 
-== Requests of a legacy server are answered; a handler may send requests itself  MUST legacy
-   client offers [ping.answered] [base.response.same-id] [roots.list.answer]
+== A client answers the requests of a legacy server, and a handler may send requests meanwhile  MUST
+   legacy client offers [ping.answered] [base.response.same-id] [roots.list.answer]
 ! wire.sample = lambda params: (client.ping(), fixture_sample(params))[1]
 < {"jsonrpc":"2.0","id":"","method":"ping"}
 > {"jsonrpc":"2.0","id":"","result":{}}
@@ -5254,8 +5270,8 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":0,"result":{"role":"assistant","content":{"type":"text","text":"four"},
    "model":"m"}}
 
-== A request that the server cancels is not answered  SHOULD legacy client offers
-   [cancel.receiver-silent]
+== A client sends no response to a request that the server has cancelled  SHOULD legacy client
+   offers [cancel.receiver-silent]
 ! begun, gate = threading.Event(), threading.Event()
 ! wire.sample = lambda params: (begun.set(), gate.wait(DEADLINE), fixture_sample(params))[2]
 < {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}
@@ -5263,7 +5279,8 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
 ! gate.set()
 
-== The client serves a hundred requests at a time, and refuses more  OURS legacy client offers
+== A client serves at most a hundred requests at a time, and refuses further requests  OURS legacy
+   client offers
 ! gate = threading.Event()
 ! wire.sample = lambda params: (gate.wait(DEADLINE), fixture_sample(params))[1]
 ! for n in range(100): wire.give(b'{"jsonrpc":"2.0","method":"sampling/createMessage",'
@@ -5272,10 +5289,11 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":100,"error":{"code":"$ours:429","message":"..."}}
 ! gate.set(); answers = [wire.take(DEADLINE) for _ in range(100)]
 
-# --- What a modern server needs, it names in a result; the client calls again, with the answers.
+# --- Input that a modern server requires in a result. The client sends the request again with it.
 
-== A modern server sends no requests and gets no responses, and there is no ping  MUST modern
-   client offers [base.direction.no-client-responses] [transport.binding-directions] [ping.not-sent]
+== A client ignores requests of a modern server, and its ping() sends server/discover instead of
+   ping  MUST modern client offers [base.direction.no-client-responses]
+   [transport.binding-directions] [ping.not-sent]
 < {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}
 < {"jsonrpc":"2.0","id":3,"method":"no/such"}
@@ -5283,10 +5301,11 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$a","result":"$welcome"}
 
-== Input that a result requires goes out in a new request, with the same params and the state  MUST
-   modern client offers [mrtr.client.fulfil-first] [mrtr.client.same-keys] [mrtr.client.same-params]
-   [mrtr.client.echo-state] [mrtr.client.state-opaque] [mrtr.client.new-id] [samp.result.shape]
-   [mrtr.client.no-own-state] [mrtr.client.only-there] [elic.url.client-no-prefetch]
+== A client sends the required input in a new request with the same params and the unchanged
+   requestState  MUST modern client offers [mrtr.client.fulfil-first] [mrtr.client.same-keys]
+   [mrtr.client.same-params] [mrtr.client.echo-state] [mrtr.client.state-opaque]
+   [mrtr.client.new-id] [samp.result.shape] [mrtr.client.no-own-state] [mrtr.client.only-there]
+   [elic.url.client-no-prefetch]
 ! page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
 ! url = "http://127.0.0.1:%d/" % page.getsockname()[1]
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x", {"a": 1})
@@ -5302,7 +5321,8 @@ class TestClientRequests(unittest.TestCase):
    "model/1":{"role":"assistant","content":{"type":"text","text":"four"},"model":"m"},
    "user":{"action":"accept","content":{"name":"Ada"}}},
    "requestState":"\u0000 \ud83d\ude00 \ud800 {\"a\": 1}"}}
-# A server that only needs more time sends a state alone; it may be empty.
+# A server that only needs more time sends a requestState without input requests. The requestState
+# may be an empty string.
 < {"jsonrpc":"2.0","id":"$b","result":{"resultType":"input_required","requestState":""}}
 > {"jsonrpc":"2.0","id":"$c","method":"tools/call","params":{"name":"x","arguments":{"a":1},
    "requestState":"","...":0}}
@@ -5314,22 +5334,22 @@ class TestClientRequests(unittest.TestCase):
    "inputResponses":{"page":{"action":"accept"}}}}
 < {"jsonrpc":"2.0","id":"$d","result":{"content":[]}}
 = call.result(DEADLINE)["content"] == [] and len({a, b, c, d}) == 4
-# Whether to visit a page is for the user to say: the client has not fetched it.
+# The user decides whether to visit a page. The client itself has not fetched the page.
 ! page.accept()
 = isinstance(raised, BlockingIOError) and page.close() is None
 
 # --- Subscriptions, and a server that goes away.
 
-== A modern subscription is a request that stays pending; connect() after a crash renews it  MUST
-   modern client [subs.filter-present] [subs.client-correlates] [subs.client-cancel]
-   [subs.resubscribe]
+== A modern subscription is a request that stays pending, and connect() renews it after a crash of
+   the server  MUST modern client [subs.filter-present] [subs.client-correlates]
+   [subs.client-cancel] [subs.resubscribe]
 ! one = client.subscribe(tools=True, resources=True)
 ! two = client.subscribe(["x:1"], prompts=True, resources=True)
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 > {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen","params":{"notifications":{
    "promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["x:1"]}}}
-# Both want to know of resources: for which of them a notification comes, its tag says.
+# Both subscriptions include resources. The tag says to which of them a notification belongs.
 < {"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{
    "_meta":{"io.modelcontextprotocol/subscriptionId":"$b"}}}
 = heard.get(timeout=DEADLINE) == (
@@ -5346,15 +5366,15 @@ class TestClientRequests(unittest.TestCase):
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 = len({a, b, c, d}) == 4 and (wire.opened, wire.ended) == (2, 1)
 
-== result() waits until the server ends the stream of a subscription  OURS modern client
+== The result() of a subscription waits until the server ends the subscription  OURS modern client
 ! stream = client.subscribe(tools=True); stream.result(0.05)
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen","params":"..."}
 = isinstance(raised, RequestTimeout)
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = stream.result(DEADLINE)["n"] == 1
 
-== A legacy subscription is a request for each resource, and ends where no other has it  OURS
-   legacy client
+== A legacy subscription sends a request for each resource, and unsubscribes only resources that no
+   other subscription has  OURS legacy client
 ! one = client.subscribe("x:1", tools=True)
 > {"jsonrpc":"2.0","id":"$a","method":"resources/subscribe","params":{"uri":"x:1"}}
 < {"jsonrpc":"2.0","id":"$a","result":{}}
@@ -5368,15 +5388,16 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$d","result":{}}
 ! client.close(); one.cancel()
 
-== close() wakes who waits, and may be called again; `with` closes, too  OURS client
+== close() ends all waiting calls and may be called again, and the end of a `with` block closes the
+   client, too  OURS client
 ! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
 ! with client: pass
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
 
-== A client refuses a URL to visit where the revision has none, and a form may have no fields
-   OURS 2025-06-18 raw client
+== In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
+   2025-06-18 raw client
 ! client = wire.client = Client(
    wire, protocol_version=revision, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
@@ -5390,13 +5411,13 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"?"}}
 > {"jsonrpc":"2.0","id":"r","result":{"action":"accept","content":{}}}
 
-== A bad request of a server is answered, if its id can be read
-   MUST legacy client [base.error.invalid-request]
+== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
+   client [base.error.invalid-request]
 < {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
 > {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
-== A form that is not valid is refused as the server's fault, and no handler sees it  OURS
-   modern raw client
+== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern raw
+   client
 ! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
@@ -5409,7 +5430,7 @@ class TestClientRequests(unittest.TestCase):
    "type":"object","properties":{"a":true}}}}}}}
 = isinstance(call.exception(DEADLINE), ValueError)
 
-== A form in an unknown dialect of JSON Schema is refused as the server's fault  OURS
+== A call raises ValueError if its server asks for a form in an unknown dialect of JSON Schema  OURS
    modern raw client
 ! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
@@ -5424,16 +5445,17 @@ class TestClientRequests(unittest.TestCase):
 = isinstance(call.exception(DEADLINE), ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
-    """Roots, the model and the user, for servers of both eras; subscriptions; the end."""
+    """Answers to servers of both eras, subscriptions, and the end of a connection."""
 
-    def test_what_cannot_be_answered_is_an_error(self) -> None:
-        """MUST: Not offered, wrong params, or its handler fails or refuses. [samp.result.shape]
+    def test_a_request_of_a_server_that_a_client_cannot_answer_gets_an_error(self) -> None:
+        """MUST: The client does not offer the method, the params are wrong, or the handler raises
+        an exception. [samp.result.shape]
         [base.error.method-not-found] [base.error.invalid-params] [elic.mode.undeclared-error]
         [samp.tools.undeclared-error] [base.error.internal] [roots.not-supported] [samp.rejected]"""
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
-== This request is refused  MUST %s client
+== The client refuses this request  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
 ! wire.elicit = lambda params: 1 / 0
@@ -5453,11 +5475,11 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
 
-    def test_what_the_user_enters_is_completed_and_held_to_the_form(self) -> None:
+    def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
         [elic.result.action] [elic.result.value-types] [elic.result.value-types-multi]"""
         plays_rows(self, r"""
-== The user does this, and the client answers that  MUST legacy 2025-06-18+ client offers
+== The client sends this response for this input of the user  MUST legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":
    {"type":"object","required":["n"],"properties":{"n":{"type":"integer"},
@@ -5473,10 +5495,10 @@ class TestClientAnswers(unittest.TestCase):
             ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
             ('"cancel"', '"result":{"action":"cancel"}'))])
 
-    def test_the_client_sends_only_the_fields_that_the_form_asks_for(self) -> None:
-        """OURS: Whatever on_elicit returns: a value that the server did not ask for stays here."""
+    def test_a_client_sends_only_fields_that_the_form_has(self) -> None:
+        """OURS: If on_elicit returns other fields as well, the client does not send them."""
         rows = [
-            ("a field more", '"accept", "content": {"n": 1, "secret": "x"}',
+            ("an additional field", '"accept", "content": {"n": 1, "secret": "x"}',
              '"n":{"type":"integer"}', '"action":"accept","content":{"n":1}'),
             ("other fields", '"accept", "content": {"N": 1, "": [{}]}',
              '"n":{"type":"integer"}', '"action":"accept","content":{}'),
@@ -5484,17 +5506,17 @@ class TestClientAnswers(unittest.TestCase):
              '"n":{"type":"integer","default":2}', '"action":"accept","content":{"n":2}'),
             ("a form without fields", '"accept", "content": {"secret": "x"}',
              '', '"action":"accept","content":{}'),
-            ("a form that is declined", '"decline", "content": {"n": 1, "secret": "x"}',
+            ("a declined form", '"decline", "content": {"n": 1, "secret": "x"}',
              '"n":{"type":"integer"}', '"action":"decline"')]
         plays_rows(self, r"""
-== A legacy server asks with a request  OURS legacy 2025-06-18+ client offers
+== A legacy server gets only the fields of its form  OURS legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
    "requestedSchema":{"type":"object","properties":{%s}}}}
 > {"jsonrpc":"2.0","id":1,"result":{%s}}
 """, rows)
         plays_rows(self, r"""
-== A modern server asks in a result  OURS modern client offers
+== A modern server gets only the fields of its form  OURS modern client offers
 ! wire.elicit = lambda params: {"action": %s}
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
@@ -5507,10 +5529,10 @@ class TestClientAnswers(unittest.TestCase):
 = call.result(DEADLINE)["content"] == []
 """, rows)
 
-    def test_a_modern_server_that_asks_again_and_again_is_given_up_after_ten_rounds(self) -> None:
-        """OURS: The user is not asked an eleventh time, and the call fails with a ValueError."""
+    def test_a_call_that_still_requires_input_after_ten_rounds_fails(self) -> None:
+        """OURS: The user is not asked an eleventh time, and the call raises ValueError."""
         class Asking(Wire):
-            """A server whose tool needs so many rounds of input."""
+            """A server whose tool needs this many rounds of input."""
             rounds = 0
 
             def send(self, line: bytes) -> None:
@@ -5527,7 +5549,7 @@ class TestClientAnswers(unittest.TestCase):
                     {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
         def ask(rounds: int) -> Any:
-            """Return how often the user was asked, and what the call returned or raised."""
+            """Return the number of questions, and the content or the type of the exception."""
             asked: List[Any] = []
             wire = Asking(MODERN, offers=True)
             wire.rounds = rounds
@@ -5544,14 +5566,14 @@ class TestClientAnswers(unittest.TestCase):
 
 
 class TestInProcess(unittest.TestCase):
-    """Client(server) is the way to test one's own tools: all is as it is over pipes."""
+    """Client(server) connects to a server in the same process, for example in tests of tools."""
 
     def client(self, server: Server, **options: Any) -> Client:
         client = Client(server, **{"timeout": DEADLINE, **options})
         self.addCleanup(client.close)
         return client.connect()
 
-    def test_each_revision_is_spoken_and_each_primitive_works(self) -> None:
+    def test_each_feature_works_in_each_revision_that_has_it(self) -> None:
         for revision in (None, *REVISIONS):
             heard: "queue.Queue[Any]" = queue.Queue()
             with self.subTest(revision):
@@ -5574,7 +5596,7 @@ class TestInProcess(unittest.TestCase):
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
 
-    def test_a_probe_that_is_answered_too_late_does_not_hide_a_modern_server(self) -> None:
+    def test_a_client_recognizes_a_modern_server_that_answers_the_probe_too_late(self) -> None:
         class Late:
             probes = 0
 
@@ -5601,7 +5623,7 @@ class TestInProcess(unittest.TestCase):
             self.assertEqual(MODERN, client.protocol_version)
 
     def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
-        """A tool asks the client, which calls a tool, which asks the client, which asks again."""
+        """A tool asks the client, whose handler calls a tool, which asks the client in turn."""
         class Link:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.session = server.connect(on_line, lambda job: threading.Thread(
@@ -5643,8 +5665,8 @@ class TestInProcess(unittest.TestCase):
         client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
         self.assertEqual("file:///a", text_of(client.call_tool("roots")))
 
-    def test_calls_run_side_by_side_as_far_as_there_are_workers(self) -> None:
-        """A call that times out is cancelled."""
+    def test_as_many_calls_run_at_once_as_a_server_has_workers(self) -> None:
+        """A call whose timeout expires is cancelled, and its worker becomes free."""
         client = self.client(fixture_server(workers=2))
         slow = client.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
         client.call_tool("release", {"key": "a"})
@@ -5660,7 +5682,7 @@ class TestInProcess(unittest.TestCase):
             one.cancel()
         self.assertEqual("fourth", text_of(fourth.result(DEADLINE)))
 
-    def test_a_server_has_many_clients_and_outlives_them(self) -> None:
+    def test_a_server_may_have_many_clients_and_goes_on_when_a_client_closes(self) -> None:
         server = fixture_server()
         one, two = self.client(server), self.client(server, protocol_version=LEGACY[-1])
         slow = one.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
@@ -5670,7 +5692,7 @@ class TestInProcess(unittest.TestCase):
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
 
-    def test_a_client_that_is_closed_leaves_no_thread(self) -> None:
+    def test_a_closed_client_leaves_no_thread_behind(self) -> None:
         before, server = threading.active_count(), fixture_server()
         for _ in range(5):
             with Client(server, timeout=DEADLINE) as client:
@@ -5680,8 +5702,8 @@ class TestInProcess(unittest.TestCase):
             time.sleep(0.01)
         self.assertLessEqual(threading.active_count(), before)
 
-    def test_a_server_keeps_nothing_of_a_connection_that_is_closed(self) -> None:
-        """Though the server goes on, and the session had a subscription and a call."""
+    def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
+        """The server goes on, and the session had a subscription and a call."""
         server, lines = fixture_server(), []  # type: ignore[var-annotated]
 
         def connect() -> Any:
@@ -5699,8 +5721,8 @@ class TestInProcess(unittest.TestCase):
         gc.collect()
         self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
 
-    def test_a_subscription_that_is_refused_does_not_hold_up_the_next_connection(self) -> None:
-        """The server that comes after the first one allows none. The log says so."""
+    def test_connect_succeeds_even_if_the_server_refuses_to_renew_a_subscription(self) -> None:
+        """The second server allows no subscriptions. The client logs a warning."""
         class Link:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.session = servers.pop(0).connect(on_line, lambda job: job())
@@ -5721,8 +5743,8 @@ class TestInProcess(unittest.TestCase):
             client.connect().ping()
         self.assertRegex("".join(logs.output), "subscription")
 
-    def test_a_batch_has_one_deadline(self) -> None:
-        """Each response comes soon after the one before it, but not all in time."""
+    def test_the_timeout_of_a_batch_applies_to_the_batch_as_a_whole(self) -> None:
+        """Each response comes soon after the previous one, but the last ones come too late."""
         server = Server("slow", "1")
 
         @server.tool
@@ -5738,12 +5760,12 @@ class TestInProcess(unittest.TestCase):
                          for n in range(5)]
                 self.assertRaises(RequestTimeout, client.batch, calls, 0.5)
 
-    def test_a_batch_answers_input_requests(self) -> None:
+    def test_a_client_answers_the_input_requests_of_a_batch(self) -> None:
         client = self.client(fixture_server(), on_elicit=fixture_elicit)
         calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
         self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
 
-    def test_what_a_batch_has_no_response_for_is_cancelled(self) -> None:
+    def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
             with self.subTest(revision):
                 client = self.client(fixture_server(), protocol_version=revision)
@@ -5759,7 +5781,7 @@ class TestCallbacks(unittest.TestCase):
 
     client = TestInProcess.client
 
-    def test_callbacks_run_in_order_of_arrival_on_one_thread_of_their_own(self) -> None:
+    def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
         """call_tool() returns after its on_progress calls have returned."""
         heard: List[Any] = []
 
@@ -5777,7 +5799,7 @@ class TestCallbacks(unittest.TestCase):
         self.assertEqual([*range(1, len(told) + 1)], told)
 
     def test_a_callback_may_call_the_client(self) -> None:
-        """A call from a callback does not wait for callbacks: its own progress comes later."""
+        """A call from a callback does not wait for callbacks. Its own progress is passed later."""
         names: "queue.Queue[Any]" = queue.Queue()
         steps: "queue.Queue[Any]" = queue.Queue()
 
@@ -5793,8 +5815,8 @@ class TestCallbacks(unittest.TestCase):
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
 
-    def test_when_too_many_callbacks_wait_further_notifications_are_dropped(self) -> None:
-        """More than 10,000 do not wait, and the log says so once."""
+    def test_notifications_are_dropped_when_too_many_callbacks_wait(self) -> None:
+        """At most 10,000 callbacks wait. The log has a single warning."""
         class Floods:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.on_line = on_line
@@ -5825,11 +5847,11 @@ class TestCallbacks(unittest.TestCase):
             goes_on.set()
             self.assertTrue(over.wait(DEADLINE))
         self.assertEqual(1, len(logs.output), logs.output)
-        # One of them may run already while the others wait.
+        # One callback may be running while 10,000 others wait.
         self.assertEqual([*["a"] * 5000, *range(5001)][:len(heard)], heard)
         self.assertIn(len(heard), (10_000, 10_001))
 
-    def test_a_callback_that_fails_is_logged_and_the_next_ones_run(self) -> None:
+    def test_an_exception_in_a_callback_is_logged_and_later_callbacks_run(self) -> None:
         steps: List[Any] = []
         client = self.client(fixture_server())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
@@ -5862,22 +5884,22 @@ CLIENT_GRANDCHILD = "subprocess.Popen([sys.executable, '-c', 'import sys; sys.st
 
 @unittest.skipUnless(os.name == "posix", "signals of POSIX")
 class TestClientProcess(unittest.TestCase):
-    """A server in a process of its own; it runs the name of a tool as Python code."""
+    """A client and a server process. The server runs the name of a tool as Python code."""
 
     def spawn(self, file: str = os.devnull, **options: Any) -> Client:
         return Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, file], **{
             "timeout": DEADLINE, "protocol_version": "2025-11-25", "close_timeout": 0.2, **options})
 
     def assert_gone(self, pid: int) -> None:
-        """Wait until there is no such process, not even as a zombie."""
+        """Wait until the process does not exist any more, not even as a zombie."""
         with self.assertRaises(ProcessLookupError):
             for _ in range(int(DEADLINE / 0.01)):
                 os.kill(pid, 0)
                 time.sleep(0.01)
 
-    def test_the_end_of_a_server_is_told_to_whoever_waits(self) -> None:
-        """SHOULD: After all that it wrote, and with its status; connect() starts it again.
-        [stdio.crash-restart]"""
+    def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
+        """SHOULD: The lines of the server are read before. The message has its exit status.
+        connect() starts the server again. [stdio.crash-restart]"""
         for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "signal 9"),
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
@@ -5890,14 +5912,14 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
-    def test_what_waits_for_a_server_that_does_not_read_is_bounded(self) -> None:
+    def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "signal.pause()"})
             with self.assertRaisesRegex(ConnectionClosed, "does not read"):
                 for _ in range(100):
                     client.start("x/one", {"x": "x" * 10_000})
 
-    def test_long_requests_and_short_ones_arrive(self) -> None:
+    def test_long_and_short_requests_arrive_at_the_server(self) -> None:
         with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
             calls = [client.start("tools/call", {"name": "add", "arguments": {
                 "a": n, "b": 0, **({"c": "x" * 500_000} if n % 2 else {})}}) for n in range(8)]
@@ -5905,7 +5927,7 @@ class TestClientProcess(unittest.TestCase):
                 words = call.result(DEADLINE)["content"][0]["text"]
                 self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
 
-    def test_close_is_eof_then_sigterm_then_sigkill(self) -> None:
+    def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
         """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
         [stdio.shutdown.force]"""
         on_term = "signal.signal(15, %s); answer(pid=os.getpid()); "
@@ -5923,7 +5945,7 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(how, file.read())
 
     def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
-        """OURS: When it returns there is no such process any more, not even a zombie."""
+        """OURS: When close() returns, the process does not exist any more, not even as a zombie."""
         code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
                 "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
         for _ in range(5):
@@ -5932,7 +5954,7 @@ class TestClientProcess(unittest.TestCase):
             self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
 
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
-        """OURS: The server interrupts its client, and answers nothing."""
+        """OURS: The server sends SIGINT to its client instead of a response."""
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
         with tempfile.NamedTemporaryFile("r") as file:
@@ -5942,8 +5964,8 @@ class TestClientProcess(unittest.TestCase):
             self.assertRaises(KeyboardInterrupt, client.connect)
             self.assert_gone(int(file.read()))
 
-    def test_a_server_that_does_not_read_can_be_closed_under_whoever_writes(self) -> None:
-        """OURS: Its pipe is full, and the other half of the line is yet to come."""
+    def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
+        """OURS: The pipe is full, and only a part of the line has been written."""
         with self.spawn() as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
             client.start("tools/call", {"name": "signal.pause()"})
             stuck = pool.submit(client.call_tool, "x", {"a": "x" * 9999999})
@@ -5951,8 +5973,8 @@ class TestClientProcess(unittest.TestCase):
             pool.submit(client.close).result(DEADLINE / 2)
             self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
 
-    def test_the_timeout_of_a_call_bounds_its_writing(self) -> None:
-        """OURS: To a server that never reads, too. It is still there, and closed at the end."""
+    def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
+        """OURS: The server never reads. It stays connected, and close() ends it afterwards."""
         with self.spawn() as client:
             client.start("tools/call", {"name": "signal.pause()"})
             for size in (9_999_999, 10, 10):
@@ -5961,9 +5983,9 @@ class TestClientProcess(unittest.TestCase):
                     client.call_tool("x", {"a": "x" * size}, timeout=0.2)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
 
-    def test_a_server_has_the_env_and_cwd_that_it_is_given_and_the_clients_stderr(self) -> None:
-        """SHOULD NOT: What comes there is no failure. [stdio.stderr-not-error] Nor does a client
-        that was not closed hold up the end of its process."""
+    def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
+        """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
+        client that was not closed does not delay the end of its process."""
         done = subprocess.run([sys.executable, "-c", f"""
 from mcp_ref import Client
 client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
@@ -5977,7 +5999,7 @@ print(*client.call_tool(code)["at"])
 
 # --- Part IV: the command line --------------------------------------------------------------------
 
-PROCESS_WORDS = {  # of a command line -> what is started
+PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
     "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
@@ -6006,11 +6028,11 @@ def odd() -> dict:
     return {{"odd": [1]}}
 @server.tool
 def evil(when: Optional[int] = None) -> str:
-    "Fail with what a terminal must not get."
+    "Fail with text that must not reach a terminal."
     raise RpcError(1, {PROCESS_EVIL!r})
 @server.tool
 def ask(name: str, context: Context) -> str:
-    "Ask for this and a number, or to visit a page."
+    "Ask for three fields, or to visit a page."
     fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{"enum": ["up"]}}}}
     got = context.elicit("Please:", {{"type": "object", "properties": fields}},
                          url=None if name else "https://a.example/")
@@ -6024,7 +6046,10 @@ PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "J
 
 
 def process_commands() -> Iterator[Any]:
-    """Read commands.txt: (title, arguments, stdin, status, regular expressions of the output)."""
+    """Yield (title, arguments, stdin, status, stdout, stderr) for each row of commands.txt.
+
+    The last two are regular expressions.
+    """
     with open(os.path.join(HERE, ".ci", "commands.txt"), encoding="utf-8") as file:
         for row in file.read().split("\n== ")[1:]:
             title, line, told, errors = row.strip().split("\n")
@@ -6034,10 +6059,10 @@ def process_commands() -> Iterator[Any]:
 
 
 class TestCommandLine(ProcessCase):
-    """The file as a program."""
+    """mcp_ref.py as a program."""
 
     def command(self, line: str, *more: str, **options: Any) -> Any:
-        """Start Python with arguments."""
+        """Start Python with arguments, in which words of PROCESS_WORDS are replaced."""
         words = [one for word in shlex.split(line) for one in PROCESS_WORDS.get(word, [word])]
         child = subprocess.Popen([*PYTHON, *words, *more], **{
             "stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **options,
@@ -6047,13 +6072,13 @@ class TestCommandLine(ProcessCase):
         return child
 
     def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
-        """Wait for a command and what it started; return its status, stdout and stderr."""
+        """Wait until a command and all its children have ended. Return status, stdout, stderr."""
         out, errors = [(data or b"").decode() for data in child.communicate(stdin, DEADLINE)]
-        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # nothing is left running
+        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # no process is left
         self.assertEqual([], re.findall("Traceback|" + PROCESS_BAD, out + errors, re.M))
         return child.returncode, out, errors
 
-    def test_each_command_line_prints_and_ends_as_its_table_says(self) -> None:
+    def test_each_command_line_prints_and_ends_as_commands_txt_says(self) -> None:
         def check(line: str, stdin: bytes, status: int, out: str, errors: str) -> None:
             told = self.told(self.command(line), stdin)
             self.assertEqual(status, told[0])
@@ -6063,20 +6088,21 @@ class TestCommandLine(ProcessCase):
         self.beside(check, process_commands())
 
     def test_trace_escapes_control_characters(self) -> None:
-        """Of what a server and a client read: nobody can steer the terminal, or forge a line."""
+        """A line that a server or a client reads can neither control the terminal nor forge a line
+        of the trace."""
         evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
         shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
         print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
 
         def check(line: str, *more: str) -> None:
             child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
-            _, _, errors = self.told(child, evil + b"\n")  # where no control character may be
+            _, _, errors = self.told(child, evil + b"\n")  # checks for control characters
             self.assertRegex(errors, shown)
 
         self.beside(check, [("a server", "MCP --trace"),
                             ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
-    def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
+    def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
             status, out, errors = self.told(self.command(f"MCP {line}"))
             self.assertEqual((2, ""), (status, out))
@@ -6087,7 +6113,7 @@ class TestCommandLine(ProcessCase):
             "--no-such", "--trace nonsense", "--version x")])
 
     def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
-        """No stdin, no stderr, a stdout that is closed soon: no traceback, nothing left running."""
+        """There is no traceback, and no process is left."""
         for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
             child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
             child.stdout.close()
@@ -6099,7 +6125,7 @@ class TestCommandLine(ProcessCase):
         self.assertEqual((0, {"odd": [1]}), (
             done.returncode, json.loads(done.stdout)["structuredContent"]))
 
-    def test_a_terminal_gets_a_hint_on_stderr(self) -> None:
+    def test_a_server_that_is_started_at_a_terminal_prints_a_hint_to_stderr(self) -> None:
         master, slave = os.openpty()
         self.addCleanup(os.close, master)
         child = self.command("MCP", stdin=slave)
@@ -6110,7 +6136,7 @@ class TestCommandLine(ProcessCase):
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
     def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
-        """Reading fails then; it is the end of the input all the same."""
+        """Reading fails in both cases, and the failure counts as the end of the input."""
         master, slave = os.openpty()
         child = self.command("MCP", stdin=slave)
         os.close(slave)
@@ -6125,8 +6151,8 @@ class TestCommandLine(ProcessCase):
         with far:
             self.assertEqual((0, "", ""), self.told(self.command("MCP", stdin=far)))
 
-    def test_a_user_at_a_terminal_is_asked(self) -> None:
-        """An empty line declines; a page is shown, and accepted by y or yes."""
+    def test_the_call_command_asks_the_user_at_a_terminal(self) -> None:
+        """An empty line declines. A URL is shown, and y or yes accepts to visit it."""
         def check(name: str, typed: bytes, answer: str, shown: str) -> None:
             master, slave = os.openpty()
             self.addCleanup(os.close, master)
@@ -6145,9 +6171,9 @@ class TestCommandLine(ProcessCase):
             ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
             ("", b"\n", "decline", r"\[y/N\] $"))])
 
-    def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
-        """Here a server that never answers the first request."""
-        # A shell lets what it starts in the background ignore SIGINT, and so would the child.
+    def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
+        """The server never answers the first request."""
+        # A shell makes its background processes ignore SIGINT, and a child would inherit that.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
         slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
@@ -6158,7 +6184,8 @@ class TestCommandLine(ProcessCase):
 
 
 # --- The file itself ------------------------------------------------------------------------------
-# mcp_ref.py is copied into products: renamed, run as a program, read from the top and cut.
+# People copy mcp_ref.py into products, rename it, run it as a program, and cut off sections at its
+# end.
 
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
 FILE_CHECK = """
@@ -6174,7 +6201,7 @@ def peer(m):
     one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
     return out == [b'{"jsonrpc":"2.0","id":1,"result":3}']
 
-checks = {  # names that a copy has -> what works as soon as it has them
+checks = {  # names -> a check that a copy with these names has to pass
     "decode encode": lambda m: m.decode(m.encode({"a": [1]})) == {"a": [1]},
     "Peer": peer,
     "validate": lambda m: m.validate(1, {"type": "integer"}) is None,
@@ -6197,17 +6224,17 @@ assert not left, left
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py can be imported, renamed and cut, and its title page is true."""
+    """mcp_ref.py can be imported, renamed and cut, and its docstring is correct."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None, stdin: str = "") -> str:
-        """Run Python; return its stdout. Nothing may come on stderr."""
+        """Run Python, and return its stdout. Its stderr has to be empty."""
         done = subprocess.run([*PYTHON, *arguments], cwd=cwd, input=stdin, timeout=DEADLINE,
                               env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return str(done.stdout)
 
     def test_a_copy_that_is_cut_at_the_end_of_any_part_or_section_works(self) -> None:
-        """It imports, and does what its sections are about. Once it has a Server, it serves."""
+        """The copy can be imported, and its sections work. If it has a Server, it can serve."""
         with open(FILE_PATH, encoding="utf-8") as file:
             text = file.read()
         ends = [found.start() for found in re.finditer(
@@ -6225,19 +6252,20 @@ class TestTheFileItself(unittest.TestCase):
                              self.python("-c", program, cwd=folder, stdin=line))
 
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
-    def test_the_conversation_of_the_title_page_is_what_happens(self) -> None:
-        """With the server that the file runs by itself."""
+    def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
+        """The file runs the demo server when it is started as a program."""
         rows = [row[4:] for row in (mcp_ref.__doc__ or "").split("\n")
                 if re.match(r"    ([><#] |  \S)", row)]
         first = next(number for number, row in enumerate(rows) if row.startswith("> "))
-        one, = transcripts("\n".join(["== The title page  OURS 2025-11-25 raw", *rows[first:]]))
+        title = "== The conversation on the title page  OURS 2025-11-25 raw"
+        one, = transcripts("\n".join([title, *rows[first:]]))
         self.assertGreater(len(one.steps), 15)
         end = Process([*PYTHON, FILE_PATH], env=PROCESS_ENV, stderr=subprocess.DEVNULL)
         self.addCleanup(end.close)
         Play(one, one.revisions[0], end).run()
         self.assertEqual(0, end.close())
 
-    def test_the_server_of_the_title_page_works(self) -> None:
+    def test_the_listing_of_a_server_on_the_title_page_works(self) -> None:
         page = mcp_ref.__doc__ or ""
         block = re.search(r"(?m)^    from mcp_ref(?:.*\n)(?:(?:    .*)?\n)*", page)
         assert block
@@ -6248,17 +6276,17 @@ class TestTheFileItself(unittest.TestCase):
             "name": "add", "arguments": {"a": 1, "b": 2}, "_meta": modern_meta()}}).encode())
         self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
 
-    def test_all_names_what_is_there(self) -> None:
+    def test_import_star_imports_exactly_the_names_in_all(self) -> None:
         self.assertEqual([], [name for name in mcp_ref.__all__ if not hasattr(mcp_ref, name)])
         self.assertEqual(len(set(mcp_ref.__all__)), len(mcp_ref.__all__))
         space: Dict[str, Any] = {}
         exec("from mcp_ref import *", space)
         self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
 
-    def test_it_says_its_version(self) -> None:
+    def test_the_version_option_prints_the_version(self) -> None:
         self.assertEqual(f"mcp_ref {mcp_ref.__version__}\n", self.python(FILE_PATH, "--version"))
 
-    def test_a_renamed_copy_is_a_program_and_a_module_whose_logger_has_its_name(self) -> None:
+    def test_a_renamed_copy_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FILE_PATH, os.path.join(folder, "renamed.py"))
             self.assertEqual("renamed []\n", self.python("-c", """
@@ -6289,7 +6317,7 @@ def main(arguments: List[str]) -> int:
     if arguments == ["--serve"]:
         fixture_server().run()
     elif arguments[:1] == ["--against"]:
-        sys.modules["test_mcp_ref"] = sys.modules[__name__]  # there is only one of it
+        sys.modules["test_mcp_ref"] = sys.modules[__name__]  # so it is not imported twice
         sys.path.insert(1, os.path.join(HERE, ".ci"))
         return int(importlib.import_module("against").main(arguments[1:]))
     else:
