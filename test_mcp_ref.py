@@ -294,7 +294,7 @@ class Play:
             "opening": hello(revision, self.offers), "modern": modern_meta()}
         self.worker = concurrent.futures.ThreadPoolExecutor(1)
         self.running: Any = None  # the line of Python that may not have finished yet
-        self.foreseen = False  # the transcript checks the exception of the code itself
+        self.raised_is_checked = False  # the transcript checks the exception of the code itself
         self.said: List[str] = []  # the lines so far, for the report of a mismatch
 
     def run(self) -> None:
@@ -332,10 +332,10 @@ class Play:
         if mark == "!":
             self.settle()
             self.said.append(f"! {text}")
-            self.space["raised"], self.foreseen = None, False
+            self.space["raised"], self.raised_is_checked = None, False
             self.running = self.worker.submit(exec, text, self.space)
         elif mark == "=":
-            self.foreseen = self.foreseen or "raised" in text
+            self.raised_is_checked = self.raised_is_checked or "raised" in text
             self.settle()
             if not eval(text, self.space):
                 names = {name: self.space.get(name) for name in re.findall(r"[a-z_]+", text)
@@ -365,14 +365,14 @@ class Play:
                 self.space["raised"] = error
             except BaseException as error:
                 self.space["raised"] = error
-        if self.space["raised"] is not None and not self.foreseen:
+        if self.space["raised"] is not None and not self.raised_is_checked:
             raise Mismatch(f"the code raised {self.space['raised']!r}")
 
     # Lines to the tested end.
 
     def give(self, text: str) -> None:
         """Send one line of the transcript to the tested end."""
-        self.say(">" if not self.client else "<", self.dressed(text))
+        self.say(">" if not self.client else "<", self.completed(text))
 
     def say(self, mark: str, line: bytes) -> None:
         self.said.append(f"{mark} {line.decode('utf-8', 'replace')}")
@@ -380,7 +380,7 @@ class Play:
             observe(self.revision, "client" if self.client else "server", mark, line)
         self.end.give(line)
 
-    def dressed(self, text: str) -> bytes:
+    def completed(self, text: str) -> bytes:
         """Fill in "$x", and the `_meta` of a modern request. Leave other lines unchanged."""
         try:
             message = json.loads(text)
@@ -431,7 +431,7 @@ class Play:
             got = self.take(json.dumps(left[0]))
             faults = []
             for want in left:
-                plain, names = self.undressed(got, want), dict(self.names)
+                plain, names = self.stripped(got, want), dict(self.names)
                 path = self.compared(want, plain, names)
                 if path is None:
                     self.names = names
@@ -460,7 +460,7 @@ class Play:
                 return [got.index(left[0])]
         return None
 
-    def undressed(self, got: Any, want: Any) -> Any:
+    def stripped(self, got: Any, want: Any) -> Any:
         """Remove the parts that every modern message has, unless the transcript spells them out."""
         if type(got) is not dict or type(want) is not dict:
             return got
@@ -1724,7 +1724,7 @@ class ProcessChild(Process):
     def run(self, code: str, rid: Any = "run") -> None:
         """Let the server run Python code, and wait until the code writes "here" to stderr."""
         self.send(process_run(rid, code))
-        self.says("here")
+        self.read_stderr("here")
 
     def out(self, code: str) -> str:
         """Let the server run Python code. Return the result."""
@@ -1739,23 +1739,23 @@ class ProcessChild(Process):
                 return message
         raise AssertionError(f"no message has one of {names}; stderr: {self.said}")
 
-    def says(self, words: str) -> None:
+    def read_stderr(self, words: str) -> None:
         """Read stderr up to a line with these words, or up to its end."""
         for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
             self.said += line.decode() + "\n"
             if words in line.decode():
                 break
 
-    def ends(self) -> int:
+    def wait_for_end(self) -> int:
         """Wait until the process and its stderr have ended. Return the exit status."""
-        self.says("\n")
+        self.read_stderr("\n")
         return self.child.wait(DEADLINE)
 
     def end(self) -> Dict[Any, Any]:
         """Close stdin. Return the messages that still arrive, by id. The status has to be 0."""
         self.stdin.close()
         lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
-        if self.ends():
+        if self.wait_for_end():
             raise AssertionError(f"status {self.child.returncode}: {self.said}")
         return {message.get("id"): message for message in lines}
 
@@ -1820,7 +1820,7 @@ os.write(2, b"the child lived on\\n")"""
             self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
             self.assertEqual(0, child.child.wait(DEADLINE))
             child.gate.close()
-            child.says("the child lived on")
+            child.read_stderr("the child lived on")
             self.assertIn("the child lived on", child.said)
 
         self.beside(check, [
@@ -1835,7 +1835,7 @@ os.write(2, b"the child lived on\\n")"""
         code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
         child.send(*(process_run(rid, code) for rid in range(70)))
         for _ in range(50):
-            child.says("here")
+            child.read_stderr("here")
         child.send(process_line("now"))
         child.until("now")
         child.gate.close()
@@ -1912,7 +1912,7 @@ async def loop() -> int:
                 child.until("now")
             for number in numbers:
                 child.child.send_signal(number)
-            self.assertIn(child.ends() - 128, numbers)
+            self.assertIn(child.wait_for_end() - 128, numbers)
             self.assertNotRegex(child.said, "Traceback|begun")
             self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
 
@@ -1932,9 +1932,9 @@ async def loop() -> int:
         child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
                   "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
         child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}')
-        child.says("cancelled")
+        child.read_stderr("cancelled")
         child.stdin.close()
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
     # run() in a program that continues afterwards.
 
@@ -1962,7 +1962,7 @@ def once():
         def check(code: str, *ids: Any) -> None:
             child = self.start(main=host + code)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual(([*ids], 0), (got, child.ends()))
+            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
 
         once = ["hello", 1, 1]
         self.beside(check, [
@@ -1982,13 +1982,13 @@ class TestFaults(ProcessCase):
     def killed(self, child: ProcessChild) -> None:
         """The client is killed. The server ends, because its stdin ends."""
         child.relay.kill(), child.stdin.close()
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
     def closes_stdout(self, child: ProcessChild) -> None:
         """The client closes the stdout of the server. The server ends at its next message."""
         child.relay.kill(), child.relay.wait()
         child.send(process_line(1))
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
     def floods_and_closes_stdin(self, child: ProcessChild) -> None:
         """The client sends many requests and closes stdin. Every request gets a response. A tool
@@ -2047,7 +2047,7 @@ class TestFaults(ProcessCase):
         child.relay.send_signal(signal.SIGSTOP)
         self.assertLess(self.flood(child), 1 << 24)
         child.child.terminate()
-        self.assertEqual(128 + signal.SIGTERM, child.ends())
+        self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
 
     def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
         """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
@@ -2202,9 +2202,9 @@ with Client({server!r}) as client:
         print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
     except ConnectionClosed as error:
         print("status 9" in str(error), flush=True)""")
-            child.says("here")
+            child.read_stderr("here")
             child.child.send_signal(signal.SIGCONT)
-            self.assertEqual(seen, (child.take(DEADLINE), child.ends()))
+            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
 
         self.beside(check, [
             ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
