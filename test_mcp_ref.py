@@ -1,49 +1,62 @@
 """The Model Context Protocol as an executable specification, and the tests of mcp_ref.py.
 
-Most of this file is transcripts. A transcript is a conversation over stdio, one message a line:
+Most of this file consists of transcripts. A transcript is a conversation between a client and a
+server over stdio, with one message on each line:
 
-    == Nothing else is served before initialize  OURS legacy raw [life.init-first]
+    == Before initialize the server refuses every request except ping  OURS legacy raw
+       [life.init-first]
     > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-The messages are JSON-RPC 2.0; the revisions are 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25
-(legacy: a session is opened) and 2026-07-28 (modern: each request stands alone).
+The messages are JSON-RPC 2.0. MCP has five revisions. The revisions 2024-11-05, 2025-03-26,
+2025-06-18 and 2025-11-25 are called legacy: the client opens a session with a handshake. The
+revision 2026-07-28 is called modern: there is no session, and each request stands alone.
 
-The title is the rule. After it stand its level (MUST, SHOULD, or OURS: a promise of this module),
-the revisions it is played in, words for the runner, and the requirements that it holds, by their
-names in .ci/spec/. A line that begins with blanks continues the line before it.
+The title states the rule. After the title come the level (MUST or SHOULD; OURS is a promise of this
+module), the revisions in which the transcript is played, words for the runner, and in brackets the
+requirements that the transcript tests. Their names are those in .ci/spec/. Indented lines continue
+the line above.
 
-    >      a line that the client writes      <      a line that the server must write
-    <* >*  such lines may come in any order among themselves
-    .      silence: what comes next is the answer to a ping (modern: server/discover)
-    ! code runs a line of Python, beside the lines that follow; `raised` is what it raised
-    = code must be true, once the code before it is done
-    <      without a text, in a client's transcript: the server ends
+    >      The client writes this line.
+    <      The server has to write this line.
+    <* >*  Adjacent lines with this mark may arrive in any order.
+    .      Silence: the runner sends a ping (modern: server/discover), and the next line that
+           arrives has to be its response.
+    ! code The runner starts a line of Python and goes on with the following lines meanwhile.
+           `raised` is the exception that the code raised, or None.
+    = code This expression has to be true. It is evaluated when the code before it has finished.
+    <      Without a text, in a transcript of the client: the server ends the connection.
 
-In what must come, "..." is any value, the member "..." lets other members be there, and an array
-that ends in "..." may be longer. "$x" is the same value, or name of a member, wherever it stands; a
-member "$x?" may be missing, and is then left out where it goes back. "$ours:5" is 5 from this
-module and any value of its type from another. "$revision" is the revision that is played,
-"$opening" the params of initialize, "$modern" the `_meta` of a modern request. What is not there
-must not come: each transcript ends with silence.
+In a line that has to arrive, "..." stands for any value. A member named "..." allows further
+members, and an array that ends in "..." may be longer. "$x" stands for the same value, or the same
+member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing. If
+it was missing, the runner leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if
+this module is tested; another server may send any value of the same type. "$revision" is the
+revision that is played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern
+request. Messages that the transcript does not contain must not arrive, so each transcript ends with
+a check for silence.
 
-Words: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later), `2025-03-26-` (this and
-earlier) and `2025-03-26!` (any but this) choose revisions; all of them must hold, and without any a
-transcript is played in all five. A single date may only mean that one play is enough; + and - are
-borders of the rule. Without `raw` the runner opens a legacy session first. `offers` lets the client
-offer roots, sampling and elicitation; otherwise it offers nothing. `on NAME` plays against another
-server of SERVERS. `client` turns the transcript round: it plays our Client, the runner is the
-server (class Wire); code is done before a "<" line that follows it at once.
+These words choose revisions: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later
+ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). If a
+title has several of them, a revision has to satisfy all. A transcript without such a word is played
+in all five revisions. With + and -, a date says since when or until when the rule holds. With a
+single date, the rule may hold in other revisions as well, and one of them was considered enough.
 
-What differs between the eras in every message is left to the runner: in the modern revision it adds
-to each request those members of `_meta` that it lacks, and takes resultType "complete", the
-server's name and the caching members off a result, where the transcript does not spell out
-resultType. To what it gives to our Client it adds resultType "complete", unless the transcript is
-raw.
+The other words are for the runner. Unless the word `raw` is there, the runner opens a legacy
+session first. With `offers` the client offers roots, sampling and elicitation; otherwise it offers
+nothing. `on NAME` names another server of SERVERS. `client` exchanges the roles: our Client is
+tested, and the runner plays the server (class Wire). In such a transcript the runner sends a "<"
+line that directly follows a "!" line only after that code has finished.
 
-    python3 -m unittest test_mcp_ref                       the tests
+The runner hides those parts of modern messages that are the same in every message. It adds the
+missing members of `_meta` to each request that it sends. From each result that arrives it removes
+resultType "complete", the name of the server and the caching members, unless the transcript spells
+out resultType. To each result that it sends to our Client it adds resultType "complete", unless the
+transcript is `raw`.
+
+    python3 -m unittest test_mcp_ref                       run the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
-    python3 test_mcp_ref.py --serve                        the server that most transcripts use
+    python3 test_mcp_ref.py --serve                        run the server of most transcripts
 """
 from __future__ import annotations
 
@@ -92,12 +105,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*LEGACY, MODERN)
-DEADLINE = 10.0  # seconds that any single wait may take before its test fails
+DEADLINE = 10.0  # seconds; a test fails if a single wait takes longer
 META = "io.modelcontextprotocol/"
 OFFERS = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 INFO = {"name": "suite", "version": "1"}
 
-# What is logged of tools that fail on purpose is read by tests, and by nobody else.
+# Many tools fail on purpose. Their log messages would only disturb the output of the tests.
 logging.getLogger(mcp_ref.__name__).addHandler(logging.NullHandler())
 
 
@@ -110,12 +123,12 @@ class Transcript(NamedTuple):
     level: str  # MUST, SHOULD or OURS
     revisions: Tuple[str, ...]
     words: Tuple[str, ...]  # raw, offers, client, on NAME
-    slugs: Tuple[str, ...]  # requirements that it holds
+    slugs: Tuple[str, ...]  # the requirements that it tests
     steps: List[Tuple[str, str]]  # (mark, text)
 
     @property
     def server(self) -> str:
-        """The name of the server that it is played against."""
+        """Return the name of the server that the transcript is played against."""
         return self.words[self.words.index("on") + 1] if "on" in self.words else "fixture"
 
 
@@ -124,7 +137,7 @@ STEP = re.compile(r"(>\*|<\*|[><!=.])(?: (.*)|$)")
 
 
 def transcripts(text: str) -> List[Transcript]:
-    """Read transcripts from text in the notation above; ValueError where it is not."""
+    """Read transcripts in the notation above. Raise ValueError for a line that does not fit it."""
     found: List[Transcript] = []
     lines: List[str] = []
     for line in text.split("\n"):
@@ -150,7 +163,7 @@ def transcripts(text: str) -> List[Transcript]:
 
 
 def chosen(revision: str, word: str) -> bool:
-    """Tell whether a word of a title lets a revision in."""
+    """Tell whether a word after a title, such as 2025-06-18+, includes a revision."""
     if word in ("legacy", "modern"):
         return (revision == MODERN) == (word == "modern")
     date, end = word[:10], word[10:]
@@ -160,17 +173,20 @@ def chosen(revision: str, word: str) -> bool:
 
 
 class Mismatch(AssertionError):
-    """What came is not what the transcript says."""
+    """The message that arrived differs from the transcript."""
 
 
 def same(one: Any, other: Any) -> bool:
-    """Compare JSON values: 1, 1.0 and true are three."""
+    """Tell whether two JSON values are equal. 1, 1.0 and true are three different values."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def difference(want: Any, got: Any, names: Dict[str, Any], ours: bool = True
                ) -> Optional[List[Any]]:
-    """Return the path to the first difference, or None; "$x" is looked up, or added, in names."""
+    """Return the path to the first difference between two values, or None if there is none.
+
+    names has the value of each "$x" that was seen before; new ones are added.
+    """
     if isinstance(want, str) and want.startswith("$ours:"):
         value = json.loads(want[6:])
         return None if (same(value, got) if ours else type(value) is type(got)) else []
@@ -205,12 +221,16 @@ def difference(want: Any, got: Any, names: Dict[str, Any], ours: bool = True
 
 
 def optional(value: Any) -> bool:
-    """Tell whether a member with this value, "$x?", may be missing."""
+    """Tell whether a member may be missing, because its value in the transcript is "$x?"."""
     return isinstance(value, str) and value[:1] == "$" and value[-1:] == "?"
 
 
 def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
-    """Name the members "$x" of want: as before or, in order, as those of got that it lacks."""
+    """Replace the member names "$x" of want by real names.
+
+    A "$x" that was seen before gets the same name again. A new one gets the next name of got that
+    want does not mention.
+    """
     taken = [names.get(name[1:]) for name in want if name[:1] == "$"]
     others = iter([name for name in got if name not in want and name not in taken])
     for name in want:
@@ -221,7 +241,7 @@ def named(want: Any, got: Any, names: Dict[str, Any]) -> Any:
 
 
 def caret(value: Any, path: List[Any]) -> str:
-    """Return blanks and a caret that points, in json.dumps(value), to the place of a path."""
+    """Return spaces and a caret that points to the end of a path in the line json.dumps(value)."""
     if not path:
         return "^"
     mark, inside = "\ue000", json.loads(json.dumps(value))
@@ -239,7 +259,7 @@ def caret(value: Any, path: List[Any]) -> str:
 
 
 def modern_meta(offers: Any = None) -> Dict[str, Any]:
-    """Return what each modern request says of its client."""
+    """Return the members of `_meta` in which each modern request describes its client."""
     return {META + "protocolVersion": MODERN, META + "clientInfo": INFO,
             META + "clientCapabilities": offers or {}}
 
@@ -249,14 +269,17 @@ def hello(revision: str, offers: Any = None) -> Dict[str, Any]:
     return {"protocolVersion": revision, "capabilities": offers or {}, "clientInfo": INFO}
 
 
-OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # see (revision, role, mark, line)
+OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # get revision, role, mark, line
 
 
 class Play:
-    """One transcript, one revision, one end: run() raises Mismatch where the end differs from it.
+    """Plays one transcript in one revision.
 
-    An end takes lines by give(line) and hands out what it writes by take(seconds), which returns
-    None when nothing came. `ours` is False for a server of others.
+    run() raises Mismatch if the tested end does not behave as the transcript says.
+
+    The tested end is a server or a client. Its method give(line) delivers a line to it. Its method
+    take(seconds) returns the next line that it writes, or None if no line arrives in this time.
+    `ours` is False for servers that other people wrote.
     """
 
     def __init__(self, transcript: Transcript, revision: str, end: Any, ours: bool = True,
@@ -266,16 +289,16 @@ class Play:
         self.modern, self.client = revision == MODERN, "client" in transcript.words
         self.offers = OFFERS if "offers" in transcript.words else {}
         self.names: Dict[str, Any] = {"revision": revision}  # "$x" -> value
-        self.space: Dict[str, Any] = {  # what lines of Python see
+        self.space: Dict[str, Any] = {  # the variables of the lines of Python
             **globals(), "revision": revision, "end": end, "raised": None, **end.names(),
             "opening": hello(revision, self.offers), "modern": modern_meta()}
         self.worker = concurrent.futures.ThreadPoolExecutor(1)
-        self.running: Any = None  # the line of Python that is not known to be done
-        self.foreseen = False  # the transcript looks at what it raised
-        self.said: List[str] = []  # the exchange so far, for messages
+        self.running: Any = None  # the line of Python that may not have finished yet
+        self.raised_is_checked = False  # the transcript checks the exception of the code itself
+        self.said: List[str] = []  # the lines so far, for the report of a mismatch
 
     def run(self) -> None:
-        """Play all steps, and then silence."""
+        """Play all steps, and check for silence at the end."""
         try:
             if "raw" not in self.transcript.words:
                 self.open()
@@ -283,7 +306,7 @@ class Play:
             for index, (mark, text) in enumerate(steps):
                 if mark in ("<*", ">*"):
                     if index and steps[index - 1][0] == mark:
-                        continue  # taken with the first of its group
+                        continue  # it was expected together with the first line of its group
                     group = [text]
                     for following, more in steps[index + 1:]:
                         if following != mark:
@@ -300,7 +323,7 @@ class Play:
             self.worker.shutdown(wait=False)
 
     def report(self, what: str) -> str:
-        """Describe a failure: title, revision, the exchange, and what is wrong."""
+        """Describe a mismatch: the title, the revision, the lines so far, and what is wrong."""
         told = "\n".join(line if len(line) < 2000 else line[:2000] + "..." for line in self.said)
         return f"{self.transcript.title} ({self.revision})\n{told}\n{what}"
 
@@ -309,10 +332,10 @@ class Play:
         if mark == "!":
             self.settle()
             self.said.append(f"! {text}")
-            self.space["raised"], self.foreseen = None, False
+            self.space["raised"], self.raised_is_checked = None, False
             self.running = self.worker.submit(exec, text, self.space)
         elif mark == "=":
-            self.foreseen = self.foreseen or "raised" in text
+            self.raised_is_checked = self.raised_is_checked or "raised" in text
             self.settle()
             if not eval(text, self.space):
                 names = {name: self.space.get(name) for name in re.findall(r"[a-z_]+", text)
@@ -325,13 +348,13 @@ class Play:
             self.end.on_close(ConnectionClosed("the server ended"))
         elif (mark == ">") != self.client:
             if self.client and self.said[-1:] and self.said[-1].startswith("! "):
-                self.settle()  # it has sent nothing that this line could answer
+                self.settle()  # the client has not sent anything that this line could answer
             self.give(text)
         else:
             self.expect([text])
 
     def settle(self) -> None:
-        """Wait for the line of Python that runs."""
+        """Wait until the line of Python has finished, if one is running."""
         running, self.running = self.running, None
         if running is not None:
             try:
@@ -342,14 +365,14 @@ class Play:
                 self.space["raised"] = error
             except BaseException as error:
                 self.space["raised"] = error
-        if self.space["raised"] is not None and not self.foreseen:
+        if self.space["raised"] is not None and not self.raised_is_checked:
             raise Mismatch(f"the code raised {self.space['raised']!r}")
 
-    # What goes in.
+    # Lines to the tested end.
 
     def give(self, text: str) -> None:
-        """Write one line as the other end."""
-        self.say(">" if not self.client else "<", self.dressed(text))
+        """Send one line of the transcript to the tested end."""
+        self.say(">" if not self.client else "<", self.completed(text))
 
     def say(self, mark: str, line: bytes) -> None:
         self.said.append(f"{mark} {line.decode('utf-8', 'replace')}")
@@ -357,8 +380,8 @@ class Play:
             observe(self.revision, "client" if self.client else "server", mark, line)
         self.end.give(line)
 
-    def dressed(self, text: str) -> bytes:
-        """Fill in "$x" and, of a modern request, `_meta`; other lines go as they are written."""
+    def completed(self, text: str) -> bytes:
+        """Fill in "$x", and the `_meta` of a modern request. Leave other lines unchanged."""
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):
@@ -377,7 +400,7 @@ class Play:
         return text.encode() if same(message, filled) else json.dumps(filled).encode()
 
     def filled(self, value: Any) -> Any:
-        """Put the values of names in their places."""
+        """Replace each "$x" by its value."""
         if isinstance(value, str) and value[:1] == "$" and value[1:].rstrip("?") in self.space:
             return self.space[value[1:].rstrip("?")]
         if type(value) is dict:
@@ -385,13 +408,13 @@ class Play:
             return {name: item for name, item in filled.items() if not optional(item)}
         return [self.filled(item) for item in value] if type(value) is list else value
 
-    # What must come out.
+    # Lines from the tested end.
 
     def take(self, why: str) -> Any:
-        """Return the next message that the end writes."""
+        """Return the next message that the tested end writes. why says what was expected."""
         line = self.end.take(self.deadline)
         if line is None:
-            raise Mismatch(f"nothing came in {self.deadline} s, expected\n  {why}")
+            raise Mismatch(f"no line arrived in {self.deadline} s, expected\n  {why}")
         mark = ">" if self.client else "<"
         self.said.append(f"{mark} {line.decode('utf-8', 'replace')}")
         for observe in OBSERVERS:
@@ -402,13 +425,13 @@ class Play:
             raise Mismatch(f"not JSON: {line[:200]!r}") from None
 
     def expect(self, texts: List[str]) -> None:
-        """Take as many messages as there are texts, which may come in any order."""
+        """Take one message for each text. The messages may arrive in any order."""
         left = [json.loads(text) for text in texts]
         while left:
             got = self.take(json.dumps(left[0]))
             faults = []
             for want in left:
-                plain, names = self.undressed(got, want), dict(self.names)
+                plain, names = self.stripped(got, want), dict(self.names)
                 path = self.compared(want, plain, names)
                 if path is None:
                     self.names = names
@@ -422,7 +445,7 @@ class Play:
         self.space.update(self.names)
 
     def compared(self, want: Any, got: Any, names: Dict[str, Any]) -> Optional[List[Any]]:
-        """Compare two messages; the members of a batch may stand in any order. [jsonrpc 6]"""
+        """Compare two messages. The members of a batch may have any order. [jsonrpc 6]"""
         if type(want) is not list or type(got) is not list or len(want) != len(got):
             return difference(want, got, names, self.ours)
         left = list(got)
@@ -437,13 +460,13 @@ class Play:
                 return [got.index(left[0])]
         return None
 
-    def undressed(self, got: Any, want: Any) -> Any:
-        """Take off a modern message what every one has, unless the transcript spells it out."""
+    def stripped(self, got: Any, want: Any) -> Any:
+        """Remove the parts that every modern message has, unless the transcript spells them out."""
         if type(got) is not dict or type(want) is not dict:
             return got
         got = json.loads(json.dumps(got))
         if got.get("params") == {} and "params" not in want:
-            del got["params"]  # that is the same
+            del got["params"]  # empty params mean the same as no params
         if not self.modern:
             return got
         if self.client and "method" in got and "id" in got and got["method"] != "initialize":
@@ -469,40 +492,40 @@ class Play:
                 result.pop("_meta", None)
         return got
 
-    # Silence, and the opening of a session.
+    # Checking for silence, and opening a session.
 
     def silence(self) -> None:
-        """Send what must be answered: nothing may come before its answer."""
+        """Send a ping. The next line that arrives has to be its response."""
         if self.end.closed() or self.client and self.modern:
             return self.nothing()
         ping = {"jsonrpc": "2.0", "id": f"silence {len(self.said)}", "method": "ping"}
         if self.modern:
             ping.update(method="server/discover", params={"_meta": modern_meta(self.offers)})
         self.say("<" if self.client else ">", json.dumps(ping).encode())
-        got = self.take("the answer to a ping, and nothing before it")
+        got = self.take("the response to a ping, and no other line before it")
         if type(got) is not dict or got.get("id") != ping["id"] or "result" not in got:
-            raise Mismatch("this came where only the answer to a ping may come")
+            raise Mismatch("this line arrived, but the response to a ping was expected")
 
     def nothing(self) -> None:
-        """Of an end that answers no more: nothing is left to take."""
+        """Check that an end that no longer answers requests has not written another line."""
         line = self.end.take(0)
         if line is not None:
-            raise Mismatch(f"this came unasked: {line[:2000]!r}")
+            raise Mismatch(f"the transcript does not have this line: {line[:2000]!r}")
 
     def open(self) -> None:
-        """Open a session, as each transcript needs it that is not about just that."""
+        """Open a session, unless the revision has none. `raw` transcripts do this themselves."""
         if self.client:
             return self.open_client()
         if not self.modern:
             self.say(">", json.dumps({"jsonrpc": "2.0", "id": "hello", "method": "initialize",
                                       "params": hello(self.revision, self.offers)}).encode())
-            got = self.take("the answer to initialize")
+            got = self.take("the response to initialize")
             if got.get("result", {}).get("protocolVersion") != self.revision:
                 raise Mismatch("the server does not speak this revision")
             self.say(">", b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def open_client(self) -> None:
-        """Answer our client's opening; it is told that the server has everything."""
+        """Respond to the opening of our client. The response declares all capabilities."""
         self.step("!", "client.connect()")
         got = self.take("the opening of the client")
         self.say("<", json.dumps({"jsonrpc": "2.0", "id": got["id"],
@@ -512,11 +535,11 @@ class Play:
         self.settle()
 
 
-# --- Ends -----------------------------------------------------------------------------------------
+# --- Tested ends ----------------------------------------------------------------------------------
 
 
 class Memory:
-    """A server in this process, one connection to it; each job has a thread of its own."""
+    """One connection to a server in this process. Each job runs in its own thread."""
 
     def __init__(self, server: Server) -> None:
         self.lines: "queue.Queue[bytes]" = queue.Queue()
@@ -542,18 +565,18 @@ class Memory:
         return self.over
 
     def close(self) -> None:
-        """Tell the session that no line will come any more."""
+        """Tell the session that there will be no more lines."""
         if not self.over:
             self.over = True
             self.session.close()
 
 
 class Wire:
-    """The server's end of our client's connection: a transport that a test holds in its hands.
+    """A transport for our Client. The test at its other end plays the server.
 
-    `heard` gets what on_notification is called with; `elicit` and `sample` are what the user and
-    the model do, where the client offers them: a transcript may put others in their place.
-    `welcome` is a result of initialize or server/discover; transcripts may write "$welcome".
+    `heard` is a queue of the arguments of on_notification. If the client offers elicitation and
+    sampling, it calls `elicit` and `sample`; a transcript may replace them. `welcome` is a result
+    of initialize or server/discover, which transcripts write as "$welcome".
     """
 
     def __init__(self, revision: str, offers: bool = False, **options: Any) -> None:
@@ -567,7 +590,7 @@ class Wire:
             "cacheScope": "private", "capabilities": capabilities,
             "_meta": {META + "serverInfo": INFO}} if revision == MODERN else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
-        self.opened = self.ended = 0  # how often
+        self.opened = self.ended = 0  # how many times
         self.on_line: Any = None
         self.on_close: Any = None
         offered = {"roots": ["file:///home/ada"], "on_elicit": lambda params: self.elicit(params),
@@ -576,7 +599,7 @@ class Wire:
             "protocol_version": revision, "timeout": DEADLINE,
             "on_notification": lambda *what: self.heard.put(what), **offered, **options})
 
-    # What Client wants of a transport.
+    # The methods of a transport, which Client calls.
 
     def open(self, on_line: Callable[[bytes], None], on_close: Callable[[Any], None]) -> None:
         self.opened, self.on_line, self.on_close = self.opened + 1, on_line, on_close
@@ -587,7 +610,7 @@ class Wire:
     def close(self) -> None:
         self.ended += 1
 
-    # What Play wants of an end.
+    # The methods of a tested end, which Play calls.
 
     def names(self) -> Dict[str, Any]:
         return {"client": self.client, "wire": self, "heard": self.heard, "welcome": self.welcome}
@@ -602,9 +625,10 @@ class Wire:
 
 
 class Process:
-    """A server in a process of its own, over its stdin and stdout.
+    """A server in another process, which is connected by its stdin and stdout.
 
-    chunk says how bytes are written: 0 whole lines, 1 one at a time, 2 two lines at once.
+    chunk says how lines are written: 0 one line at a time, 1 one byte at a time, 2 two lines at
+    once.
     """
 
     def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
@@ -641,11 +665,11 @@ class Process:
         try:
             for start in range(0, len(data), 1 if self.chunk == 1 else len(data)):
                 self.child.stdin.write(data[start:start + (1 if self.chunk == 1 else len(data))])
-        except OSError:  # it has ended: what is missing is missed by who takes
+        except OSError:  # the process has ended; take() will find no line
             pass
 
     def take(self, seconds: float) -> Optional[bytes]:
-        if self.kept:  # there is no second line to go with it
+        if self.kept:  # the test waits, so there will be no second line to write with this one
             kept, self.kept = self.kept, b""
             self.write(kept)
         return Memory.take(self, seconds)  # type: ignore[arg-type]
@@ -654,7 +678,7 @@ class Process:
         return False
 
     def close(self, seconds: float = DEADLINE) -> int:
-        """End it: EOF, then SIGKILL; return its status."""
+        """Close stdin, and kill the process if it does not end in time. Return its exit status."""
         assert self.child.stdin and self.child.stdout
         self.child.stdin.close()
         try:
@@ -665,23 +689,24 @@ class Process:
 
 
 class Ids:
-    """Makes the ids of many transcripts unique on one connection, and turns them back.
+    """Makes ids unique, so that many transcripts can be played on one connection.
 
-    The id of a request that goes out, and the requestId of a notifications/cancelled, is changed:
-    an integer by an offset, a string by a suffix. In what comes back the ids of responses and those
-    that name a subscription are changed back, if they are equal to what went out, in type as well.
+    In lines to the server, the ids of requests and the requestId of notifications/cancelled are
+    changed: an integer gets an offset, a string a suffix. In lines from the server, the ids of
+    responses and of subscriptions are changed back, if they equal an id that was sent in value and
+    in type.
     """
 
     def __init__(self) -> None:
         self.round = 0
-        self.sent: Dict[str, Any] = {}  # JSON of the id that went -> the id that it was
+        self.sent: Dict[str, Any] = {}  # the JSON text of a changed id -> the original id
 
     def next(self) -> None:
         """Begin another transcript."""
         self.round, self.sent = self.round + 1, {}
 
     def change(self, value: Any) -> Any:
-        """Make an id one of this round; what is no id stays as it is."""
+        """Return the changed form of an id. Return a value that is not a valid id unchanged."""
         changed = (value + 10_000 * self.round if type(value) is int and abs(value) < 1e15 else
                    f"{value} {self.round}" if isinstance(value, str) else value)
         self.sent[json.dumps(changed)] = value
@@ -695,11 +720,11 @@ class Ids:
         return self.line(line, lambda one: "method" in one, self.change)
 
     def come(self, line: bytes) -> bytes:
-        """Change the ids of a line that came from the server back."""
+        """Change the ids of a line from the server back."""
         return self.line(line, lambda one: "method" not in one, self.back)
 
     def line(self, line: bytes, own: Callable[[Any], bool], change: Callable[[Any], Any]) -> bytes:
-        """Change the ids of what is our own request, or a response to it."""
+        """Change the ids of the messages for which own() is true, and of their subscriptions."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
@@ -732,12 +757,12 @@ def play(transcript: Transcript, revision: str) -> None:
 
 
 def plays(text: str) -> Callable[[Any], Any]:
-    """Make each transcript of text a test of the class: test_ and its title."""
+    """Return a class decorator that adds a test for each transcript, named after its title."""
     def add(case: Any) -> Any:
         for one in transcripts(text):
             name = "test_" + re.sub(r"\W+", "_", one.title.lower()).strip("_")
             if hasattr(case, name):
-                raise ValueError(f"{one.title}: there are two of it")
+                raise ValueError(f"two transcripts have the title {one.title!r}")
 
             def test(self: Any, one: Transcript = one) -> None:
                 for revision in one.revisions:
@@ -753,7 +778,7 @@ def plays(text: str) -> Callable[[Any], Any]:
 
 
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
-    """Play transcripts once for each row: (why, what stands in the place of the first %s ...)."""
+    """Play transcripts once for each row. A row has a name and then the values of each %s."""
     for why, *values in rows:
         for one in transcripts(text % tuple(values)):
             for revision in one.revisions:
@@ -761,12 +786,13 @@ def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
                     play(one, revision)
 
 
-TRANSCRIPTS: List[Transcript] = []  # all, in the order of this file
+TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
 
 
 # --- The fixture ----------------------------------------------------------------------------------
-# Most transcripts are played against this server. A server of others that lists the same tools,
-# resources and prompts is judged by them as well; what each has to do is said here.
+# Most transcripts are played against this server. Other people's servers can be judged by the same
+# transcripts if they list the same tools, resources and prompts. The docstrings say what each of
+# them has to do.
 
 
 class Point(NamedTuple):
@@ -795,7 +821,7 @@ def fixture_sample(params: Any) -> Any:
 
 
 def fixture_server(**options: Any) -> Server:
-    """Build the server; options are those of Server."""
+    """Build the fixture. The options are those of Server."""
     server = Server("fixture", "1.0", **options)
     gates: Dict[str, threading.Semaphore] = {}
     stopped: Dict[str, threading.Semaphore] = {}
@@ -809,7 +835,7 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def add(a: int, b: int) -> int:
-        """Add two integers: the text of the sum."""
+        """Return the sum of two integers as text."""
         return a + b
 
     @server.tool
@@ -824,21 +850,24 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def count(to: int, context: Context) -> str:
-        """Report progress 1, 2 ... of `to`, with the message "step 1" and so on."""
+        """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ..."""
         for number in range(1, to + 1):
             context.progress(number, to, f"step {number}")
         return f"counted to {to}"
 
     @server.tool
     def hold(key: str, context: Context) -> str:
-        """Report progress 1, wait for release(key), "released", or to be cancelled (progress 2,
-        then the log "late", which go nowhere); key is one of a to h."""
+        """Report progress 1 and wait for release(key), then return "released".
+
+        When the call is cancelled, report progress 2 and log "late". The client must not receive
+        either of them. The key is a letter from a to h.
+        """
         context.progress(1)
         while not context.cancelled:
             if gates[key].acquire(timeout=0.01):
                 if not context.cancelled:
                     return "released"
-                gates[key].release()  # for another one
+                gates[key].release()  # this call was cancelled; leave it for another call
         context.progress(2)
         context.log("emergency", "late")
         stopped[key].release()
@@ -846,18 +875,18 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def release(key: str) -> str:
-        """Let one hold(key) go on: one that waits, or the next that begins."""
+        """Let one call of hold(key) return: one that is waiting, or the next one that begins."""
         gates[key].release()
         return "ok"
 
     @server.tool(name="stopped")
     def was_stopped(key: str) -> str:
-        """Wait until one hold(key) has seen that it is cancelled."""
+        """Wait until a call of hold(key) has seen that it is cancelled, then return "yes"."""
         return "yes" if stopped[key].acquire(timeout=DEADLINE) else "no"
 
     @server.tool
     def say(level: str, text: str, context: Context) -> str:
-        """Write the text to the client's log, with this level and the logger "fixture"."""
+        """Log the text to the client, with this level and the logger "fixture"."""
         context.log(level, text, "fixture")
         return "ok"
 
@@ -873,32 +902,32 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def ask(text: str, context: Context) -> str:
-        """Ask the user for {"name": string} with this message: "accept Ada", or "decline"."""
+        """Ask the user for a name, with this message. Return "accept Ada", or "decline"."""
         got = context.elicit(text, {"type": "object", "properties": {"name": {"type": "string"}},
                                     "required": ["name"]})
         return " ".join([got["action"], *got.get("content", {}).values()])
 
     @server.tool
     def visit(url: str, context: Context) -> str:
-        """Ask the user to visit a url: "accept", "decline" or "cancel"."""
+        """Ask the user to visit a url. Return "accept", "decline" or "cancel"."""
         return str(context.elicit("Visit this.", url=url)["action"])
 
     @server.tool
     def sample(text: str, context: Context) -> str:
-        """Have the client's model answer the text with at most 9 tokens: the text of its answer."""
+        """Ask the client's model for an answer of at most 9 tokens. Return its text."""
         message = {"role": "user", "content": mcp_ref.text(text)}
         return str(context.sample([message], 9)["content"]["text"])
 
     @server.tool
     def roots(context: Context) -> str:
-        """Return the URIs of the client's roots, with blanks between."""
+        """Return the URIs of the client's roots, separated by spaces."""
         return " ".join(root["uri"] for root in context.list_roots())
 
     @server.tool
     def change(kind: str) -> str:
-        """Add an entry to tools, resources or prompts, or take it away again."""
+        """Add an entry to tools, resources or prompts. If it is there already, remove it."""
         def extra() -> str:
-            """There at times."""
+            """An entry that comes and goes."""
             return "extra"
         offer, withdraw, name = {
             "tools": (server.tool, server.remove_tool, "extra"),
@@ -913,7 +942,7 @@ def fixture_server(**options: Any) -> Server:
 
     @server.tool
     def update(uri: str) -> str:
-        """Say that the resource of this uri has changed."""
+        """Tell subscribers that the resource of this uri has changed."""
         server.resource_updated(uri)
         return "ok"
 
@@ -934,12 +963,12 @@ def fixture_server(**options: Any) -> Server:
 
     @server.prompt
     def greet(name: str, style: str = "warm") -> str:
-        """One message of the user: "Greet NAME, STYLE."."""
+        """A message of the user: "Greet NAME, STYLE."."""
         return f"Greet {name}, {style}."
 
     @server.completion("greet", "name")
     def names(value: str, others: Dict[str, str]) -> List[str]:
-        """Those of Ada, Alan and Grace that begin with the value."""
+        """Return the names among Ada, Alan and Grace that begin with the value."""
         return [name for name in ("Ada", "Alan", "Grace") if name.startswith(value)]
 
     return server
@@ -953,17 +982,18 @@ SERVERS: Dict[str, Callable[[], Server]] = {
 
 
 # --- Processes ------------------------------------------------------------------------------------
-# The fixture, and other programs, over real pipes.
+# The fixture and other programs run as processes, connected by pipes.
 
-PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # all that is started compiles the module once
+PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # so the module is compiled only once
 atexit.register(shutil.rmtree, PROCESS_CACHE, True)
 PROCESS_ENV = {name: value for name, value in os.environ.items() if name not in (
-    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides what is lost in a buffer
+    "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides missing flushes
 PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
-# Without site packages Python starts much faster; where coverage is measured it needs them.
+# Python starts much faster without site packages. To measure coverage it needs them.
 PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
 PROCESS_FIXTURE = [*PYTHON, "-c", f"""
-from __future__ import annotations  # to import this file takes longer than all else
+# The process gets the source of the fixture, because importing this whole file would be slow.
+from __future__ import annotations
 import dataclasses, threading, mcp_ref
 from typing import Any, Dict, List
 from mcp_ref import Context, Server
@@ -975,10 +1005,13 @@ fixture_server().run(0.1)"""]
 
 @unittest.skipUnless(os.name == "posix", "signals and pipes of POSIX")
 class ProcessCase(unittest.TestCase):
-    """A test with processes."""
+    """The base of tests that start processes."""
 
     def beside(self, check: Callable[..., None], cases: Any) -> None:
-        """Hold each (name, *arguments) to the check, four at a time: most of it is waiting."""
+        """Call check(*arguments) for each case (name, *arguments).
+
+        Four cases run at a time, because they mostly wait.
+        """
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             for name, job in [(case[0], pool.submit(check, *case[1:])) for case in cases]:
                 with self.subTest(name):
@@ -994,22 +1027,23 @@ class ProcessCase(unittest.TestCase):
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
-    """Write a request of a method that nobody has, with the `_meta` of a modern one."""
+    """Return a request with an unknown method, and with the `_meta` of a modern request."""
     meta = json.dumps({"_meta": modern_meta()})
     return f'{{"jsonrpc":"2.0","id":{rid},"method":{method},"params":{meta}}}'
 
 
-# The envelope: (why, line, reply). The reply is None for silence, or (id, code) of the one error
-# that answers; envelope_reply() spells it out. The id None stands for one that could not be read.
-# No line holds a newline, so that each can go through a pipe.
+# Lines that test the envelope of messages: (name, line, reply). The reply is (id, code) of a single
+# error, or None if the line gets no response. envelope_reply() spells the error out. The id None
+# means that the id could not be read. No line contains a newline, so that each line can be written
+# to a pipe.
 ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
     why, line if isinstance(line, bytes) else line.encode(), reply) for why, line, reply in [
     *((f"the id {rid}", peer_request(rid), (json.loads(rid), -32601)) for rid in (
         "0", '""', '"0"', "7", '"7"', "-1", "9007199254740993", "1" + "0" * 30, '"null"',
         '"\\ud800"', '"\u00e4\\u00e4"', '"\u2028\u0085\\r\\n\\u0000"', '"' + "x" * 99_999 + '"')),
-    *((f"{rid} is no id", peer_request(rid), (None, -32600)) for rid in (
+    *((f"{rid} is not a valid id", peer_request(rid), (None, -32600)) for rid in (
         "null", "true", "false", "1.0", "1e0", "1e400", "{}", "[]", '["a"]')),
-    ("ID is no id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
+    ("ID is not id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
     ("the last of two ids counts", '{"jsonrpc":"2.0","id":1,"id":"2","method":5}', ("2", -32600)),
     *((f"not 2.0: {it}", '{"%s,"id":0,"method":"no/such"}' % it, (0, -32600)) for it in (
         'x":1', 'JSONRPC":"2.0"', *(f'jsonrpc":{it}' for it in ('"1.0"', '"2"', "2.0", "null")))),
@@ -1020,16 +1054,17 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
     ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
     *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
       for it in ("null", "0", "5", '""', '"a"', "true", "false")),
-    # What is no valid request object is no notification either. [jsonrpc 7]
+    # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
     ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
-    ("other members may be there", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
-    *((f"no object: {it}", it, (None, -32600)) for it in ("42", '"x"', "true", "null", "{}", "[]")),
-    # A response that nobody waits for is ignored. A malformed one is refused, but never by its id,
-    # which is not the sender's.
-    *((f"nobody waits: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
+    ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
+    *((f"not a valid message: {it}", it, (None, -32600)) for it in (
+        "42", '"x"', "true", "null", "{}", "[]")),
+    # A response to an unknown request is ignored. A malformed response gets an error, but not with
+    # its own id, because the sender has not chosen that id.
+    *((f"a response to an unknown request: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
         '"id":99,"result":{}', '"id":"x","result":null', '"id":99,"error":{"code":1,"message":""}',
         '"id":null,"error":{"code":1,"message":""}', '"error":{"code":1,"message":""}')),
-    *((f"no response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
+    *((f"a malformed response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
         '"result":{}', '"id":null,"result":{}', '"id":1.0,"result":{}', '"id":true,"result":{}',
         *('"id":99,' + it for it in (
             '"jsonrpc":"1.0","result":{}', '"method":"no/such","result":{}', '"error":null',
@@ -1037,7 +1072,7 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
             '"error":{"code":1}', '"error":{"code":1,"message":null}', '"error":{"message":""}',
             *('"error":{"code":%s,"message":""}' % code for code in ("true", "1.0", '"1"')))))),
     ("a byte order mark", "\ufeff" + peer_request("1"), (1, -32601)),
-    ("blanks", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
+    ("white space", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
     *((f"not JSON: {it[:20]}", it, (None, -32700)) for it in (
         "{", "{bad json", "[1, 2", "01", "nul", "\\", "'x'", '{"a":1,}', "{}{}", "{} x", "\x0c{}",
         "{}\u00a0", '"\r"', '"\0"', "\0\0", "\ufeff\ufeff{}", "NaN", '{"a":Infinity}', "-Infinity",
@@ -1049,7 +1084,10 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
 
 
 def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
-    """Spell out a reply of ENVELOPE: an unreadable id is null up to 2025-06-18, then left out."""
+    """Spell out a reply of ENVELOPE.
+
+    The error for a line whose id cannot be read has the id null up to 2025-06-18, and none later.
+    """
     rid = {} if reply[0] is None and revision >= "2025-11-25" else {"id": reply[0]}
     return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
 
@@ -1066,18 +1104,18 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 
 
 class TestErrors(unittest.TestCase):
-    """What is raised, and which codes cross the wire."""
+    """The exceptions of the module, and the error codes that a server sends."""
 
-    def test_errors_of_the_peer_and_errors_of_this_end_are_different_classes(self) -> None:
-        """An RpcError can be pickled: a pool of processes does so with what is raised in it."""
+    def test_exceptions_for_errors_of_this_end_are_not_rpc_errors(self) -> None:
+        """An RpcError is an error response. It can be pickled, as pools of processes require."""
         copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
         self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
         for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
                            (RequestCancelled, Exception)):
             self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
 
-    def test_error_codes_are_those_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
-        """Each kind of error is provoked. [base.error.reserved-range] [base.error.no-32002]
+    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
+        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
         [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
         [base.error.mcp-block-only-defined]"""
         wrong: List[Tuple[str, Any]] = [
@@ -1091,7 +1129,7 @@ class TestErrors(unittest.TestCase):
                 META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
             *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
         for revision in REVISIONS:
-            end = PeerHeld(fixture_server(bounds=Bounds(requests=2)))
+            end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
             end.server.resource("fixture://crash")(lambda: 1 / 0)
             if revision != MODERN:
                 end.say("initialize", hello(revision), id="hello")
@@ -1113,11 +1151,12 @@ class TestErrors(unittest.TestCase):
 
 
 class TestEnvelope(unittest.TestCase):
-    """One line of bytes is one message. Whatever it is, the next line counts."""
+    """One line of bytes is one message. An invalid line does not affect the next line."""
 
-    def test_each_line_has_its_reply_and_the_next_request_another(self) -> None:
-        """At a plain peer and in each revision, in ASCII on one line. [base.msg.jsonrpc-conformant]
-        [base.msg.member-case] [base.encoding.utf8] [base.id.not-null] [base.error.message-short]
+    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
+        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
+        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
+        [base.id.not-null] [base.error.message-short]
         [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
         [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
         for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
@@ -1138,8 +1177,9 @@ class TestEnvelope(unittest.TestCase):
 
 
 @plays(r"""
-# A request has an id. The response repeats the id, and has one of result and error.
-== A request is answered with its id, as it came  MUST [base.response.same-id]
+# A request has an id. The response repeats the id and has either a result or an error.
+== A response has the id of its request, with the same value and the same type  MUST
+   [base.response.same-id]
 > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
 > {"jsonrpc":"2.0","id":"7","method":"tools/list"}
@@ -1147,8 +1187,8 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
 
-# Responses come in any order: the id tells whose they are.
-== Requests run side by side; a slow one holds up no other, and keeps its id  OURS
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
 > {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
 < {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
@@ -1158,34 +1198,37 @@ class TestEnvelope(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
-# An error has a code. Its id is that of the request, if it can be read.
-== An unknown method is -32601  MUST [base.error.method-not-found] [base.response.result-xor-error]
+# An error has a code. It has the id of the request if that id can be read.
+== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
+   [base.response.result-xor-error]
 > {"jsonrpc":"2.0","id":1,"method":"no/such"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 
-== There are no positional params: an array is refused  MUST [base.request.params-object]
+== The params of a request are an object, and a server refuses an array  MUST
+   [base.request.params-object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-== JSON that is no request is -32600  MUST [base.error.invalid-request] [base.jsonrpc.version]
-   [base.request.method-string]
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 > {"id":2,"method":"tools/list"}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== The id of such an error is that of the line, where it can be read  MUST 2025-11-25+
-   [base.error.id-omitted-when-unreadable]
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
 
-== The id null is no id, and the error has none  OURS 2025-11-25+ [base.id.not-null]
+== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
    [base.error.id-omitted-when-unreadable]
 > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
 
-# In the legacy revisions both ends send requests. Each numbers its own.
-== Both ends may use the same ids, and wait for each other in turn  OURS 2025-06-18+ legacy offers
+# In the legacy revisions both ends send requests. Each end numbers its own requests.
+== Client and server may use the same ids, because each of them numbers its own requests  OURS
+   2025-06-18+ legacy offers
 > {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
 < {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call",
@@ -1199,7 +1242,7 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== Each request has an id of its own, by which it finds its response  MUST client
+== Each request of a client has a unique id, by which the client finds the response  MUST client
    [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
    [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
 ! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
@@ -1217,8 +1260,9 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
 = id3 not in (id1, id2)
 
-# JSON-RPC alone: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer answers the examples of the specification  MUST raw 2025-03-26 on plain
+# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
+== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
+   raw 2025-03-26 on plain
 > {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
 < {"jsonrpc": "2.0", "result": 19, "id": 1}
 > {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
@@ -1231,7 +1275,7 @@ class TestEnvelope(unittest.TestCase):
 < {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
 > {"jsonrpc": "2.0", "method": 1, "params": "bar"}
 < {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-# Batches: not JSON, empty, and of what is no request.
+# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
 > [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
 < {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
 > []
@@ -1250,18 +1294,19 @@ class TestEnvelope(unittest.TestCase):
 > [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
    {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
 
-== Params that do not fit a function are refused before it runs  OURS raw 2025-03-26 on plain
+== Params that do not fit the signature of a function are refused before the function runs  OURS raw
+   2025-03-26 on plain
 > {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 """)
 class TestRequests(unittest.TestCase):
-    """Request, response, notification: what all of MCP is made of."""
+    """Requests, responses and notifications, of which all of MCP is made."""
 
 
-class PeerHeld(Memory):
-    """A server whose jobs wait until the test runs them."""
+class HeldServer(Memory):
+    """A connection to a server in memory. Its jobs wait until the test runs them."""
 
     def __init__(self, server: Server) -> None:
         self.jobs: List[Callable[[], None]] = []
@@ -1273,7 +1318,7 @@ class PeerHeld(Memory):
         self.give(json.dumps(message).encode())
 
     def call(self, rid: Any, name: str, **arguments: Any) -> None:
-        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call needs no session
+        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
         self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
 
     def out(self) -> List[Any]:
@@ -1286,26 +1331,26 @@ class PeerHeld(Memory):
 
 
 class TestPeer(unittest.TestCase):
-    """What holds of errors, of the order of messages, and of the bounds of a connection."""
+    """Errors, the order of messages, and the bounds of a connection."""
 
-    def test_the_text_of_a_failure_stays_in_the_log(self) -> None:
-        """[base.error.internal] A result that is no JSON is a failure, too."""
-        end = PeerHeld(SERVERS["plain"]())
+    def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
+        """[base.error.internal] The text includes why a result is not JSON."""
+        end = HeldServer(SERVERS["plain"]())
         for method, params, words in (
                 ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
                 ("nan", [], "ValueError"), ("deep", [], "RecursionError"),
-                ("subtract", [{}, 1], "TypeError")):  # one inside it is not the sender's
+                ("subtract", [{}, 1], "TypeError")):  # raised inside: the params fit
             with self.subTest(method), self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                end.say(method, params)  # a notification: no answer
+                end.say(method, params)  # a notification gets no response
                 end.say(method, params, id=1)
                 got, = end.run()
                 self.assertEqual(-32603, got["error"]["code"])
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
 
-    def test_what_ends_a_program_does_not_end_a_server(self) -> None:
-        """A tool that exits, is interrupted, runs too deep or out of memory has failed."""
-        end, errors = PeerHeld(Server("s", "1")), {error.__name__: error for error in (
+    def test_an_exception_that_ends_a_program_does_not_end_a_server(self) -> None:
+        """A call fails if its tool exits, is interrupted, recurses too deeply or lacks memory."""
+        end, errors = HeldServer(Server("s", "1")), {error.__name__: error for error in (
             SystemExit, KeyboardInterrupt, RecursionError, MemoryError)}
 
         @end.server.tool
@@ -1317,8 +1362,8 @@ class TestPeer(unittest.TestCase):
             self.assertEqual([True], [one["result"]["isError"] for one in end.run()], how)
 
     def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
-        """Notifications do not wait for requests that run."""
-        end, seen = PeerHeld(Server("s", "1")), []  # type: ignore[var-annotated]
+        """Notifications do not wait until earlier requests have run."""
+        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
         end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
         for n in range(5):
             end.say("see", [f"request {n}"], id=n)
@@ -1326,13 +1371,13 @@ class TestPeer(unittest.TestCase):
         end.run()
         self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
 
-    def test_nothing_about_a_request_follows_its_response(self) -> None:
-        """Threads that a tool has left behind write to the log until it comes, and once more."""
-        end, threads = PeerHeld(Server("s", "1")), []  # type: ignore[var-annotated]
+    def test_no_notification_about_a_request_follows_its_response(self) -> None:
+        """Threads that a tool has left behind log until its response is sent, and once more."""
+        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
         logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
         end_of_test = time.monotonic() + DEADLINE
 
-        def send(line: bytes) -> None:  # quickly: else what they write piles up
+        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
             kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
             late.extend([line] if int(about) in answered else [])
             (answered if kind == b"id" else logged).add(int(about))
@@ -1344,7 +1389,7 @@ class TestPeer(unittest.TestCase):
                     context.log("info", data)
                 context.log("info", data)
 
-            data = [context.request_id, *range(2_000)]  # what takes long to encode loses races
+            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
             threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
             for thread in threads[-3:]:
                 thread.start()
@@ -1357,13 +1402,14 @@ class TestPeer(unittest.TestCase):
             thread.join(DEADLINE)
         self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
 
-    def test_each_request_is_answered_once_and_a_cancelled_one_never(self) -> None:
-        """[cancel.server-silent-must] [cancel.race-tolerated] Calls, cancellations and junk at
-        random, also while a tool runs; ids are used again; seeded."""
+    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
+        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
+        are used again. The random numbers are seeded. [cancel.server-silent-must]
+        [cancel.race-tolerated]"""
         for seed in range(6):
-            rng, end = random.Random(seed), PeerHeld(Server("s", "1"))
-            running: Dict[str, int] = {}  # id -> number of the call that has it
-            begun: List[bool] = []  # was it running still?
+            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
+            running: Dict[str, int] = {}  # id -> number of the call that uses it
+            begun: List[bool] = []  # for each call that began: was it still uncancelled?
 
             def call(rid: str, n: int) -> None:
                 running.setdefault(rid, n)
@@ -1390,15 +1436,15 @@ class TestPeer(unittest.TestCase):
                     jobs.pop(rng.randrange(len(jobs)))()
                 for one in end.out() if n < 599 else end.run():
                     if "result" in one:
-                        number = running.pop(one["id"])  # KeyError: it must not be answered (again)
+                        number = running.pop(one["id"])  # KeyError: one response too many
                         self.assertEqual(str(number), one["result"]["content"][0]["text"])
-                    else:  # it answers junk, or the id was in use
+                    else:  # the response to an invalid line, or to an id that was in use
                         self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
             self.assertEqual(({}, {True}), (running, set(begun)))
 
-    def test_a_line_over_the_bound_and_a_batch_over_the_bound_are_refused(self) -> None:
+    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
-        end = PeerHeld(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
         end.give(line)
         end.give(line + b" ")
         self.assertEqual([("x", -32601), (None, -32700)], [
@@ -1408,10 +1454,10 @@ class TestPeer(unittest.TestCase):
             end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
-    def test_requests_over_the_bound_are_refused_until_others_are_done(self) -> None:
-        """[base.error.own-codes-outside] A cancelled one keeps its place until its job is gone,
-        and then gives back this one place."""
-        end = PeerHeld(fixture_server(bounds=Bounds(requests=3)))
+    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] A cancelled request counts until its job has been taken,
+        and then frees exactly one place."""
+        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
         for rid in (10, 20, 30):
             for n in range(4):
                 end.call(rid + n, "echo", text="a")
@@ -1419,15 +1465,15 @@ class TestPeer(unittest.TestCase):
             end.call(rid + 4, "echo", text="a")
             self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
                 (one["id"], one["error"]["code"]) for one in end.out()])
-            end.jobs.pop(0)()  # of the request that was cancelled
+            end.jobs.pop(0)()  # the job of the cancelled request
             end.call(rid + 5, "echo", text="a")
             end.call(rid + 6, "echo", text="a")
             self.assertEqual([(rid + 6, 429)], [
                 (one["id"], one["error"]["code"]) for one in end.out()])
             self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
 
-    def test_an_id_is_free_when_its_response_is_written(self) -> None:
-        """The other end may use it at once. No lock is held: send() may lead back to receive()."""
+    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
+        """No lock is held while send() runs, so that send() may call receive()."""
         lines: "queue.Queue[bytes]" = queue.Queue()
 
         def send(line: bytes) -> None:
@@ -1441,8 +1487,8 @@ class TestPeer(unittest.TestCase):
         for _ in range(3):
             self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
 
-    def test_the_reply_of_receive_gets_the_lines_that_answer_it_and_then_none(self) -> None:
-        """Nothing of it goes to send()."""
+    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
+        """None of these lines goes to send()."""
         def short(message: Any) -> Any:
             return list(map(short, message)) if isinstance(message, list) else {
                 name: value["code"] if name == "error" else value
@@ -1462,14 +1508,14 @@ class TestPeer(unittest.TestCase):
             self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
         self.assertEqual([], sent)
 
-    def test_a_timeout_names_its_request_also_when_params_are_positional(self) -> None:
+    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
         peer = Peer(lambda line: None, lambda job: job())
         for params in ([1, 2], None):
             with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
                 peer.request("sum", params).result(0)
 
-    def test_an_error_of_another_id_is_not_that_of_a_pending_request(self) -> None:
-        """Nor is one of an id that is only equal to its own, or looks like it."""
+    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
+        """Ids that only look like the id 1, or that Python considers equal, are different ids."""
         peer = Peer(lambda line: None, lambda job: job())
         pending = peer.request("a")
         for rid in (b"true", b"1.0", b"null", b'"1"', b"[1]", b"{}", b"1"):
@@ -1478,25 +1524,25 @@ class TestPeer(unittest.TestCase):
         with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
             pending.result(DEADLINE)
 
-    def test_a_request_that_cannot_be_written_raises_what_broke_the_connection(self) -> None:
+    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
         broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
         with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
             broken.request("a").result(DEADLINE)
 
-    def test_a_notification_that_fails_is_logged(self) -> None:
+    def test_an_exception_in_the_handler_of_a_notification_is_logged(self) -> None:
         peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
         self.assertRegex(logs.output[0], "(?s)'news'.*ZeroDivisionError")
 
     def test_an_ignored_message_is_logged_without_control_characters(self) -> None:
-        end = PeerHeld(SERVERS["plain"]())
+        end = HeldServer(SERVERS["plain"]())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
         self.assertIn("late \\x1b[2J", logs.output[0])
         self.assertNotRegex("".join(logs.output), "\x1b|secret")
 
-    def test_a_question_after_the_response_raises_request_cancelled(self) -> None:
+    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
         contexts: List[Context] = []
         server = Server("s", "1")
 
@@ -1505,7 +1551,7 @@ class TestPeer(unittest.TestCase):
             "Keep the context."
             contexts.append(context)
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
         end.say("notifications/initialized", {})
         end.say("tools/call", {"name": "late"}, id=1)
@@ -1521,29 +1567,29 @@ class TestPeer(unittest.TestCase):
             "Keep the context."
             contexts.append(context)
             gone.append(1)
-            context.log("info", "what nobody reads any more")
+            context.log("info", "the client is gone")
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
         end.call(1, "keep")
         self.assertTrue(contexts[0].cancelled)
 
-    def test_a_job_that_cannot_be_started_is_answered_and_keeps_no_place(self) -> None:
+    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
         def start(job: Any) -> None:
             raise RuntimeError("can't start new thread")
 
-        end = PeerHeld(fixture_server(bounds=Bounds(requests=1)))
+        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
         end.session = end.server.connect(end.lines.put, start)
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
 
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_is_bounded_whatever_comes(self) -> None:
-        """Cancelled calls, responses, notifications, junk: 300 times what may be held."""
+    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
+        """The client sends cancelled calls, responses, notifications and invalid messages."""
         import tracemalloc
 
-        end, ballast = PeerHeld(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
+        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
 
         def flood(count: int) -> None:
             for n in range(count):
@@ -1559,10 +1605,10 @@ class TestPeer(unittest.TestCase):
         self.addCleanup(tracemalloc.stop)
         before = tracemalloc.get_traced_memory()[0]
         flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # of 1.5 MB
+        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
 
-    def test_what_a_tool_says_to_a_client_that_does_not_read_is_bounded(self) -> None:
-        """What waits beyond Bounds.line is dropped. The response still comes."""
+    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
+        """The bound is Bounds.line. The response still arrives."""
         server, sent = Server("s", "1", bounds=Bounds(line=10_000)), []  # type: ignore[var-annotated]
         writes, reads = threading.Event(), threading.Event()
 
@@ -1577,7 +1623,7 @@ class TestPeer(unittest.TestCase):
             for _ in range(100):
                 context.log("info", "x" * 1000)
 
-        end = PeerHeld(server)
+        end = HeldServer(server)
         end.session = server.connect(send, lambda job: job())
         writing = threading.Thread(target=end.session.receive, args=[
             b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
@@ -1590,8 +1636,8 @@ class TestPeer(unittest.TestCase):
         self.assertEqual([7, 8], [one["id"] for one in map(json.loads, sent) if "id" in one])
         self.assertIn(sum(map(len, sent)), range(9_000, 13_000))
 
-    def test_timeouts_workers_and_bounds_have_these_defaults(self) -> None:
-        """Seconds, threads; and bytes, requests, pending requests, subscriptions, batch."""
+    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
+        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
         for function, name, figure in (
                 (Server.run, "drain", 5.0), (Server, "workers", 64),
                 (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
@@ -1602,8 +1648,8 @@ class TestPeer(unittest.TestCase):
 
 
 # --- Part I: stdio --------------------------------------------------------------------------------
-# A server is a process here: its pipes fill up and break, its tools do their worst, the other end
-# stops or is killed.
+# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
+# client stops or is killed.
 
 PROCESS_SERVER = r"""
 import os, sys, threading
@@ -1612,20 +1658,20 @@ server, inside = Server("process", "1.0", OPTIONS), []
 
 @server.tool
 def execute(code: str, context: Context) -> str:
-    "Run Python; the result is what it calls `out`."
+    "Run Python code. Return the value of its variable `out`."
     names = {**globals(), "context": context, "out": "done"}
     exec(code, names)
     return str(names["out"])
 """
-PROCESS_HERE = "os.write(2, b'here\\n'); "  # code of a tool
+PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
-PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # until the test closes child.gate
-PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # nothing to be repeated as it is
-PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # so nothing printed is like this
+PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
+PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
+PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
 
 
 def process_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
-    """Write a request."""
+    """Return a request as a line."""
     return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
 
 
@@ -1638,9 +1684,10 @@ PROCESS_HELLO = [process_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)
 
 
 class ProcessChild(Process):
-    """PROCESS_SERVER in a process, after the handshake; or another main part.
+    """A process with PROCESS_SERVER and an open session, or with another main part.
 
-    Its stdout goes through a `cat`, the relay, which can be stopped and killed as a client can.
+    The stdout of the process goes through a second process, a `cat` that is called the relay. Tests
+    stop and kill the relay where a real client would be stopped or killed.
     """
 
     def __init__(self, options: str = "", before: str = "", main: str = "",
@@ -1664,56 +1711,56 @@ class ProcessChild(Process):
             self.until("hello")
 
     def pour(self, stream: Any, lines: Any) -> None:
-        """Put the lines of a stream into a queue, and then None."""
+        """Put the lines of a stream into a queue, and None at its end."""
         with stream:
             for line in stream:
                 lines.put(line.rstrip(b"\n"))
         lines.put(None)
 
     def send(self, *lines: bytes) -> None:
-        """Write lines at once."""
+        """Write all lines in one go."""
         self.write(b"".join(line + b"\n" for line in lines))
 
     def run(self, code: str, rid: Any = "run") -> None:
-        """Let the server run Python, and wait until that says that it is here."""
+        """Let the server run Python code, and wait until the code writes "here" to stderr."""
         self.send(process_run(rid, code))
-        self.says("here")
+        self.read_stderr("here")
 
     def out(self, code: str) -> str:
-        """Let the server run Python; return the result."""
+        """Let the server run Python code. Return the result."""
         self.send(process_run("out", code))
         return text_of(self.until("out")["result"])
 
     def until(self, *names: Any) -> Any:
-        """Return the next message with one of these ids or methods; others are passed over."""
+        """Return the next message with one of these ids or methods. Skip other messages."""
         for line in iter(lambda: self.take(DEADLINE), None):
             message = json.loads(line)
             if message.get("method", message.get("id")) in names:
                 return message
-        raise AssertionError(f"{names} did not come; {self.said}")
+        raise AssertionError(f"no message has one of {names}; stderr: {self.said}")
 
-    def says(self, words: str) -> None:
-        """Read stderr until it has these words, or to its end."""
+    def read_stderr(self, words: str) -> None:
+        """Read stderr up to a line with these words, or up to its end."""
         for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
             self.said += line.decode() + "\n"
             if words in line.decode():
                 break
 
-    def ends(self) -> int:
-        """Wait until it has ended, and its stderr with it; return its status."""
-        self.says("\n")
+    def wait_for_end(self) -> int:
+        """Wait until the process and its stderr have ended. Return the exit status."""
+        self.read_stderr("\n")
         return self.child.wait(DEADLINE)
 
     def end(self) -> Dict[Any, Any]:
-        """Close its stdin; return what it still writes, by id. Its status has to be 0."""
+        """Close stdin. Return the messages that still arrive, by id. The status has to be 0."""
         self.stdin.close()
         lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
-        if self.ends():
+        if self.wait_for_end():
             raise AssertionError(f"status {self.child.returncode}: {self.said}")
         return {message.get("id"): message for message in lines}
 
     def close(self, seconds: float = DEADLINE) -> int:
-        """Leave nothing running."""
+        """Kill both processes. Return the exit status of the server."""
         for process in (self.child, self.relay):
             process.kill()
             process.wait(seconds)
@@ -1722,11 +1769,11 @@ class ProcessChild(Process):
 
 
 class TestStdio(ProcessCase):
-    """A server over its own stdin and stdout."""
+    """A server that communicates over stdin and stdout."""
 
-    def test_what_is_not_a_message_never_comes_out_on_stdout(self) -> None:
-        """Neither what Python prints, nor a C library, nor a child; and their input is at its end.
-        [stdio.stdout-only-messages]"""
+    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
+        """The output of print(), of a C library and of child processes goes to stderr, and their
+        stdin is empty. [stdio.stdout-only-messages]"""
         code = r"""
 import ctypes, subprocess
 print("1 print")
@@ -1749,18 +1796,19 @@ except EOFError:
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
 
     def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """Not by any descriptor, though it gets all that can be inherited. The host sees the end
-        of the stdout when the server ends, while that child lives. [stdio.stdout-only-messages]"""
+        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
+        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
         script = """import os
 for fd in range(1, 256):
     try:
         os.write(fd, b"said by the child\\n")
-    except OSError:  # there is no such descriptor, or it can only be read
+    except OSError:  # the descriptor does not exist or is read-only
         pass
 os.write(2, b"here\\n")
 os.read(GATE, 1)
 os.write(2, b"the child lived on\\n")"""
-        # The server has GATE from the test, and passes it on; the test closes the other end.
+        # The server passes GATE, which it got from the test, on to the child. The test closes the
+        # other end.
         before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
         before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
 
@@ -1769,10 +1817,10 @@ os.write(2, b"the child lived on\\n")"""
             child.run(way, "started")
             self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
             child.stdin.close()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout is at its end
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
             self.assertEqual(0, child.child.wait(DEADLINE))
             child.gate.close()
-            child.says("the child lived on")
+            child.read_stderr("the child lived on")
             self.assertIn("the child lived on", child.said)
 
         self.beside(check, [
@@ -1781,21 +1829,21 @@ os.write(2, b"the child lived on\\n")"""
 
     # Workers.
 
-    def test_as_many_calls_as_workers_run_at_once_and_no_more(self) -> None:
-        """50 of 70 calls wait beside each other, until all may go on."""
+    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
+        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
         child = self.start("workers=50")
         code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
         child.send(*(process_run(rid, code) for rid in range(70)))
         for _ in range(50):
-            child.says("here")
+            child.read_stderr("here")
         child.send(process_line("now"))
         child.until("now")
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
-    def test_calls_are_taken_up_in_order_of_arrival(self) -> None:
-        """A cancelled one is not begun; without workers all run on the thread that called run().
-        [cancel.receiver-stops]"""
+    def test_calls_begin_in_order_of_arrival(self) -> None:
+        """A cancelled call does not begin. Without workers, all calls run on the thread that called
+        run(). [cancel.receiver-stops]"""
         for workers in (1, 0):
             child = self.start(f"workers={workers}")
             child.run(PROCESS_HOLD)
@@ -1809,7 +1857,7 @@ os.write(2, b"the child lived on\\n")"""
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
 
-    def test_a_ping_beside_a_stuck_call_is_answered_at_once(self) -> None:
+    def test_a_ping_is_answered_at_once_while_calls_are_stuck(self) -> None:
         """[ping.answered]"""
         child, times = self.start(), []
         for number in range(9):
@@ -1820,7 +1868,7 @@ os.write(2, b"the child lived on\\n")"""
             times.append(time.monotonic() - began)
         self.assertLess(sorted(times)[-2], 0.2)
 
-    def test_each_async_call_has_an_event_loop_of_its_own(self) -> None:
+    def test_each_async_call_runs_in_its_own_event_loop(self) -> None:
         for workers in (4, 0):
             child = self.start(f"workers={workers}", before="""import asyncio
 @server.tool
@@ -1832,10 +1880,11 @@ async def loop() -> int:
             child.send(*(process_line(rid, "tools/call", name="loop") for rid in range(9)))
             self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
 
-    # The end.
+    # How a server ends.
 
-    def test_a_tool_that_does_not_return_is_named_and_left_behind(self) -> None:
-        """However it waits, though no thread can be started. [stdio.shutdown.server-eof-exit]"""
+    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
+        """The tool may wait in Python or in C, and it may be impossible to start further threads.
+        [stdio.shutdown.server-eof-exit]"""
         def check(code: str, *more: str) -> None:
             child = self.start(drain=0.1)
             child.run(code)
@@ -1848,9 +1897,10 @@ async def loop() -> int:
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_a_signal_ends_it_promptly_and_quietly_with_128_and_its_number(self) -> None:
-        """Idle, beside a tool that does not return, on the thread that runs such a tool, and if the
-        tool swallows it. What waits behind the tool is not begun. A second signal is ignored."""
+    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
+        """The server is idle, or a tool does not return, on a worker or on the main thread, or a
+        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
+        is ignored."""
         swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
 
         def check(workers: int, code: str, *numbers: int) -> None:
@@ -1862,7 +1912,7 @@ async def loop() -> int:
                 child.until("now")
             for number in numbers:
                 child.child.send_signal(number)
-            self.assertIn(child.ends() - 128, numbers)
+            self.assertIn(child.wait_for_end() - 128, numbers)
             self.assertNotRegex(child.said, "Traceback|begun")
             self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
 
@@ -1873,23 +1923,24 @@ async def loop() -> int:
 
     # A client that does not read.
 
-    def test_a_client_that_does_not_read_holds_up_neither_a_cancellation_nor_the_end(self) -> None:
-        """With 1 MiB unread. [cancel.receiver-stops] [stdio.shutdown.server-eof-exit]"""
+    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
+        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
+        [stdio.shutdown.server-eof-exit]"""
         child = self.start(drain=0.1)
         child.relay.send_signal(signal.SIGSTOP)
         child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
         child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
                   "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
         child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}')
-        child.says("cancelled")
+        child.read_stderr("cancelled")
         child.stdin.close()
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
-    # run() in a program that goes on.
+    # run() in a program that continues afterwards.
 
-    def test_run_gives_back_what_it_took(self) -> None:
-        """Descriptors, streams, signal handlers, threads. What a tool printed does not come out on
-        stdout afterwards either. [stdio.stdout-only-messages]"""
+    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
+        """Text that a tool has printed does not appear on stdout afterwards either.
+        [stdio.stdout-only-messages]"""
         host = f"""
 import io, signal
 LINES = {[*PROCESS_HELLO, process_run(1, "print('printed'); signal.signal(15, print)")]}
@@ -1911,7 +1962,7 @@ def once():
         def check(code: str, *ids: Any) -> None:
             child = self.start(main=host + code)
             got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual(([*ids], 0), (got, child.ends()))
+            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
 
         once = ["hello", 1, 1]
         self.beside(check, [
@@ -1924,24 +1975,25 @@ def once():
 
 
 class TestFaults(ProcessCase):
-    """What goes wrong around a server or inside of it, and what must be seen then."""
+    """A server works as well as possible when its client or one of its tools misbehaves."""
 
-    # What the other end does, at each moment.
+    # Misbehaviour of a client, at each moment of a session.
 
     def killed(self, child: ProcessChild) -> None:
-        """It ends by itself: its input is at its end."""
+        """The client is killed. The server ends, because its stdin ends."""
         child.relay.kill(), child.stdin.close()
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
     def closes_stdout(self, child: ProcessChild) -> None:
-        """It ends as soon as it has something to write."""
+        """The client closes the stdout of the server. The server ends at its next message."""
         child.relay.kill(), child.relay.wait()
         child.send(process_line(1))
-        self.assertEqual(0, child.ends())
+        self.assertEqual(0, child.wait_for_end())
 
     def floods_and_closes_stdin(self, child: ProcessChild) -> None:
-        """All that was received is answered, with an error where a response of the client is
-        missing. Blank lines, CRLF, and a last line without an end do not matter."""
+        """The client sends many requests and closes stdin. Every request gets a response. A tool
+        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
+        newline do not matter."""
         child.write(b"\n\r\n \n" + b"\r\n".join(process_line(n) for n in range(1000)) + b"\n")
         child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
         child.write(process_line(1200))
@@ -1950,15 +2002,16 @@ class TestFaults(ProcessCase):
         self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
 
     def sends_half_a_line(self, child: ProcessChild) -> None:
-        """It is waited for, and refused if the rest never comes."""
+        """The client sends half a line. The server waits for the other half, and refuses the line
+        if stdin ends before."""
         child.write(process_line("late")[:-9])
         child.write(process_line("late")[-9:] + b"\n" + process_line("never")[:-9])
         child.until("late")
         self.assertEqual(-32700, child.end()[None]["error"]["code"])
 
     def stops_and_goes_on(self, child: ProcessChild) -> None:
-        """Every line comes, whole."""
-        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # in all less than bounds.line
+        """The client stops and goes on. It receives every line completely."""
+        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
         child.relay.send_signal(signal.SIGSTOP)
         child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
         child.run(PROCESS_HERE)
@@ -1967,7 +2020,7 @@ class TestFaults(ProcessCase):
         self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
 
     def flood(self, child: ProcessChild) -> int:
-        """Write pings as long as they are taken; return how many bytes were."""
+        """Write pings until the server stops reading. Return how many bytes it has taken."""
         stdin, data, taken = child.stdin.fileno(), (process_line(1) + b"\n") * 9999, 0
         os.set_blocking(stdin, False)
         while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
@@ -1976,13 +2029,13 @@ class TestFaults(ProcessCase):
         return taken
 
     def reads_late(self, child: ProcessChild) -> None:
-        """While more than bounds.line bytes wait to be written, no further line is read: here not
-        before the other end goes on. Then all that it has sent is answered."""
+        """The client reads late. While more than bounds.line bytes wait to be written, the server
+        reads no further line. When the client reads again, it gets all responses."""
         child.relay.send_signal(signal.SIGSTOP)
-        for n in range(2):  # one is being written, the other waits
+        for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
         taken, size = self.flood(child), len(process_line(1)) + 1
-        self.assertLess(taken, 1 << 19)  # the pipe, and what is read at once
+        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
         child.relay.send_signal(signal.SIGCONT)
         child.write((process_line(1) + b"\n")[taken % size:] + process_line("last") + b"\n")
         ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
@@ -1990,13 +2043,13 @@ class TestFaults(ProcessCase):
         self.assertEqual("last", ids[-1])
 
     def never_reads(self, child: ProcessChild) -> None:
-        """The server reads no more either, and a signal still ends it."""
+        """The client never reads. The server stops reading, too, and a signal still ends it."""
         child.relay.send_signal(signal.SIGSTOP)
         self.assertLess(self.flood(child), 1 << 24)
         child.child.terminate()
-        self.assertEqual(128 + signal.SIGTERM, child.ends())
+        self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
 
-    def test_a_server_survives_whatever_the_other_end_does_at_any_moment(self) -> None:
+    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
         """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
         def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
             child = self.start("bounds=Bounds(line=1 << 20)")
@@ -2013,10 +2066,10 @@ class TestFaults(ProcessCase):
                 self.never_reads)
             for moment in ("nothing is requested", "a response is owed", "all is answered")])
 
-    # What a tool does.
+    # Misbehaviour of a tool.
 
-    def test_mischief_of_a_tool_harms_no_other_response_and_not_the_end(self) -> None:
-        """The mischief is in mischief.txt."""
+    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
+        """The code of the tools is in mischief.txt."""
         with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
             rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
         self.assertGreater(len(rows), 15)
@@ -2037,34 +2090,36 @@ class TestFaults(ProcessCase):
 
 
 class TestSurroundings(ProcessCase):
-    """What a server costs, and what it bears from the system around it."""
+    """A server is cheap while it waits, and it works in an unusual environment."""
 
-    def test_waiting_costs_no_cpu(self) -> None:
-        """Neither for a line nor for a call."""
+    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
+        """The server waits for a line while a call waits for an event."""
         child, spent = self.start(before="import resource"), []
         child.run(PROCESS_HOLD)
         for seconds in (0.2, 0.6):
             with self.assertRaises(subprocess.TimeoutExpired):
-                child.child.wait(seconds)  # let time pass
+                child.child.wait(seconds)  # only waits
             spent.append(json.loads(child.out(
                 "used = resource.getrusage(resource.RUSAGE_SELF)\n"
                 "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
-        self.assertLess(spent[1][1] - spent[0][1], 60)  # one thread that looks every 5 ms makes 120
+        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
 
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_of_a_line_beyond_the_bound_no_more_is_kept_than_shows_it(self) -> None:
+    def test_a_line_beyond_the_bound_is_not_kept_in_memory(self) -> None:
         child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
         child.out("memory.start()")
         child.send(b"x" * 20_000_000)
         self.assertEqual(-32700, child.until(None)["error"]["code"])
         self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
 
-    @unittest.skipUnless(sys.platform == "linux", "a limit that other systems do not keep")
+    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
     @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    def test_a_message_without_memory_for_it_costs_one_error(self) -> None:
-        """A result, and a line that comes in. [base.error.internal] [base.error.parse]"""
-        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}  # without reserves
+    def test_a_message_that_does_not_fit_into_memory_leads_to_one_error(self) -> None:
+        """The message is a result, or a line that arrives. [base.error.internal]
+        [base.error.parse]"""
+        # These settings prevent malloc from keeping memory in reserve.
+        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
         child = self.start(env=env, before="""
 import logging, resource, traceback
 threading.stack_size(1 << 18)
@@ -2078,8 +2133,8 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         self.assertEqual({1: -32603, None: -32700, 2: None}, codes)
 
     def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without a stdin there is nothing to do, without a stdout there is nobody to serve. What
-        cannot be flushed to stderr at the end, Python itself says with status 120."""
+        """Without stdin no request can arrive, and without stdout no response can be sent. If
+        stderr cannot be flushed at the end, Python itself sets the status 120."""
         def check(shell: str, count: int) -> None:
             if "/dev/full" in shell and not os.path.exists("/dev/full"):
                 self.skipTest("there is no /dev/full")
@@ -2103,7 +2158,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
             ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
 
-    def test_a_signal_that_a_shell_has_ignored_ends_it_all_the_same(self) -> None:
+    def test_sigint_ends_a_server_even_if_the_shell_ignores_sigint(self) -> None:
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         done = subprocess.run(
             ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
@@ -2111,9 +2166,9 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             env=PROCESS_ENV, timeout=DEADLINE)
         self.assertEqual(130, done.returncode)
 
-    def test_descriptors_may_be_non_blocking_and_beyond_1023(self) -> None:
-        """A line that does not fit into the pipe comes whole, both ways. Whoever shares them may
-        make them so at any time."""
+    def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
+        """A line that does not fit into the pipe arrives completely, in both directions. Another
+        process that shares the descriptors may make them non-blocking at any time."""
         child = self.start(main="""
 import resource
 shared = os.dup(0), os.dup(1)
@@ -2130,11 +2185,12 @@ server.run()""")
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
         if limited:
-            self.skipTest("no descriptors beyond 1023: others were non-blocking")
+            self.skipTest("descriptors beyond 1023 are not allowed here")
 
-    def test_a_client_may_stop_or_be_killed_in_the_middle_of_a_call(self) -> None:
-        """Its response waits until it goes on; no server outlives it. A server that is ended by its
-        tool is named with its status. [stdio.shutdown.server-initiated]"""
+    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
+        """The response waits until a stopped client goes on. A server does not outlive a client
+        that was killed. If a tool ends its server, the exception in the client has the exit status.
+        [stdio.shutdown.server-initiated]"""
         server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
         stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
 
@@ -2146,17 +2202,17 @@ with Client({server!r}) as client:
         print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
     except ConnectionClosed as error:
         print("status 9" in str(error), flush=True)""")
-            child.says("here")
+            child.read_stderr("here")
             child.child.send_signal(signal.SIGCONT)
-            self.assertEqual(seen, (child.take(DEADLINE), child.ends()))
+            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
 
         self.beside(check, [
             ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
             ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
             ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
-    def test_no_line_of_the_log_can_be_forged(self) -> None:
-        """By what a client sends or a tool raises."""
+    def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
+        """The log shows messages of the client and exceptions of the tool in escaped form."""
         child = self.start()
         child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
             {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
@@ -2169,7 +2225,7 @@ with Client({server!r}) as client:
 
 
 class ProcessShared(Process):
-    """The fixture in a process; many transcripts can be played against it, one after the other."""
+    """The fixture in a process. Many transcripts are played against it, one after the other."""
 
     def __init__(self, chunk: int = 0) -> None:
         super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
@@ -2184,39 +2240,44 @@ class ProcessShared(Process):
 
 
 class TestTranscriptsOverPipes(ProcessCase):
-    """What is said in memory is said over the pipes of a process, however bytes are cut."""
+    """A server behaves over pipes as in memory, however the bytes are divided."""
 
-    def those(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that need the fixture alone and have just these words."""
+    def selected(self, least: int, *words: str) -> List[Transcript]:
+        """Return the transcripts that have exactly these words and no code.
+
+        There have to be more than `least` of them.
+        """
         found = [one for one in TRANSCRIPTS if one.words == words and all(
             mark != "!" for mark, _ in one.steps)]
         self.assertGreater(len(found), least)
         return found
 
     def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
-        """Play them against one process; the first one opens the session."""
+        """Play transcripts against one process. The first transcript opens the session."""
         child = ProcessShared(chunk)
         self.addCleanup(child.close)
         for number, one in enumerate(one for one in those if revision in one.revisions):
-            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # it has to start, too
+            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
             if number:
                 talk.open = lambda: None  # type: ignore[method-assign]
             child.ids.next()
             talk.run()
         self.assertEqual(0, child.close())
 
-    def test_what_can_share_a_connection(self) -> None:
-        """Whole lines, byte by byte, two lines at once. [stdio.newline-delimited]"""
-        cases = [(chunk, self.those(30)) for chunk in (0, 1, 2)] + [(0, self.those(5, "offers"))]
+    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
+        """Bytes are written line by line, one by one, or two lines at a time.
+        [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
+        cases.append((0, self.selected(5, "offers")))
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
 
-    def test_some_that_open_a_session_themselves(self) -> None:
-        raw = self.those(10, "raw")
+    def test_transcripts_that_open_their_own_session_pass_over_pipes(self) -> None:
+        raw = self.selected(10, "raw")
         self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
                                     for one in raw[::len(raw) // 10]])
 
-    def test_no_line_ends_a_connection(self) -> None:
+    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
         def check(revision: str) -> None:
             child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
             self.addCleanup(child.close)
@@ -2238,7 +2299,7 @@ SCHEDULED_SERVER = r"""
 import sys, threading, time
 import mcp_ref
 
-here = threading.local()  # .quick: this thread has run the slow tool, and is not held up
+here = threading.local()  # .quick: this thread has run the slow tool and is not delayed any more
 
 def hold_up(frame, event, arg):
     if event == "return" and frame.f_code.co_name == "slow":
@@ -2267,11 +2328,11 @@ server.run()
 
 
 class TestSchedules(ProcessCase):
-    """What must hold whichever thread runs first."""
+    """A server works in whatever order its threads run."""
 
     def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
-        """Each function of the module takes a millisecond on every thread but the one that ends
-        its slow call, so the end falls into every gap between two steps of the other threads."""
+        """Each function of the module takes a millisecond, except on the thread that ends a slow
+        call. So the end of that call falls into each gap between two steps of other threads."""
         def check(workers: int) -> None:
             child = Process([*PYTHON, "-c", SCHEDULED_SERVER, str(workers)], env=PROCESS_ENV)
             self.addCleanup(child.close)
@@ -2296,9 +2357,9 @@ class TestSchedules(ProcessCase):
 
 # --- Part II: JSON Schema and type hints ----------------------------------------------------------
 
-SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, and as in SCHEMAS)
+SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, then as in SCHEMAS)
     ("type", "null", [None], [0, "", False]), ("type", "boolean", [True, False], [0, 1, "true"]),
-    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer, true is not
+    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer
     ("type", "number", [1, 1.5], [True, "1"]), ("type", "string", ["", "\ud800"], [None, 1], "x"),
     ("type", "array", [[], [1]], [{}, ""]), ("type", ["object", "null"], [{}, None], ["", []]),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
@@ -2327,11 +2388,12 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, and as in 
     ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5]), ("not", {}, [], [1]),
     ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], "x"),
     *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
-    *[(word, argument, [1, "a"], []) for word, argument in {  # they assert nothing
+    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
         "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "$id": "a:b",
         "if": False, "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
 ]
-SCHEMAS: List[Tuple[Any, ...]] = [  # (why, schema, fit, do not fit[, named for the last x])
+# (name, schema, values that fit, values that do not fit[, words of the message for the last one])
+SCHEMAS: List[Tuple[Any, ...]] = [
     *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
     ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
     ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "x[1]"),
@@ -2355,7 +2417,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
         "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
         "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
         **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
-        "then": [5], "else": [5],  # before they are taken
+        "then": [5], "else": [5],  # even where they do not apply
         "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
         "minimum": ["1"], "dependentRequired": [{"a": "b"}],
         **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
@@ -2374,7 +2436,7 @@ SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that
     (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
 
 
-FAULTS: List[Tuple[Any, Any, str, str]] = [  # value, schema, place in the value, what is named
+FAULTS: List[Tuple[Any, Any, str, str]] = [  # (value, schema, its place, words of the message)
     ("1", {"type": ["integer", "null"]}, "", "integer null string"),
     (1, {"type": ["null"]}, "", "null integer"), (3, {"enum": [1, 2]}, "", "[1, 2] 3"),
     (3, {"const": "a"}, "", "'a' 3"), (3, {"multipleOf": 2}, "", "2 3"),
@@ -2407,10 +2469,10 @@ FAULTS: List[Tuple[Any, Any, str, str]] = [  # value, schema, place in the value
 
 
 class TestSchema(unittest.TestCase):
-    """validate(value, schema, name) raises ValueError where a value does not fit."""
+    """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
 
-    def test_a_value_fits_or_does_not(self) -> None:
-        """[jsonschema.default-2020-12] The message names the path to what does not."""
+    def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
+        """[jsonschema.default-2020-12] The message begins with the path to the wrong part."""
         for why, schema, fits, others, *path in SCHEMAS:
             for value in fits:
                 with self.subTest(why, schema=schema, fits=value):
@@ -2422,9 +2484,9 @@ class TestSchema(unittest.TestCase):
                     mcp_ref.validate(value, schema, "x")
         self.assertRaisesRegex(ValueError, "^value", mcp_ref.validate, 1, False)
 
-    def test_a_schema_that_cannot_be_checked_is_refused(self) -> None:
+    def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
-        [jsonschema.ref-unresolved-reject] Also when a tool is registered with it."""
+        [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
         for kind, schema, place in SCHEMA_REFUSED:
             with self.subTest(schema=schema):
                 with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
@@ -2433,8 +2495,8 @@ class TestSchema(unittest.TestCase):
                     register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
                     self.assertRaises(kind, register, lambda: None)
 
-    def test_a_reference_is_never_fetched(self) -> None:
-        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off] Nor is a dialect."""
+    def test_the_url_of_a_reference_or_of_a_dialect_is_never_fetched(self) -> None:
+        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off]"""
         seen: List[Any] = []
         with socketserver.TCPServer(("127.0.0.1", 0), lambda *it: seen.append(it)) as listener:
             threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
@@ -2445,8 +2507,8 @@ class TestSchema(unittest.TestCase):
             listener.shutdown()
         self.assertEqual([], seen)
 
-    def test_depth_and_steps_of_a_check_have_bounds(self) -> None:
-        """[jsonschema.bounds] Of levels, and of steps: here 2 to the 20. Long lists are fine."""
+    def test_the_depth_and_the_steps_of_a_validation_are_bounded(self) -> None:
+        """[jsonschema.bounds] The steps are 2 to the power of 20 here. Long lists are allowed."""
         def nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
             return functools.reduce(lambda inner, _: wrap(inner), range(depth), inner)
 
@@ -2462,8 +2524,8 @@ class TestSchema(unittest.TestCase):
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
 
-    def test_a_message_names_the_place_what_was_expected_and_what_came(self) -> None:
-        """In this order; other words may stand between."""
+    def test_a_message_names_the_place_and_the_expected_and_the_actual_value(self) -> None:
+        """They come in this order. Other words may stand between them."""
         for value, schema, place, named in FAULTS:
             with self.subTest(schema):
                 words = "".join(rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
@@ -2477,11 +2539,11 @@ SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
 
 
 @dataclasses.dataclass
-class SchemaPoint(Place):  # of x: int, y: int = 0
-    LIMIT: ClassVar[Any] = open  # no member
+class SchemaPoint(Place):  # inherits x: int and y: int = 0
+    LIMIT: ClassVar[Any] = open  # is not part of the schema
     color: SchemaColor = SchemaColor.RED
     tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
-    seen: int = dataclasses.field(init=False, default=0)  # shown, but not taken
+    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
 
 
 SchemaOptions = TypedDict("SchemaOptions", {
@@ -2490,7 +2552,7 @@ SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"
 SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
 SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
 SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
-# Classes of others that are called like a hint: numpy has a bool.
+# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
 SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
 
 
@@ -2508,7 +2570,7 @@ def schema_object(properties: Any, *names: str) -> Any:
 
 
 def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
-    """Give a lambda its hints, and a name."""
+    """Set the hints of a function, and its name to `take`."""
     fn.__annotations__, fn.__name__ = hints, "take"
     return fn
 
@@ -2558,7 +2620,7 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
-HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, what the message names besides take and spot)
+HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
     *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
                                    "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
     ("Annotated[int, {'minimun': 0}]", "minimun"),
@@ -2566,7 +2628,7 @@ HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, what the message names beside
     ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaTree", "SchemaTree"),
     ("SchemaTree", "contains itself"), ("SchemaBool", "bool"), ("SchemaUnion", "Union"),
     ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
-SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (why, function, schema, arguments, result)
+SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
         ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
         ("object with __call__", SchemaTool()),
@@ -2581,11 +2643,12 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (why, function, schema, 
     ("no hints", lambda a, b=1, **more: [a, b, more], {
         **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
      {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
-    *[("Context, and a hint of others", schema_hinted(
+    *[("Context, and hinted keyword arguments", schema_hinted(
         lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
        {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
       for hint in ("Context", "Optional[Context]")]]
-RESULTS: List[Tuple[Any, ...]] = [  # (hint, value, its content or None: isError, where structured)
+# (hint, value, content or None if the call fails, revisions with structuredContent)
+RESULTS: List[Tuple[Any, ...]] = [
     ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
     ("int", 0, [0], REVISIONS[4:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
@@ -2594,10 +2657,10 @@ RESULTS: List[Tuple[Any, ...]] = [  # (hint, value, its content or None: isError
 
 
 class TestHints(unittest.TestCase):
-    """The hints of a function become a schema, and what arrives becomes what they say."""
+    """Type hints become a schema, and arguments are converted to the hinted types."""
 
     def use(self, fn: Any, arguments: Any = None, revision: str = MODERN) -> Any:
-        """List and call this function as a tool; return its entry and the result."""
+        """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
         steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
@@ -2609,8 +2672,8 @@ class TestHints(unittest.TestCase):
         one.run()
         return one.names["tool"], one.names["result"]
 
-    def test_a_hint_becomes_a_schema_and_a_value_becomes_python(self) -> None:
-        """[jsonschema.schemas-valid] Hints may be strings. What is returned becomes JSON again."""
+    def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
+        """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
         for words, schema, given, value in HINTS:
             for hint in (words, eval(words)):
                 with self.subTest(hint):
@@ -2621,8 +2684,9 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(repr([value]), repr(got))
                     self.assertEqual({"it": given}, result["structuredContent"])
 
-    def test_what_json_cannot_express_is_refused(self) -> None:
-        """When a tool is registered; the message names function, parameter and hint."""
+    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
+        """The tool is refused when it is registered. The message names function, parameter and
+        hint."""
         for words, also in HINTS_REFUSED:
             for hint in (words, eval(words)):
                 with self.subTest(hint), self.assertRaisesRegex(
@@ -2634,15 +2698,15 @@ class TestHints(unittest.TestCase):
                          (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
             self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
 
-    def test_arguments_go_to_parameters_by_their_names(self) -> None:
-        """Functions of all kinds are tools; a default makes a parameter optional."""
+    def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
+        """Many kinds of callables can be tools. A parameter with a default is optional."""
         for why, fn, schema, arguments, value in SIGNATURES:
             with self.subTest(why):
                 tool, result = self.use(fn, arguments)
                 self.assertEqual(schema, tool["inputSchema"])
                 self.assertEqual(value, result["structuredContent"])
 
-    def test_a_result_becomes_json_and_has_to_fit_its_hint(self) -> None:
+    def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
         """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
         [tools.structured.absent-early] [tools.structured.text-copy]"""
         for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
@@ -2659,7 +2723,7 @@ class TestHints(unittest.TestCase):
                     data = {"structuredContent": content[0]} if revision in structured else {}
                     self.assertEqual(data, result)
 
-    def test_the_schema_of_a_function_has_descriptions_and_further_parameters(self) -> None:
+    def test_a_schema_has_the_docstrings_of_types_and_the_type_of_keyword_arguments(self) -> None:
         def more(a: str, **others: int) -> None: ...
 
         def wrong(a: set) -> None: ...  # type: ignore[type-arg]
@@ -2671,10 +2735,10 @@ class TestHints(unittest.TestCase):
         self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
         self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
 
-    def test_metadata_that_is_not_a_keyword_of_json_schema_is_logged(self) -> None:
-        """Once, by the names of function and parameter; what stands beside it counts."""
+    def test_metadata_of_a_hint_that_is_not_json_schema_is_logged(self) -> None:
+        """One warning names the function and the parameter. Other metadata still has an effect."""
         def odd(spot: Any) -> int:
-            """Have metadata of others."""
+            """Have metadata that is meant for another library."""
             return int(spot)
 
         odd.__annotations__ = {"spot": Annotated[int, {"minimum": 1}, 5]}
@@ -2688,10 +2752,10 @@ class TestHints(unittest.TestCase):
                                             for spot in (0, 1)])
 
     @unittest.skipIf(sys.version_info < (3, 10), "None | Context is new in 3.10")
-    def test_a_context_parameter_may_be_optional(self) -> None:
-        """So that the function can be called without a server, too."""
+    def test_the_context_parameter_of_a_tool_may_be_optional(self) -> None:
+        """The function can then be called without a server, too."""
         def whose(context: Any = None) -> str:
-            """Tell who calls."""
+            """Return the method of the request."""
             return str(context and context.method)
 
         whose.__annotations__["context"] = "mcp_ref.Context | None"
@@ -2705,14 +2769,14 @@ class TestHints(unittest.TestCase):
 
 # --- Part III: the lifecycle ----------------------------------------------------------------------
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
-# what is agreed in it holds to the end. In the modern era (2026-07-28) nothing is opened: each
-# request says in its `_meta` which revision it speaks and what its client offers.
+# its results are valid until the session ends. In the modern era (2026-07-28) there is no session.
+# Each request says in its `_meta` which revision it uses and what the client offers.
 
 LIFE_HANDSHAKE = r'''
-# The client names the revision that it wants, what it offers, and who it is. The server answers
-# with the revision that holds from now on, what it offers, and who it is. The client confirms.
+# The client sends the revision that it wants, its capabilities, and its name. The server responds
+# with the revision of the session, its own capabilities, and its own name. The client confirms.
 
-== A legacy session opens with initialize, its answer, and notifications/initialized  MUST
+== A legacy session opens with initialize, its response, and notifications/initialized  MUST
    2025-11-25 raw [life.server-answers-initialize]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
@@ -2722,44 +2786,49 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
-== The server takes the revision that the client names  MUST legacy raw [life.version.server-same]
+== If initialize names a legacy revision that the server speaks, the server agrees to it  MUST
+   legacy raw [life.version.server-same]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 
-# If it lacks that, it offers another one. A client that lacks the other closes the connection.
+# If the server does not speak this revision, it offers another one. If the client does not speak
+# the offered revision, it closes the connection.
 
-== An unknown revision is answered with the newest one that has a handshake  SHOULD 2025-11-25 raw
-   [life.version.server-latest] [life.error-cases]
+== If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
+   2025-11-25 raw [life.version.server-latest] [life.error-cases]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
 
-== The modern revision has no handshake: initialize is answered with another one, not with an error
+== If initialize names the modern revision, the server offers a legacy revision and sends no error
    MUST 2025-11-25 raw [life.version.server-other]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$other","...":0}}
 = other != "2026-07-28"
 
-== A ping is answered at any time, also before initialize  MUST legacy raw [ping.answered]
+== A legacy server answers a ping at any time, even before initialize  MUST legacy raw
+   [ping.answered]
 > {"jsonrpc":"2.0","id":7,"method":"ping"}
 < {"jsonrpc":"2.0","id":7,"result":{}}
 
-== Nothing else is served before initialize  OURS legacy raw [life.init-first]
+== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-# Why -32602: there is no session for it, and as a modern request it lacks its `_meta`. Once
-# initialize is answered the code is -32600. ("$opening" stands for the params of initialize.)
+# The code is -32602, because there is no session for the request, and because a modern request
+# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
+# params of initialize.)
 
-== What comes out of turn is refused, and the session can still be opened  OURS legacy raw
+== Messages that come too early are refused or ignored, and the session can still be opened  OURS
+   legacy raw
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
-# The client has not confirmed: only ping is served, and the server tells of no change.
+# The client has not confirmed yet. The server serves only ping, and reports no changes.
 > {"jsonrpc":"2.0","id":3,"method":"ping"}
 < {"jsonrpc":"2.0","id":3,"result":{}}
 > {"jsonrpc":"2.0","id":4,"method":"tools/list"}
@@ -2775,48 +2844,50 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
 
-== Before notifications/initialized the server asks nothing of the client but ping  SHOULD
+== Before notifications/initialized the server sends the client no request except ping  SHOULD
    legacy raw offers [life.server-no-early-requests]
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"...":0}
 
-# What the two said in the handshake holds for the whole session.
+# The results of the handshake are valid for the whole session.
 
-== A second initialize is refused, and the session stays what it was  OURS 2025-11-25
+== A second initialize is refused, and it does not change the revision or capabilities of the
+   session  OURS 2025-11-25
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
    "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-# It has not become one of 2025-03-26, where a line may be an array, and it still has no roots.
+# The revision has not become 2025-03-26, in which a line may be an array, and the client still
+# offers no roots.
 > [{"jsonrpc":"2.0","id":2,"method":"ping"}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== The server does not ask for what the client did not offer  SHOULD 2025-03-26-
-   [life.operate.capabilities-should]
+== Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
+   2025-03-26- [life.operate.capabilities-should]
 > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"a","...":0}
 
-== Since 2025-06-18 it must not ask for what the client did not offer  MUST legacy 2025-06-18+
-   [life.operate.capabilities-must]
+== Since 2025-06-18 the server must not use a capability that the client did not offer  MUST legacy
+   2025-06-18+ [life.operate.capabilities-must]
 > {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"a","...":0}
 
-== A server without features has the handshake and ping, and tells of nothing it did not offer
-   MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
+== A legacy server without features serves the handshake and ping, and does not report changes of
+   lists  MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 ! server.tool(lambda: "", name="late")
 '''
 
 LIFE_MODERN = r'''
-# Nothing opens a modern connection. Joined into one line, the first can be sent to any modern
-# server; the second to any that has a tool `add`.
+# A modern connection needs no opening. If you join the lines of the first request, you can send it
+# to any modern server. You can send the second request to any modern server with a tool `add`.
 
-== A client may ask what a server speaks and offers: server/discover  MUST modern raw
-   [ver.discover.implemented] [ver.discover.result]
+== A modern server answers server/discover with the revisions that it speaks and its capabilities
+   MUST modern raw [ver.discover.implemented] [ver.discover.result]
 > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},
@@ -2826,22 +2897,22 @@ LIFE_MODERN = r'''
    "ttlMs":"$ours:0","cacheScope":"$ours:\"private\"","...":0}}
 = "2026-07-28" in versions
 
-== It need not: any request may come first, and each result says its type  MUST modern raw
-   [base.result.resulttype-present]
+== In the modern revision any request may come first, and each result has a resultType  MUST modern
+   raw [base.result.resulttype-present]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},
    "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
    "content":[{"type":"text","text":"3"}],"...":0}}
 
-== A modern request that lacks clientCapabilities in `_meta` is refused: -32602  MUST
-   modern raw [meta.request.missing-rejected] [base.error.mcp-block-meaning]
+== A modern request without clientCapabilities in `_meta` gets the error -32602  MUST modern raw
+   [meta.request.missing-rejected] [base.error.mcp-block-meaning]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== A revision that the server does not speak is refused: -32022, and it says which it speaks  MUST
-   modern raw [ver.unsupported-error] [ver.unsupported-data]
+== A request in an unknown revision gets the error -32022, which lists the revisions of the server
+   MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"1900-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -2849,17 +2920,19 @@ LIFE_MODERN = r'''
    "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
 = "2026-07-28" in versions
 
-# From here on the runner adds `_meta` to a request, checks and hides resultType, and hides the
-# server's name and the caching members, where the transcript does not spell out resultType.
+# From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
+# result, and hides the server's name and the caching members, unless the transcript spells out
+# resultType.
 
-== A result names the server that made it  SHOULD modern [meta.result.server-info]
+== A modern result names the server in its `_meta`  SHOULD modern [meta.result.server-info]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],
    "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"$ours:\"fixture\"",
    "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
 
-== No request knows what an earlier one said  MUST modern [base.direction.no-server-requests]
-   [transport.binding-directions] [state.no-prior-context] [state.capabilities-not-inferred]
+== A server does not apply the capabilities of one modern request to any other request  MUST modern
+   [base.direction.no-server-requests] [transport.binding-directions] [state.no-prior-context]
+   [state.capabilities-not-inferred]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
    "_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","...":0}}
@@ -2867,14 +2940,14 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"...",
    "data":{"requiredCapabilities":{"roots":{}},"...":0}}}
 
-== A server without features has server/discover and subscriptions/listen  MUST modern on empty
-   [base.support.core-modern]
+== A modern server without features serves server/discover and subscriptions/listen  MUST modern on
+   empty [base.support.core-modern]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
    "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
 
-== Ping, logging/setLevel and resources/subscribe are gone in the modern revision  MUST modern
+== The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
    [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
@@ -2883,10 +2956,10 @@ LIFE_MODERN = r'''
 > {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
 
-# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta`
-# is modern (from here on "$modern" stands for that `_meta`); any other belongs to the session.
+# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta` is
+# modern, and all other requests belong to the session. ("$modern" stands for such a `_meta`.)
 
-== Modern requests open no session, and touch none that is open  OURS legacy raw
+== A modern request does not open a session, and it does not affect an open session  OURS legacy raw
    [ver.dual.by-opening] [ver.dual.concurrent]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":"$modern"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","prompts":"...","...":0}}
@@ -2900,8 +2973,8 @@ LIFE_MODERN = r'''
 > {"jsonrpc":"2.0","id":5,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":5,"result":{"prompts":"..."}}
 
-== What the session agreed on does not reach a modern request: no capability, no log level  OURS
-   legacy offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
+== The capabilities and the log level of a session do not apply to a modern request  OURS legacy
+   offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
@@ -2914,103 +2987,111 @@ LIFE_MODERN = r'''
 
 @plays(LIFE_HANDSHAKE)
 class TestHandshake(unittest.TestCase):
-    """The legacy era: a session is opened once."""
+    """The legacy era: a handshake opens a session."""
 
 
 @plays(LIFE_MODERN)
 class TestModern(unittest.TestCase):
-    """The modern era: each request stands alone, also beside a session."""
+    """The modern era: each request stands alone, even while a session is open."""
 
 
 @plays(r'''
-# When several things are wrong, the first of them is told. The protocol leaves the order open; ours
-# is: no JSON -32700, no message -32600, neither a session nor a whole _meta -32602, a revision that
-# is not spoken -32022, a method that it lacks -32601, out of turn -32600, params -32602, and then
-# what the method itself refuses.
+# If a request has several faults, the response reports the first of them. The protocol leaves the
+# order open. This module checks in this order: the line is JSON (-32700) and a message (-32600), it
+# belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
+# and has the method (-32601), the session allows the request at this time (-32600), and the params
+# are valid (-32602). Errors of the method itself come last.
 
-== What is not JSON outranks whatever it was meant to be  OURS [base.error.parse]
+== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
+   [base.error.parse]
 > {"jsonrpc":"1.0","id":1,"method":"no/such"
 < {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
 
-== A malformed message outranks a `_meta` that says too little  OURS modern raw
+== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
+   modern raw
 > {"jsonrpc":"1.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
-== An unsupported revision outranks an unknown method  OURS modern raw
+== The error for an unsupported revision takes precedence over the error for an unknown method  OURS
+   modern raw
 > {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"1900-01-01",
    "io.modelcontextprotocol/clientCapabilities":{}}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
 
-== An unknown method outranks a session that is not confirmed yet  OURS legacy raw
+== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
+   legacy raw
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
 < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"no/such"}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
 
-== A method out of turn outranks bad params  OURS legacy
+== The error for a request at the wrong time takes precedence over the error for bad params  OURS
+   legacy
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
 
-== A method of a feature that the server lacks is unknown, and that outranks bad params  OURS
-   on empty [base.error.capability-not-advertised]
+== A method of a feature that the server lacks is an unknown method, even if its params are bad
+   OURS on empty [base.error.capability-not-advertised]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
 
-== Bad params outrank an unknown resource  OURS legacy
-# An unknown resource alone would be -32002 (since 2026-07-28: -32602).
+== The error for bad params takes precedence over the error for an unknown resource  OURS legacy
+# The code for the unknown resource would be -32002 (since 2026-07-28: -32602).
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 
-== A server without tasks ignores that one is wanted  MUST 2025-11-25 [tasks.undeclared-ignored]
+== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
+   [tasks.undeclared-ignored]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 
-== What a server does not know in `_meta` changes nothing  MUST
-   [meta.reserved-no-assumption] [ver.ext.fallback]
+== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
+   [ver.ext.fallback]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
    "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
    "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
 ''')
 class TestOrderOfChecks(unittest.TestCase):
-    """Parse, shape, revision, method, lifecycle, params, handler."""
+    """The order in which the faults of a request are looked for."""
 
 
 @plays(r'''
-# In one revision, 2025-03-26, a line may hold an array of messages: a batch.
+# In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
 
-== A batch is answered with one array: an answer for each request, in any order  MUST 2025-03-26
-   [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
+== The response to a batch is an array with one response for each request, in any order  MUST
+   2025-03-26 [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/unknown"},
    {"jsonrpc":"2.0","id":"1","method":"ping"}]
 < [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","result":{}}]
 
-== A batch without requests is not answered  MUST 2025-03-26 [batch.only-notifications-silent]
+== A batch without requests gets no response  MUST 2025-03-26 [batch.only-notifications-silent]
 > [{"jsonrpc":"2.0","method":"notifications/unknown"},{"jsonrpc":"2.0","method":"ping"}]
 
-== A member that is no message has an error of its own  SHOULD 2025-03-26 [batch.invalid-elements]
+== Each invalid member of a batch gets its own error in the array of responses  SHOULD 2025-03-26
+   [batch.invalid-elements]
 > [[],{"jsonrpc":"2.0","id":9},{"jsonrpc":"2.0","id":1,"method":"ping"}]
 < [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"...","...":0}},
    {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"...","...":0}},
    {"jsonrpc":"2.0","id":1,"result":{}}]
 
-== An empty batch, or one that is cut off, is answered with a single error  MUST 2025-03-26
-   [batch.empty-array] [batch.unparseable]
+== An empty batch and a batch that is not valid JSON get a single error instead of an array  MUST
+   2025-03-26 [batch.empty-array] [batch.unparseable]
 > []
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 > [{"jsonrpc":
 < {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
 
-== A batch may hold the answers to what the server asked  MUST 2025-03-26 offers [batch.receive]
+== A batch may contain responses to requests of the server  MUST 2025-03-26 offers [batch.receive]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > [{"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///home/ada"}]}}]
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///home/ada"}],"...":0}}
 
-== The array comes when its last answer is there. No id twice, no initialize and no modern request
-   is served in it  OURS 2025-03-26 [batch.response-array]
+== The array for a batch is sent when its last response is ready. A duplicate id, initialize and
+   modern requests are refused in a batch  OURS 2025-03-26 [batch.response-array]
 > [{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}},
    {"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"},
@@ -3023,7 +3104,7 @@ class TestOrderOfChecks(unittest.TestCase):
    {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
    {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
 
-== A request that is cancelled holds up no batch  OURS 2025-03-26
+== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
    "params":{"name":"hold","arguments":{"key":"a"}}}]
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
@@ -3031,22 +3112,23 @@ class TestOrderOfChecks(unittest.TestCase):
 > [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
 
-== Elsewhere an array is an error; nothing in it is done  SHOULD 2025-03-26! [batch.array-rejected]
+== In a revision without batches an array gets one error, and its members are not processed  SHOULD
+   2025-03-26! [batch.array-rejected]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== No array opens a session  OURS 2025-03-26 raw
+== An initialize inside a batch does not open a session  OURS 2025-03-26 raw
 > [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 ''')
 class TestLegacyBatches(unittest.TestCase):
-    """Arrays of messages."""
+    """Batches, which are arrays of messages."""
 
 
-LIFE_METHODS = (  # methods, the revisions that have them, the code that empty params get there
+LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
     ("ping", LEGACY, None), ("initialize", LEGACY, -32600),
     ("logging/setLevel resources/subscribe resources/unsubscribe", LEGACY, -32602),
     ("server/discover", (MODERN,), None), ("subscriptions/listen", (MODERN,), -32602),
@@ -3054,13 +3136,14 @@ LIFE_METHODS = (  # methods, the revisions that have them, the code that empty p
     ("tools/call prompts/get resources/read completion/complete", REVISIONS, -32602),
     ("roots/list sampling/createMessage elicitation/create tasks/get tasks/result tasks/list"
      " tasks/cancel no/such Tools/list rpc.discover", (), None))
-LIFE_BAD_META = (  # code, member of a good `_meta`, its bad value; without a member: the `_meta`
+# (code, a member of `_meta`, its bad value); if the member is "", the value is the whole `_meta`
+LIFE_BAD_META = (
     (-32602, "", {}), (-32602, "", []), (-32602, "", None), (-32602, "protocolVersion", 5),
     (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
     (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
     (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
     (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
-LIFE_BAD_HELLO = (  # what is wrong in the params of initialize; None: the member is missing
+LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
     {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
     {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
     {"clientInfo": {"name": "suite"}}, {"clientInfo": {"name": 5, "version": "1"}},
@@ -3068,23 +3151,23 @@ LIFE_BAD_HELLO = (  # what is wrong in the params of initialize; None: the membe
 
 
 class TestLifecycleTables(unittest.TestCase):
-    """What varies in one dimension."""
+    """Rules about the lifecycle that are tested with tables."""
 
     def talk(self, revision: str, words: str = "") -> Play:
-        talk = Play(transcripts("== Requests one by one  OURS " + words)[0], revision,
-                    Memory(fixture_server()))
+        title = "== The server responds to single requests  OURS "
+        talk = Play(transcripts(title + words)[0], revision, Memory(fixture_server()))
         self.addCleanup(talk.end.close)
         if not words:
             talk.open()
         return talk
 
     def code(self, talk: Play, method: str, params: Any) -> Any:
-        """Send a request; return the code of the error, or None when the answer is a result."""
+        """Send a request. Return the code of the error, or None if the response has a result."""
         talk.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
         return talk.take("an answer").get("error", {}).get("code")
 
-    def test_a_method_is_known_in_the_revisions_that_have_it_and_in_no_other(self) -> None:
-        """-32601 says that it is not. [base.error.method-not-found] [ping.removed]
+    def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
+        """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
             talk = self.talk(revision)
@@ -3094,7 +3177,7 @@ class TestLifecycleTables(unittest.TestCase):
                         expected = code if revision in revisions else -32601
                         self.assertEqual(expected, self.code(talk, method, {}))
 
-    def test_bad_meta_is_refused_and_nothing_else_comes_of_it(self) -> None:
+    def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
         """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
         for method, params in (("tools/list", {}), ("server/discover", {}),
                                ("subscriptions/listen", {"notifications": {}})):
@@ -3105,7 +3188,7 @@ class TestLifecycleTables(unittest.TestCase):
                     self.assertEqual(code, self.code(talk, method, {**params, "_meta": meta}))
             talk.silence()
 
-    def test_a_bad_initialize_is_refused_and_a_good_one_may_follow(self) -> None:
+    def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
             talk = self.talk(revision, "raw")
@@ -3116,9 +3199,9 @@ class TestLifecycleTables(unittest.TestCase):
                     self.assertEqual(-32602, self.code(talk, "initialize", given))
             talk.open()
 
-    def test_a_new_revision_is_one_row_of_the_table(self) -> None:
-        """A copy of the module gets a revision more in each era. Its client and its server agree on
-        the new one; with an older server on the newest that both have."""
+    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
+        """A copy of the module gets a new revision in each era. Its client and its server agree on
+        the new revision. With an older server, the client agrees on the newest common revision."""
         spec = importlib.util.spec_from_file_location(
             mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
         assert spec and spec.loader
@@ -3130,7 +3213,7 @@ class TestLifecycleTables(unittest.TestCase):
             copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
 
         class Link:
-            """A transport to a server in memory; `sent` gets what the client sends."""
+            """A transport to a server in memory. `sent` has the messages of the client."""
 
             def __init__(self, server: Any) -> None:
                 self.server, self.sent = server, []  # type: ignore[var-annotated]
@@ -3164,8 +3247,9 @@ class TestLifecycleTables(unittest.TestCase):
 
 
 # --- Part III: what a server offers ---------------------------------------------------------------
-# Tools, resources, prompts, completion; lists, log, progress, cancellation. Two servers stand
-# beside the fixture: one for entries, one for values and failures.
+# Tools, resources, prompts and completions; lists, log messages, progress and cancellation. Besides
+# the fixture there are two more servers: `values` returns many kinds of values and fails in many
+# ways, and `entries` has entries with all members.
 
 SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
 SERVER_BLOCKS = [
@@ -3173,7 +3257,7 @@ SERVER_BLOCKS = [
     mcp_ref.audio(b"RIFF", "audio/wav"),
     {"type": "resource_link", "uri": "values://data", "name": "data"},
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
-SERVER_RETURNS = {  # tool -> what it returns, or raises
+SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
     "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
     "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
@@ -3249,7 +3333,7 @@ def server_values() -> Server:
 
 
 def server_entries(page_size: Optional[int] = None) -> Server:
-    """Build a server with two entries of each kind; the first has all members there are."""
+    """Build a server with two entries of each kind. The first entry has all possible members."""
     server = Server("entries", "1.0", page_size=page_size)
     full: Any = {"title": "Title", "description": "What it is.", "meta": {"com.example/cost": 1},
                  "icons": [{"src": "https://example.com/i.png"}]}
@@ -3267,103 +3351,115 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 
 
 @plays(r'''
-== A server declares in initialize what it has  MUST legacy 2025-03-26+ raw on values
-   [tools.capability] [res.capability] [prompts.capability] [log.capability] [comp.capability]
-# 2024-11-05 knows the same, except completions.
+== A legacy server declares its features as capabilities in the result of initialize  MUST legacy
+   2025-03-26+ raw on values [tools.capability] [res.capability] [prompts.capability]
+   [log.capability] [comp.capability]
+# The revision 2024-11-05 has these capabilities, too, except completions.
 > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
-== In 2026-07-28 it does so in server/discover  MUST modern on values [tools.capability]
-   [res.capability] [prompts.capability] [log.capability] [comp.capability]
+== A modern server declares its features as capabilities in the result of server/discover  MUST
+   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
+   [comp.capability]
 > {"jsonrpc":"2.0","id":1,"method":"server/discover"}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
    "prompts":"...","logging":{},"completions":{}},"...":0}}
 
-== A tool is listed with its name and the schema of its arguments  MUST [tools.def.required-fields]
-   [tools.def.input-root-object] [tools.def.input-not-null]
+== tools/list returns the name of each tool and the schema of its arguments  MUST
+   [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
 
-== A tool is called with arguments, and its result has content  MUST [tools.result.content-present]
+== A tool is called with arguments, and the result has content blocks  MUST
+   [tools.result.content-present]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
-== Arguments may be absent, and content may be empty  MUST on values [tools.call.arguments-optional]
+== The arguments of a call may be absent, and the content of its result may be empty  MUST on values
+   [tools.call.arguments-optional]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 
-# What a model can mend is a result with isError; what only a client's author can mend, an error.
+# Faults that a model can correct lead to a result with isError. Faults that only the author of a
+# client can correct lead to an error.
 
-== A tool that fails says so in its result  SHOULD [tools.call.execution-error]
+== A tool that fails reports the failure in a result with isError  SHOULD
+   [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail","arguments":{"text":"no"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = "no" in said
 
-== The words of an exception are told, but not the path of the file that was missing  OURS on values
+== If a tool does not find a file, the result has the message of the exception but not the path
+   OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
 
-== Bad arguments are such a failure  SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
+== Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
+   SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
-== Before 2025-11-25 they are an error  OURS 2025-06-18- [tools.call.bad-arguments-protocol]
-   [tools.security.validate-input]
+== Before 2025-11-25 a call whose arguments do not fit the input schema gets the error -32602  OURS
+   2025-06-18- [tools.call.bad-arguments-protocol] [tools.security.validate-input]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== All faults of a call are told at once, so that a model mends them in one go  OURS 2025-11-25+
+== A result reports all faults of the arguments, so that a model can correct them all at once  OURS
+   2025-11-25+
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"b":"x","c":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = all(re.search(words, said) for words in ("missing.* a", "b: .*integer", "c: .*a, b"))
 
-== An unknown tool is an error, and names are case-sensitive  SHOULD [tools.call.unknown-tool]
-   [tools.name.case-sensitive]
+== A call of an unknown tool gets an error, and the names of tools are case-sensitive  SHOULD
+   [tools.call.unknown-tool] [tools.name.case-sensitive]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody","arguments":{}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== An object is structured content as well  MUST 2025-06-18+ [tools.structured.text-copy]
+== If a tool returns an object, the result has the object as structured content and as text  MUST
+   2025-06-18+ [tools.structured.text-copy]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$text"}],
    "structuredContent":{"x":1,"y":2},"...":0}}
 = json.loads(text) == {"x": 1, "y": 2}
 
-== Before 2025-06-18 there is only the text  MUST 2025-03-26- [tools.structured.absent-early]
+== Before 2025-06-18 a result has no structured content, and an object is sent as text only  MUST
+   2025-03-26- [tools.structured.absent-early]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
 
-== Before 2026-07-28 only an object is structured content  MUST legacy on values
-   [tools.structured.object]
+== Before 2026-07-28 structured content is always an object, and an array is sent as text only  MUST
+   legacy on values [tools.structured.object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
 
-== In 2026-07-28 any value is structured content, also null  OURS modern on values
+== Since 2026-07-28 structured content may be any value, even null  OURS modern on values
    [tools.structured.any]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# An object is a content block only if it has more than `type`; ä comes back as ä.
+# An object that has only a `type` is not a content block. Text has the character ä unescaped.
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
    "structuredContent":{"type":["\u00e4"]}}}
 
-== A result that breaks its schema is a failure  MUST 2025-06-18+ on values [tools.output.conforms]
+== If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
+   values [tools.output.conforms]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
-== An RpcError that a tool raises is the response  OURS on values
+== An RpcError that a tool raises becomes the error response  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
 
-== What else a tool raises, or returns that is no JSON, is a result: the words are in it, no path
-   OURS on values [tools.call.execution-error]
+== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
+   the message but no path  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
@@ -3379,26 +3475,27 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
 < {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
 
-== A tool is told who its client is  OURS on values
+== A tool can read the name of its client  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
 
-== Values beside content blocks in a list become text  OURS on values
+== If a tool returns a list with a content block, the other values in the list become text blocks
+   OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
    {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
 
-== An object that only looks like a block is data  OURS modern on values
+== An object that has a text but no type is data and not a content block  OURS modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
 < {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
    "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
 
-== A number of another library's class is a number  OURS 2025-11-25 on values
+== A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
 
-== A tool can name the urls to visit first in the error -32042
-   MUST 2025-11-25 on values [elic.url.required-error] [elic.url.required-error-data]
+== A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
+   on values [elic.url.required-error] [elic.url.required-error-data]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paid"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"Pay first.","data":{"elicitations":[
    {"mode":"url","message":"Pay.","url":"https://a.example/","elicitationId":"7"}]}}}
@@ -3406,8 +3503,8 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 class TestTools(unittest.TestCase):
     """tools/list and tools/call."""
 
-    def test_each_revision_has_its_content_blocks_and_others_become_text(self) -> None:
-        """MUST: In tools and prompts, whose messages have one block each. [tools.content.binary]
+    def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
+        """MUST: A message of a prompt has a single content block. [tools.content.binary]
         [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
         [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
         [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
@@ -3420,7 +3517,7 @@ class TestTools(unittest.TestCase):
         rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
                 ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
         plays_rows(self, r"""
-== These blocks come  MUST %s on values
+== A tool and a prompt return the content blocks of this revision  MUST %s on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
@@ -3428,12 +3525,12 @@ class TestTools(unittest.TestCase):
 """, [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
                                                  for one in blocks)) for since, blocks in rows])
 
-    def test_params_that_have_not_the_shape_of_their_method_are_an_error(self) -> None:
-        """MUST: In each revision. [base.error.invalid-params] [tools.call.malformed]
+    def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
+        """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
         [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
         name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
         plays_rows(self, r"""
-== These params are invalid  MUST on values
+== The server refuses these params  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
@@ -3453,7 +3550,7 @@ class TestTools(unittest.TestCase):
 
     def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
         """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
-        object and array around the value. Only the notes follow the cause; the model gets none."""
+        object and array around the value. Only the notes follow the cause. The model gets none."""
         server = Server("s", "1")
 
         @server.tool
@@ -3476,8 +3573,8 @@ class TestTools(unittest.TestCase):
 
 
 @plays(r'''
-== A resource is listed with its URI and its name, and read: as text, or as a blob in base64  MUST
-   [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
+== resources/list returns the URI and the name of each resource, and resources/read returns text, or
+   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
 > {"jsonrpc":"2.0","id":1,"method":"resources/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"resources":[
    {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
@@ -3488,7 +3585,8 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"contents":[
    {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
 
-== A template stands for many resources  MUST [res.def.fields] [res.template.rfc6570]
+== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
+   [res.template.rfc6570]
 > {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
    {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
@@ -3496,22 +3594,23 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"contents":[
    {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
 
-== What stands for a name of a template is percent-decoded  OURS
+== The values of the variables in a resource template are percent-decoded  OURS
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
 < {"jsonrpc":"2.0","id":1,"result":{"contents":[
    {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
 
-== An unknown resource is an error  SHOULD legacy [res.not-found.32002]
+== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
+   [res.not-found.32002]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
 
-== In the modern revision it has another code  MUST modern [res.not-found.32602]
-   [res.not-found.no-empty] [base.error.no-32002]
+== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
+   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== Data is read as JSON; the error of a resource that fails tells nothing of it  SHOULD on values
-   [res.internal-error] [log.no-secrets]
+== A resource that returns data is read as JSON text, and the error of a resource that fails shows
+   no details  SHOULD on values [res.internal-error] [log.no-secrets]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
@@ -3519,7 +3618,7 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
 = "secret" not in said
 
-== A prompt is listed with its arguments, and got with them, as messages  MUST
+== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
    [prompts.message-shape]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
@@ -3530,15 +3629,16 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
    {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
 
-== An unknown prompt, or an argument that is missing, is an error  SHOULD [prompts.unknown]
-   [prompts.missing-argument] [prompts.validate-arguments]
+== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
+   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== The role is user or assistant: another one, or an exception, is an error  MUST on values
-   [prompts.message-shape] [prompts.internal-error] [comp.internal-error]
+== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
+   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
+   [comp.internal-error]
 > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
 < {"jsonrpc":"2.0","id":1,"result":{"messages":[
    {"role":"user","content":{"type":"text","text":"Hi."}},
@@ -3552,7 +3652,8 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
 = "secret" not in said + also
 
-== While a user types, an argument is completed from what is there  MUST [comp.ref-types]
+== completion/complete returns the values that can complete the text that the user has typed so far
+   MUST [comp.ref-types]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
@@ -3560,28 +3661,29 @@ class TestTools(unittest.TestCase):
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
 
-== So is a name of a template; the names that are chosen already are in the context  SHOULD
-   on values 2025-06-18+ [comp.context] [comp.ref-types]
+== A variable of a resource template can be completed, and the context has the values chosen so far
+   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
    "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
    "context":{"arguments":{"first":"red"}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{
    "values":["darkred"],"total":1,"hasMore":false}}}
 
-== A server without completion does not know completion/complete  SHOULD on entries
+== A server without completions answers completion/complete with the error -32601  SHOULD on entries
    [comp.not-supported]
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
 ''')
 class TestResourcesAndPrompts(unittest.TestCase):
-    """Resources, resource templates, prompts and completion."""
+    """Resources, resource templates, prompts and completions."""
 
-    def test_what_leads_out_of_a_template_or_fits_none_is_unknown(self) -> None:
-        """MUST: A name is one segment of a path. [res.path-traversal] [res.validate-uri]"""
+    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
+        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
+        [res.validate-uri]"""
         place = "fixture://item/"
         plays_rows(self, r"""
-== This resource is unknown  MUST
+== The server does not know this resource  MUST
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
 = code == (-32602 if revision == MODERN else -32002)
@@ -3591,10 +3693,11 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
             "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
 
-    def test_at_most_100_values_come_with_their_number(self) -> None:
-        """MUST: The first ones, in the order of the function. [comp.max-100] [comp.ranked]"""
+    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
+        """MUST: The values are the first ones that the function returns, in the same order.
+        [comp.max-100] [comp.ranked]"""
         plays_rows(self, r"""
-== There are so many values  MUST on values
+== A completion has this number of values  MUST on values
 > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
    "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
@@ -3603,8 +3706,8 @@ class TestResourcesAndPrompts(unittest.TestCase):
 
 
 @plays(r'''
-== A cursor requests the next page, and stays good while entries come and go  SHOULD modern
-   on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
+== A cursor requests the next page of a list, and stays valid when entries are added or removed
+   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
    "resultType":"complete","cacheScope":"$scope","...":0}}
@@ -3617,14 +3720,16 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
 < {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
 
-== A cursor that the server did not give is an error, even ""  SHOULD [page.invalid-cursor]
+== A request with a cursor that the server did not issue gets an error, even if it is an empty
+   string  SHOULD [page.invalid-cursor]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
 
-== A legacy client hears of what comes and goes  SHOULD legacy [tools.list-changed.unsolicited]
-   [res.list-changed.unsolicited] [prompts.list-changed.unsolicited]
+== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
+   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
+   [prompts.list-changed.unsolicited]
 ! server.tool(name="new")(lambda: "new")
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
@@ -3642,8 +3747,9 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
 
-== A modern client hears of nothing unless it listens; lists may be empty  MUST modern on entries
-   [subs.no-unsolicited] [tools.list.answered] [res.list.answered] [prompts.list.answered]
+== A modern client without a subscription gets no notification when a list changes, and a list may
+   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
+   [prompts.list.answered]
 ! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -3653,7 +3759,8 @@ class TestResourcesAndPrompts(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
 
-== A broken connection holds up no other connection, and no thread that changes a list  OURS legacy
+== A broken connection delays neither other connections nor a thread that changes a list  OURS
+   legacy
 ! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
 ! broken.receive(mcp_ref.encode(
    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
@@ -3662,12 +3769,12 @@ class TestResourcesAndPrompts(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 ''')
 class TestLists(unittest.TestCase):
-    """What the four lists have in common, and how they are filled."""
+    """The four lists of a server: tools, prompts, resources and resource templates."""
 
-    def test_each_list_has_pages_and_the_last_has_no_cursor(self) -> None:
-        """MUST: Here with one entry a page. [page.operations] [page.cursor-string]"""
+    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
+        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
         plays_rows(self, r"""
-== There are two pages  MUST on pages
+== The list has two pages  MUST on pages
 > {"jsonrpc":"2.0","id":1,"method":"%s/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
 > {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
@@ -3676,9 +3783,10 @@ class TestLists(unittest.TestCase):
             ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
             ("resources/templates", "resourceTemplates"))])
 
-    def test_an_entry_has_the_members_that_its_revision_has(self) -> None:
-        """MUST NOT: What is newer is left out, as is an output schema of another type than object
-        before 2026-07-28. [tools.structured.absent-early] [tools.def.output-root-object]
+    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
+        too, unless its type is object. [tools.structured.absent-early]
+        [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
                 ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
@@ -3692,18 +3800,20 @@ class TestLists(unittest.TestCase):
                 full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
                 rows.append((method, revision, method, full, bare))
             plays_rows(self, r"""
-== The first entry has all members, the second those that it needs  MUST %s on entries
+== The first entry has all members of the revision, and the second entry has the required members
+   MUST %s on entries
 > {"jsonrpc":"2.0","id":1,"method":"%s/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
 = set(first) == %s and set(second) == %s
 """, rows)
 
-    def test_a_modern_result_is_fresh_for_no_time_and_the_same_for_everybody(self) -> None:
-        """MUST: On each connection. [cache.hints-present] [cache.ttl-range] [cache.scope-values]
+    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
+        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
+        [cache.ttl-range] [cache.scope-values]
         [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
         [res.list.not-per-connection] [prompts.list.not-per-connection]"""
         plays_rows(self, r"""
-== The result says so, and comes again  MUST modern on values
+== The result has caching hints, and it is the same on another connection  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
    "%s":"$it","...":0}}
@@ -3724,8 +3834,8 @@ class TestLists(unittest.TestCase):
         end.give(json.dumps({**message, "params": {"_meta": modern_meta()}}).encode())
         return list(json.loads(end.take(DEADLINE) or b"")["result"]["tools"])
 
-    def test_an_entry_says_what_the_function_says_of_itself(self) -> None:
-        """OURS: Name and description come from it, where none are given."""
+    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
+        """OURS: A name or a description that is passed to the decorator takes precedence."""
         def spoken() -> None:
             """Say it.
 
@@ -3741,8 +3851,8 @@ class TestLists(unittest.TestCase):
                           ("named", "Do it.\nFirst:\n  x\n y")],
                          [(one["name"], one.get("description")) for one in self.tools(server)])
 
-    def test_what_cannot_be_offered_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message names it. [tools.name.unique] [tools.def.input-root-object]
+    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
+        """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
         [base.method.rpc-prefix] [res.custom-scheme] [res.template.rfc6570]"""
         def key(key: str) -> str:
             return key
@@ -3775,7 +3885,7 @@ class TestLists(unittest.TestCase):
 
 
 @plays(r'''
-== A further method is served by its name, with params by name  OURS on empty
+== A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
@@ -3784,9 +3894,9 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 ''')
 class TestRegistration(unittest.TestCase):
-    """What an author may offer, and how it is listed."""
+    """Registering tools, prompts, completions and further methods."""
 
-    def test_a_decorator_may_be_given_a_name_alone(self) -> None:
+    def test_the_decorators_for_tools_and_prompts_accept_a_name_alone(self) -> None:
         server = Server("s", "1")
         for register in (server.tool, server.prompt):
             @register("named")
@@ -3815,7 +3925,7 @@ class TestRegistration(unittest.TestCase):
             self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
                              client.list_prompts()[0]["arguments"])
 
-    def test_a_completion_function_gets_the_other_arguments(self) -> None:
+    def test_a_completion_function_gets_the_values_of_the_other_arguments(self) -> None:
         server = Server("s", "1")
         server.prompt(name="p")(lambda a: a)
         server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
@@ -3828,10 +3938,11 @@ class TestRegistration(unittest.TestCase):
                 )["values"])
 
 
-# When hold reports progress it runs. When stopped returns, hold knows that it is cancelled.
+# The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
+# `hold` has seen that it is cancelled.
 @plays(r'''
-== A legacy session has the level info, until the client sets another  MUST legacy on values
-   [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
+== The log level of a legacy session is info until the client sets another level  MUST legacy on
+   values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
@@ -3843,12 +3954,14 @@ class TestRegistration(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 
-== A level that does not exist is an error  SHOULD legacy [log.setlevel-invalid]
+== A logging/setLevel request with an unknown level gets an error  SHOULD legacy
+   [log.setlevel-invalid]
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== A modern request names its level, and without it there is no log  MUST modern on values
-   [log.optin-required] [log.optin-threshold] [log.shape] [log.same-stream-before-response]
+== A modern request gets log messages only if it names a log level, and only from this level on
+   MUST modern on values [log.optin-required] [log.optin-threshold] [log.shape]
+   [log.same-stream-before-response]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
@@ -3861,13 +3974,13 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
 
-== There, too, a level that does not exist is an error  SHOULD modern [log.optin-invalid]
+== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
    "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
-== Progress carries the token of the request, and comes before the response  MUST 2025-03-26+
-   [progress.token-echoed] [progress.message-readable]
+== Progress notifications carry the token of the request and come before the response  MUST
+   2025-03-26+ [progress.token-echoed] [progress.message-readable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"count","arguments":{"to":2},"_meta":{"progressToken":"0"}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{
@@ -3876,8 +3989,8 @@ class TestRegistration(unittest.TestCase):
    "progressToken":"0","progress":2,"total":2,"message":"step 2"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"counted to 2"}],"...":0}}
 
-== Without a token there is none; what does not increase or comes late is left out  MUST on values
-   [progress.active-token-only] [progress.increasing] [progress.stops]
+== Progress is sent only if the request has a progress token, only if it increases, and only before
+   the response  MUST on values [progress.active-token-only] [progress.increasing] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
@@ -3891,8 +4004,8 @@ class TestRegistration(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
 = globals().get("message", "none") == ("none" if revision == "2024-11-05" else "go")
 
-== A request that is cancelled is not answered: its tool stops, and nothing more is heard of it
-   SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
+== A cancelled legacy request should get no response, and its tool stops without further
+   notifications  SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"hold","arguments":{"key":"a"},
    "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
@@ -3901,8 +4014,9 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
-== A modern request that is cancelled must not be answered  MUST modern [cancel.server-silent-must]
-   [cancel.server-silent-should] [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
+== A cancelled modern request must not get a response, and its tool stops without further
+   notifications  MUST modern [cancel.server-silent-must] [cancel.server-silent-should]
+   [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"hold","arguments":{"key":"a"},
    "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
@@ -3911,8 +4025,8 @@ class TestRegistration(unittest.TestCase):
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
 
-== A cancellation that is late, malformed or of another id is ignored: 1, "1" and true are three
-   MUST [cancel.race-tolerated] [cancel.invalid-ignored]
+== A cancellation that is late, malformed or has a different id is ignored, and the ids 1, "1" and
+   true differ  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
 > {"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
@@ -3926,17 +4040,18 @@ class TestRegistration(unittest.TestCase):
 <* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
 <* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
 
-== The id of a cancelled request is free at once  OURS
+== The id of a cancelled request may be used again at once  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}
 ''')
 class TestUtilities(unittest.TestCase):
-    """Log, progress and cancellation."""
+    """Log messages, progress and cancellation."""
 
     def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Fifty go out, then fifty a second, and the last. [progress.rate-limited]"""
+        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
+        [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
         end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
             "name": "count", "arguments": {"to": 1000}, "_meta": {
@@ -3946,19 +4061,19 @@ class TestUtilities(unittest.TestCase):
         self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
         self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
 
-    def test_a_log_level_lets_through_its_own_and_all_higher_levels(self) -> None:
+    def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
         """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
         heard = ["\n".join('< {"jsonrpc":"2.0","method":"notifications/message","params":{'
                            '"level":"%s","data":{"n":1}}}' % level for level in SERVER_LEVELS[n:])
                  for n in range(len(SERVER_LEVELS))]
         plays_rows(self, r"""
-== A legacy session has a level  MUST legacy on values
+== A legacy session gets messages from this log level on  MUST legacy on values
 > {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"%s"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 %s
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-== A modern request has one  MUST modern on values
+== A modern request gets messages from this log level on  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
    "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
 %s
@@ -3967,16 +4082,17 @@ class TestUtilities(unittest.TestCase):
 
 
 # --- Part III: what a server asks of its client ---------------------------------------------------
-# While it serves a request, a server may need something of the client: that the user fills in a
-# form or visits a url (elicitation), an answer of the client's model (sampling), or the roots. In
-# the legacy era it sends a request of its own. In the modern era its result names the input that is
-# required, and the client sends the request again. The author of a tool writes the same for both.
+# While a server processes a request, it may need input from the client: a form that the user fills
+# in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
+# list of roots. In the legacy era the server sends a request to the client. In the modern era the
+# server responds with a result that names the required input, and the client sends its request
+# again together with the input. The author of a tool writes the same code for both eras.
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
 def asking_server(**options: Any) -> Server:
-    """Build a server that asks in ways that the fixture does not."""
+    """Build a server that asks the client in other ways than the fixture."""
     server, runs = Server("asking", "1.0", **options), itertools.count(1)
 
     @server.tool
@@ -3988,7 +4104,7 @@ def asking_server(**options: Any) -> Server:
             got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
                 "message": "Who?", "requestedSchema": ASKING_FORM})})
         except Exception:
-            return "caught, but asking is no error"
+            return "caught an exception"  # must not happen: asking is not a failure
         return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
 
     @server.method("vendor/both")
@@ -3997,43 +4113,41 @@ def asking_server(**options: Any) -> Server:
 
     @server.tool
     def thrice(words: List[str], context: Context) -> str:
-        """Ask in each of three words, from the last one on, and so change the argument."""
+        """Ask three times, and remove a word from the argument each time."""
         return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
                         for key in (None, None, "third"))
 
     @server.tool
     def hurry(context: Context) -> str:
-        """Give the user a twentieth of a second."""
+        """Ask the user, with a timeout of a twentieth of a second."""
         return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
 
     @server.tool
     def confirm(context: Context) -> str:
-        """Ask for a yes or no alone."""
+        """Ask the user to accept or decline, without a form."""
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
     def fickle(context: Context) -> str:
-        """Ask in other words each time."""
+        """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
 
     @server.tool
     def keyed(context: Context) -> str:
-        """Ask under keys of its own."""
+        """Ask twice, with keys that the tool chooses."""
         roots = context.list_roots(key="where")
         return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
-        """Ask for whatever is named."""
+        """Send the client a request with this method and these params."""
         return str(context.ask({"it": (method, params)}))
 
     return server
 
 
-
-
 def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
-    """Build a fixture; while a line with this word is being sent, something happens."""
+    """Build a fixture that calls then(server, session) while it sends a line with this word."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
@@ -4048,7 +4162,7 @@ def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
 
 
 def cancels(server: Server, session: Any) -> None:
-    """Give a cancellation, from another thread, and wait until it is taken."""
+    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
     thread = threading.Thread(target=session.receive, args=(
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
     thread.start()
@@ -4064,8 +4178,8 @@ SERVERS.update(
 
 
 @plays(r'''
-== A legacy server elicits with a request of its own and waits for the response
-   MUST legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
+== A legacy server asks the user with an elicitation/create request and waits for the response  MUST
+   legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Who?",
    "requestedSchema":{"type":"object","properties":{"name":{"type":"string","...":0}},
@@ -4073,8 +4187,8 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== A url to visit has mode "url" and an elicitationId; the user may decline
-   MUST 2025-11-25 offers [elic.url.params-2025-11]
+== In 2025-11-25 a request to visit a URL has the mode "url" and an elicitationId, and the user may
+   decline  MUST 2025-11-25 offers [elic.url.params-2025-11]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Visit this.",
@@ -4082,12 +4196,13 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"decline"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"decline"}],"...":0}}
 
-== A url that is none is not sent: the tool fails  OURS 2025-11-25+ offers [elic.url.valid]
+== A tool that asks the user to visit an invalid URL fails, and the URL is not sent  OURS
+   2025-11-25+ offers [elic.url.valid]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"visit","arguments":{"url":"x"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
-== A legacy server reads the roots, and has the client's model answer
-   MUST legacy offers [samp.request.shape] [samp.content.single]
+== A legacy server requests the roots with roots/list, and an answer of the client's model with
+   sampling/createMessage  MUST legacy offers [samp.request.shape] [samp.content.single]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///a"}]}}
@@ -4100,39 +4215,40 @@ SERVERS.update(
    "content":{"type":"text","text":"four"}}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"four"}],"...":0}}
 
-# Whoever stops waiting for a response says so, and ignores it if it comes after all.
-== A request to the client is cancelled together with the request that it belongs to  SHOULD legacy
-   offers [cancel.own-inflight] [cancel.request-id-given] [cancel.late-response-ignored]
+# An end that stops waiting for a response cancels its request, and ignores a late response.
+== If a legacy client cancels a request, the server cancels the requests that the tool has sent to
+   the client  SHOULD legacy offers [cancel.own-inflight] [cancel.request-id-given]
+   [cancel.late-response-ignored]
 > {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
 
-== A request to the client is cancelled after its timeout; the tool fails
-   SHOULD legacy 2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
+== A request to the client is cancelled when its timeout expires, and the tool fails  SHOULD legacy
+   2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hurry"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
 <* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 <* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== Without a schema the form is empty: the user can accept or decline  OURS
-   legacy 2025-06-18+ offers on asking
+== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
+   2025-06-18+ offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
    "requestedSchema":{"type":"object","properties":{},"...":0}}}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
 
-== A response that makes no sense lets the tool fail at once  OURS legacy 2025-06-18+ offers
-   on asking [elic.validate-server]
+== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
+   legacy 2025-06-18+ offers on asking [elic.validate-server]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
 < {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== Context.ask sends a request for each key, and other requests are served meanwhile
-   MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
+== Context.ask sends a legacy client one request for each key, and other requests are served
+   meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
@@ -4142,14 +4258,14 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
 
-== A request to the client is cancelled also while it is being sent
-   SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+== A request to the client is cancelled even if the cancellation arrives while the request is being
+   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
-== No more requests to the client are pending than the bound allows; the tool fails
-   OURS legacy offers on bounded
+== A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
+   offers on bounded
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
@@ -4160,15 +4276,16 @@ SERVERS.update(
 < {"jsonrpc":"2.0","id":"$r","method":"roots/list"}
 ''')
 class TestRequestsToTheClient(unittest.TestCase):
-    """Legacy: the server sends requests."""
+    """The legacy era: a server sends requests to its client."""
 
 
 @plays(r'''
-# The server gives each input request a key, and the client puts its answer under the same key.
-# requestState is what the server wants back with it; the client does not look inside.
-== A modern result names the input that is required; the client sends the request again with it
-   MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field] [mrtr.entry-kind]
-   [tools.input-required] [elic.message] [elic.form.params] [elic.form.flat-schema]
+# The server gives each input request a key, and the client returns each answer under the same key.
+# The client also returns the requestState unchanged, and does not interpret it.
+== A modern server responds with the input requests of a tool, and the client sends the request
+   again with the answers  MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field]
+   [mrtr.entry-kind] [tools.input-required] [elic.message] [elic.form.params]
+   [elic.form.flat-schema]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$key":{
    "method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object",
@@ -4180,8 +4297,9 @@ class TestRequestsToTheClient(unittest.TestCase):
    "requestState":"$state?"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
 
-== Sampling, roots and urls are input requests, too; a url to visit is no error  MUST modern offers
-   [samp.request.shape] [samp.role-and-content] [elic.url.params-2026] [base.error.no-32042]
+== A modern server uses input requests also for sampling, roots and URLs to visit, and no error for
+   a URL  MUST modern offers [samp.request.shape] [samp.role-and-content] [elic.url.params-2026]
+   [base.error.no-32042]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call",
    "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$one":{
@@ -4196,18 +4314,19 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"$three":{
    "method":"roots/list","params":"$params?"}},"...":0}}
 
-== A result that requires input is not to be cached  SHOULD modern offers on asking
+== A result that requires input has no caching hints  SHOULD modern offers on asking
    [cache.none-on-input-required]
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"asking://both/1/2"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"...",
    "requestState":"...","_meta":"..."}}
 
-== Only tools, resources and prompts may require input  MUST modern offers on asking [mrtr.methods]
+== Only tools, resources and prompts may require input, and any other method that does so fails
+   MUST modern offers on asking [mrtr.methods]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
 
-== What is missing is requested again; what nobody requested is ignored
-   SHOULD modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
+== A modern server requests missing input again, and ignores input that it did not request  SHOULD
+   modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
    "requestState":"$one?","...":0}}
@@ -4219,7 +4338,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== Two conversations may mix on one connection  SHOULD modern offers [state.interleaved-contexts]
+== The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
+   offers [state.interleaved-contexts]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
    "requestState":"$one?","...":0}}
@@ -4233,7 +4353,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
-== An answer counts only for the words that were answered  OURS modern offers on asking
+== An answer of the user counts only for a question with exactly the same message  OURS modern
+   offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
    "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
@@ -4242,7 +4363,7 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
    "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
 
-== An input request has the key that the tool gives it  OURS modern offers on asking
+== A tool may choose the keys of its input requests  OURS modern offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
 < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
    "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
@@ -4251,16 +4372,16 @@ class TestRequestsToTheClient(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
    "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
 
-== A requestState is ignored in a request that cannot require input  OURS
+== A server ignores a requestState in a request that cannot require input  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
 ''')
 class TestInputRequests(unittest.TestCase):
-    """Modern: the server answers with what it needs."""
+    """The modern era: a server responds with the input that it needs."""
 
 
 class AskingTalk(Memory):
-    """A client of one revision with its offers, and a server in memory."""
+    """A client with a revision and capabilities, which is connected to a server in memory."""
 
     def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS) -> None:
         super().__init__(server)
@@ -4270,9 +4391,9 @@ class AskingTalk(Memory):
             self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def request(self, method: str, params: Any, **more: Any) -> Any:
-        """Send a request; return the message that comes next."""
+        """Send a request. Return the next message that arrives."""
         params = {**params, **more}
-        if self.revision == MODERN:  # each time with another progressToken
+        if self.revision == MODERN:  # with a new progressToken each time
             params["_meta"] = {**modern_meta(self.offers), "progressToken": time.monotonic_ns()}
         self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
                               "params": params}).encode())
@@ -4280,7 +4401,7 @@ class AskingTalk(Memory):
 
 
 ASKING_TEXT = {"maxTokens": 9, "messages": [{"role": "user", "content": mcp_ref.text("?")}]}
-ASKING_KINDS = {  # what is asked for -> method, params, and the capability that it needs
+ASKING_KINDS = {  # name -> method, params, and the capability that the client has to offer
     "form": ("elicitation/create", {"message": "?", "requestedSchema": ASKING_FORM},
              {"elicitation": {"form": {}}}),
     "url": ("elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/"},
@@ -4292,6 +4413,8 @@ ASKING_KINDS = {  # what is asked for -> method, params, and the capability that
     "context": ("sampling/createMessage", {**ASKING_TEXT, "includeContext": "thisServer"},
                 {"sampling": {"context": {}}}),
     "roots": ("roots/list", {}, {"roots": {}})}
+# yes: the request is sent; no: it is refused; open: the specification does not say, and nothing is
+# tested.
 ASKING_TABLE = """
     asked     offered                     2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28
     form      {"sampling":{},"roots":{}}  no         no         no         no         no
@@ -4314,11 +4437,11 @@ ASKING_TABLE = """
 """
 
 
-class TestWhatMayBeAsked(unittest.TestCase):
-    """The client has to offer it, and the revision to know it."""
+class TestClientCapabilities(unittest.TestCase):
+    """A server sends only requests that the client offers and that the revision has."""
 
-    def test_what_is_not_offered_or_not_known_is_refused(self) -> None:
-        """Modern: with -32021; legacy: the tool fails. [meta.capability.missing-error]
+    def test_a_request_that_the_client_or_the_revision_does_not_support_is_refused(self) -> None:
+        """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
         [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
         [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
         [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]"""
@@ -4342,16 +4465,18 @@ class TestWhatMayBeAsked(unittest.TestCase):
 
 
 ASKING_ADA = {"action": "accept", "content": {"name": "Ada"}}
-ASKING_RETRIES = [  # why, inputResponses -> who is named, the keys that are missing, or a code
-    ("all is there", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
+# (name, inputResponses, outcome); the outcome is the name in the result, the keys that the server
+# requests again, or an error code.
+ASKING_RETRIES = [
+    ("complete", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
     ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, ["nobody"]),
-    ("one too many", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
-    ("nothing is there", {}, ["where", "who"]),
+    ("one unknown key", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
+    ("empty", {}, ["where", "who"]),
     ("one is missing", {"where": {"roots": []}}, ["who"]),
-    ("no roots", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
-    ("no such action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
+    ("the roots are not a list", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
+    ("an unknown action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
     ("no content", {"where": {"roots": []}, "who": {"action": "accept"}}, ["who"]),
-    ("not of the form", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
+    ("wrong content", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
     ("not an object", [], -32602),
     ("a response is not an object", {"who": 5}, -32602)]
 ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
@@ -4360,13 +4485,13 @@ ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": 
 
 
 class TestRequestState(unittest.TestCase):
-    """The server keeps nothing between two rounds: the client does, in a state that is signed."""
+    """A server stores nothing between two rounds. The client keeps the signed state for it."""
 
     def setUp(self) -> None:
         self.talk = AskingTalk(asking_server(state_key=b"k" * 32))
         self.addCleanup(self.talk.close)
 
-    def test_any_server_with_the_key_takes_up_the_retry(self) -> None:
+    def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
         [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
         [elic.decline-handled] [state.explicit-handles]"""
@@ -4381,8 +4506,9 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_the_answers_of_earlier_rounds_are_in_the_state(self) -> None:
-        """Each under a key of its own, or the author's. [mrtr.repeatable] [mrtr.keys-unique]"""
+    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
+        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
+        [mrtr.keys-unique]"""
         call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
         result, keys = self.talk.request("tools/call", call)["result"], set()
         for _ in range(3):
@@ -4393,8 +4519,8 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(("third", 3), (key, len(keys)))
         self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
 
-    def test_a_state_is_good_for_its_own_request_only(self) -> None:
-        """Whatever the order of its members. [mrtr.state.replay-binding]"""
+    def test_a_request_state_is_valid_only_for_the_request_that_it_was_made_for(self) -> None:
+        """The order of the members in params does not matter. [mrtr.state.replay-binding]"""
         more = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "3"}}),
                 ("tools/call", {"name": "hurry"}),
                 ("tools/call", {"arguments": {"b": "2", "a": "1"}, "name": "both"})]
@@ -4406,7 +4532,7 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(-32602 if one != own else None,
                                      got.get("error", {}).get("code"))
 
-    def test_a_state_that_was_changed_or_is_of_another_key_is_refused(self) -> None:
+    def test_a_request_state_that_was_changed_or_signed_with_another_key_is_refused(self) -> None:
         """[mrtr.state.untrusted] [mrtr.state.integrity]"""
         method, params = ASKING_REQUESTS[0]
         state = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})[
@@ -4420,7 +4546,7 @@ class TestRequestState(unittest.TestCase):
         got = AskingTalk(asking_server()).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_a_state_expires(self) -> None:
+    def test_a_request_state_expires(self) -> None:
         """[mrtr.state.replay-binding]"""
         end, got = time.monotonic() + DEADLINE, self.talk.request("tools/call", {"name": "hurry"})
         state = got["result"]["requestState"]
@@ -4429,7 +4555,7 @@ class TestRequestState(unittest.TestCase):
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_another_process_with_the_state_key_can_serve_the_retry(self) -> None:
+    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
         program = ("import mcp_ref\nserver = mcp_ref.Server('s', '1', state_key=b'k' * 32)\n"
                    "@server.tool\ndef ask(context: mcp_ref.Context) -> str:\n"
@@ -4450,7 +4576,10 @@ class TestRequestState(unittest.TestCase):
 
 
 class Subscriber(Memory):
-    """A client that has subscribed to fixture://text; write(client, line) gets each line for it."""
+    """A client that is subscribed to fixture://text.
+
+    The function write(client, line) gets each line that the server sends to it.
+    """
     UPDATED = b'"notifications/resources/updated"'
 
     def __init__(self, server: Server, revision: str,
@@ -4467,15 +4596,16 @@ class Subscriber(Memory):
             self.ask("resources/subscribe", uri="fixture://text")
 
     def ask(self, method: str, **params: Any) -> bytes:
-        """Send a request; return the line that comes next."""
+        """Send a request. Return the next line that arrives."""
         self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
                               "params": {**self.meta, **params}}).encode())
-        return self.take(DEADLINE) or b"nothing came"
+        return self.take(DEADLINE) or b"no line arrived"
 
 
 @plays(r'''
-== A legacy client hears of a resource from subscribe to unsubscribe
-   MUST legacy [res.subscribe.answer] [res.subscribe.updates] [res.subscribe.only-subscribed]
+== A legacy client gets notifications about a resource from resources/subscribe until
+   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
+   [res.subscribe.only-subscribed]
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call",
@@ -4488,12 +4618,13 @@ class Subscriber(Memory):
    "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
 < {"jsonrpc":"2.0","id":4,"result":"..."}
 
-# A modern client opens subscriptions. Each is a request that is not answered while it lasts; its
-# id, equal in value and in type, tags each of its notifications.
-== A subscription is acknowledged, and brings what its filter names until it is cancelled
-   MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response] [subs.tagged]
-   [subs.tag-value] [subs.only-requested] [subs.watched-uris-only] [subs.silent-after-cancel]
-   [tools.list-changed.subscribed] [prompts.list-changed.subscribed] [res.list-changed.subscribed]
+# A modern client opens subscriptions. A subscription is a request that gets no response while it is
+# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
+== A modern subscription is acknowledged, and sends the notifications that its filter selects until
+   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
+   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
+   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
+   [res.list-changed.subscribed]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
    "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
@@ -4524,7 +4655,7 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"tools/call",
    "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
 < {"jsonrpc":"2.0","id":4,"result":"..."}
-# The client ends the first subscription. The other one goes on.
+# The client ends the first subscription. The second subscription continues.
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
 > {"jsonrpc":"2.0","id":5,"method":"tools/call",
    "params":{"name":"change","arguments":{"kind":"tools"}}}
@@ -4535,7 +4666,7 @@ class Subscriber(Memory):
    "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
 <* {"jsonrpc":"2.0","id":6,"result":"..."}
 
-== A log message never belongs to a subscription  MUST modern [subs.no-request-scoped]
+== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4545,9 +4676,9 @@ class Subscriber(Memory):
    "level":"info","logger":"fixture","data":"hi"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 
-# One page of the specification demands a notification for that, another one a response.
-== A server that ends a subscription says so
-   MUST modern [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
+# One page of the specification demands a notification in this case, another page a response.
+== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
+   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
 > {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4556,12 +4687,13 @@ class Subscriber(Memory):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
-== A server declares what a client can subscribe to  OURS modern
+== A modern server declares the changes to which a client can subscribe  OURS modern
 > {"jsonrpc":"2.0","id":1,"method":"server/discover"}
 < {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
    "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
 
-== A subscription is of one connection  MUST legacy [res.subscribe.only-subscribed]
+== A legacy subscription belongs to one connection, and other connections get no notification  MUST
+   legacy [res.subscribe.only-subscribed]
 ! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
 ! other.receive(mcp_ref.encode(
    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
@@ -4571,7 +4703,7 @@ class Subscriber(Memory):
 = [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
    "uri": "fixture://text"}
 
-== Progress never belongs to a subscription  MUST modern [subs.no-request-scoped]
+== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4581,14 +4713,15 @@ class Subscriber(Memory):
    "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
 < {"jsonrpc":"2.0","id":2,"result":"..."}
 
-== A change during the acknowledgement of a subscription is reported after it
-   MUST modern on changing [subs.ack-sent] [subs.nothing-before-ack]
+== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
+   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
 
-== A legacy subscription beyond the bound is refused until another one ends  OURS legacy on bounded
+== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
+   bounded
 > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 > {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
@@ -4598,7 +4731,8 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
 < {"jsonrpc":"2.0","id":4,"result":{}}
 
-== A modern subscription takes a place, and each of its uris another  OURS modern on bounded
+== A modern subscription counts once towards the bound of subscriptions, and each of its URIs counts
+   once more  OURS modern on bounded
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:429","message":"..."}}
@@ -4610,7 +4744,8 @@ class Subscriber(Memory):
 > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 
-== The URIs of a modern subscription count towards the bound of the next one  OURS modern on two
+== The URIs of open modern subscriptions count towards the bound when another subscription is opened
+   OURS modern on two
 > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
    "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
@@ -4623,10 +4758,10 @@ class Subscriber(Memory):
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 ''')
 class TestSubscriptions(unittest.TestCase):
-    """What changes, and who hears of it."""
+    """Notifications about changes, and the clients that get them."""
 
-    def test_a_client_that_does_not_read_holds_up_no_other_client_of_the_server(self) -> None:
-        """Neither their calls nor, when a resource changes, what they have subscribed to."""
+    def test_a_client_that_does_not_read_does_not_delay_other_clients_of_the_server(self) -> None:
+        """It delays neither their calls nor the notifications for their subscriptions."""
         stuck, over, server = threading.Event(), threading.Event(), fixture_server()
         self.addCleanup(over.set)
         lines = [*PROCESS_HELLO, process_line(0, "resources/subscribe", uri="fixture://text")]
@@ -4652,13 +4787,13 @@ class TestSubscriptions(unittest.TestCase):
                 self.assertIsNotNone(got, missing)
                 missing.discard(got.get("method", got.get("id")))
 
-    def test_a_client_that_does_not_read_holds_up_neither_the_publisher_nor_others(self) -> None:
-        """OURS: Of two subscribers, the one that resource_updated() reaches first never reads."""
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_subscribers(self) -> None:
+        """OURS: There are two subscribers. The first one that is notified never reads."""
         for revision in LEGACY[-1], MODERN:
             with self.subTest(revision):
-                self.publish_to_one_that_does_not_read(revision)
+                self.publish_to_a_client_that_does_not_read(revision)
 
-    def publish_to_one_that_does_not_read(self, revision: str) -> None:
+    def publish_to_a_client_that_does_not_read(self, revision: str) -> None:
         server, first, over = fixture_server(), threading.Lock(), threading.Event()
         self.addCleanup(over.set)
         deaf: "queue.Queue[Subscriber]" = queue.Queue()
@@ -4677,21 +4812,22 @@ class TestSubscriptions(unittest.TestCase):
         publisher.join(DEADLINE)
         self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
         other = both[0]
-        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other was not told")
+        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other client got nothing")
         response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
         self.assertIn(b"still served", response)
 
 
 # --- Part III: the client -------------------------------------------------------------------------
-# The transcripts are turned round: our Client writes the lines with ">", the runner is the server.
+# These transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
 @plays(r'''
-== A legacy client sends initialize, waits for the answer and sends notifications/initialized  MUST
-   legacy raw client offers [base.jsonrpc.version] [life.init-first] [life.client-sends-initialize]
-   [life.initialized-sent] [life.client-no-early-requests] [life.version.client-supported]
-   [life.init-not-in-batch] [roots.capability-init] [samp.capability-init] [elic.capability-init]
-   [elic.capability.some-mode] [ping.answered] [stdio.stdin-only-messages] [base.notification.no-id]
+== A legacy client sends initialize, waits for the response and sends notifications/initialized
+   MUST legacy raw client offers [base.jsonrpc.version] [life.init-first]
+   [life.client-sends-initialize] [life.initialized-sent] [life.client-no-early-requests]
+   [life.version.client-supported] [life.init-not-in-batch] [roots.capability-init]
+   [samp.capability-init] [elic.capability-init] [elic.capability.some-mode] [ping.answered]
+   [stdio.stdin-only-messages] [base.notification.no-id]
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"$revision",
    "capabilities":{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}},
@@ -4703,10 +4839,12 @@ class TestSubscriptions(unittest.TestCase):
 = (client.protocol_version, client.server_info) == (revision, INFO)
 = (client.server_capabilities, client.instructions) == ({"tools": {}}, "Ask.")
 
-# Without a version the client probes. What it proposes in initialize the server need not choose.
+# A client without a protocol_version probes the server first. The server may choose another
+# revision than the one that the client proposes in initialize.
 
-== A client probes with server/discover, and an error means a legacy server  SHOULD legacy raw
-   client [ver.probe.dual-era] [ver.probe.legacy-fallback] [life.version.client-latest]
+== A client probes a server with server/discover, and opens a legacy session if the response is an
+   error  SHOULD legacy raw client [ver.probe.dual-era] [ver.probe.legacy-fallback]
+   [life.version.client-latest]
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32601,"message":"Method not found"}}
@@ -4716,8 +4854,8 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = client.protocol_version == revision and probe != hello
 
-== A server that does not answer the probe in time gets initialize  SHOULD legacy raw client
-   [ver.probe.legacy-fallback] [timeout.established] [cancel.stdio-signal]
+== A client sends initialize if the server does not answer the probe in time  SHOULD legacy raw
+   client [ver.probe.legacy-fallback] [timeout.established] [cancel.stdio-signal]
 ! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
@@ -4725,18 +4863,20 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
-== An unanswered initialize is not cancelled  MUST legacy raw client [cancel.not-initialize]
+== A client does not cancel initialize if the server does not answer, but closes the connection
+   MUST legacy raw client [cancel.not-initialize]
 ! client = wire.client = Client(wire, protocol_version=revision, timeout=0.05); client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 = isinstance(raised, RequestTimeout) and wire.ended == 1
 
-# The modern era has no handshake. Each request says in `_meta` who speaks and what the client can
-# be asked for; most transcripts leave that to the runner.
+# The modern era has no handshake. The `_meta` of each request has the name and the capabilities of
+# the client. Most transcripts leave these members to the runner.
 
-== A modern request names version, client and capabilities, beside the caller's _meta  MUST modern
-   raw client offers [meta.request.present] [meta.request.protocol-version] [meta.trace-format]
-   [ver.era-cached] [roots.capability-request] [samp.capability-request] [elic.capability-request]
-   [meta.request.client-info] [meta.request.client-capabilities] [base.result.resulttype-absent]
+== The `_meta` of a modern request has the revision, the client, its capabilities, and the members
+   that the caller adds  MUST modern raw client offers [meta.request.present]
+   [meta.request.protocol-version] [meta.trace-format] [ver.era-cached] [roots.capability-request]
+   [samp.capability-request] [elic.capability-request] [meta.request.client-info]
+   [meta.request.client-capabilities] [base.result.resulttype-absent]
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":{"_meta":{
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -4754,12 +4894,13 @@ class TestSubscriptions(unittest.TestCase):
    "io.modelcontextprotocol/protocolVersion":"2026-07-28",
    "io.modelcontextprotocol/clientInfo":{"name":"...","version":"...","...":0},
    "io.modelcontextprotocol/clientCapabilities":"$offers","baggage":"user=ada"}}}
-# A result without resultType, of a server that does not know it yet, is complete.
+# A result without resultType is complete. Servers that do not know this member send such results.
 < {"jsonrpc":"2.0","id":"$call","result":{"content":[]}}
 = got["content"] == []
 
-== An error -32022 that names our version is followed by a request in that version  MUST
-   modern raw client [ver.client-retry] [ver.probe.modern-error] [ver.probe.modern-result]
+== If the error -32022 lists a revision that the client speaks, the client repeats the request in
+   that revision  MUST modern raw client [ver.client-retry] [ver.probe.modern-error]
+   [ver.probe.modern-result]
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$probe","error":{"code":-32022,"message":"Unsupported protocol version",
@@ -4768,8 +4909,8 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
 = client.protocol_version == revision and probe != again
 
-== A client says which program it is, and what it has been told to send
-   OURS 2025-11-25 raw client
+== A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
+   raw client
 ! client = wire.client = Client(wire, protocol_version=revision)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
@@ -4780,7 +4921,7 @@ class TestSubscriptions(unittest.TestCase):
 ! client.notify("x/said", {"a": 1})
 > {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
 
-== A modern server may leave out who it is  OURS modern raw client
+== A modern server may leave out its name, and server_info is empty then  OURS modern raw client
 ! client = wire.client = Client(wire)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
@@ -4788,8 +4929,8 @@ class TestSubscriptions(unittest.TestCase):
    "supportedVersions":["2026-07-28"]}}
 = connecting.result(DEADLINE).server_info == {}
 
-== While a client connects no other request goes out
-   SHOULD legacy raw client [life.client-no-early-requests]
+== A client sends no other request while connect() is running  SHOULD legacy raw client
+   [life.client-no-early-requests]
 ! client = wire.client = Client(wire, protocol_version=revision)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
@@ -4799,8 +4940,8 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = connecting.result(DEADLINE) is client and client.connected
 
-== A server that is modern in one response and not in the next is asked for a handshake
-   OURS 2025-11-25 raw client
+== If a server offers the modern revision first and withdraws it later, the client opens a legacy
+   session  OURS 2025-11-25 raw client
 ! client = wire.client = Client(wire)
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
@@ -4813,19 +4954,20 @@ class TestSubscriptions(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = connecting.result(DEADLINE).protocol_version == revision
 
-== Before connect() a client knows nothing of a server  OURS 2025-11-25 raw client
+== Before connect() a client has no information about its server, and its requests fail  OURS
+   2025-11-25 raw client
 = (client.protocol_version, client.connected, client.instructions) == (None, False, None)
 = client.server_info == client.server_capabilities == {}
 ! client.list_tools()
 = isinstance(raised, ConnectionClosed)
 ''')
 class TestClientOpening(unittest.TestCase):
-    """Probe, handshake, and what is agreed in them."""
+    """The probe and the handshake of a client, and their results."""
 
-    def test_any_other_answer_to_the_probe_means_a_legacy_server(self) -> None:
-        """MUST: Its end, too. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
+    def test_any_response_to_the_probe_that_is_not_modern_leads_to_initialize(self) -> None:
+        """MUST: The server may also end. [ver.probe.legacy-fallback] [ver.probe.not-one-code]"""
         plays_rows(self, r"""
-== This answer is followed by initialize  MUST 2025-11-25 raw client
+== After this response to the probe the client sends initialize  MUST 2025-11-25 raw client
 ! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 < %s
@@ -4839,13 +4981,13 @@ class TestClientOpening(unittest.TestCase):
             '"result":{}', '"result":"x"', '"result":[1]', '"result":{"supportedVersions":"x"}',
             '"result":{"supportedVersions":["2025-11-25"],"capabilities":{}}'))])
 
-    def test_an_opening_that_fails_ends_the_connection(self) -> None:
-        """MUST: connect() raises, and sends nothing more. [life.version.client-disconnects-schema]
+    def test_connect_raises_and_closes_the_connection_if_the_opening_fails(self) -> None:
+        """MUST: The client sends no further message. [life.version.client-disconnects-schema]
         [life.version.client-disconnects] [life.error-cases] [ver.probe.modern-error]"""
         legacy, modern = ("legacy", "revision", "initialize"), ("modern", "None", "server/discover")
         rest = ',"capabilities":{},"serverInfo":{"name":"suite","version":"1"}}'
         plays_rows(self, r"""
-== This answer ends it  MUST %s raw client
+== After this response the client closes the connection  MUST %s raw client
 ! client = wire.client = Client(wire, protocol_version=%s); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a",%s}
@@ -4865,8 +5007,9 @@ class TestClientOpening(unittest.TestCase):
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
 
-    def test_what_the_client_is_given_is_checked_at_once(self) -> None:
-        """MUST: A version that it does not speak, and roots that are no files. [roots.uri-file]"""
+    def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
+        """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
+        is not a file URI. [roots.uri-file]"""
         for options in ({"protocol_version": "2027-01-01"}, {"roots": ["/tmp"]},
                         {"roots": ["https://a.example"]}, {"roots": [{"name": "no uri"}]}):
             with self.subTest(options), self.assertRaises(ValueError):
@@ -4875,14 +5018,15 @@ class TestClientOpening(unittest.TestCase):
 
 
 @plays(r"""
-== A tool call carries a name and arguments, and its result comes back as it is  OURS client
+== call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
+   client
 ! got = client.call_tool("add", {"x": 1})
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"add","arguments":{"x":1}}}
 < {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"1"}]}}
 = got["content"] == [{"type": "text", "text": "1"}]
 
-== Prompts and completions have strings as arguments; other values are sent as JSON text  MUST
-   client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
+== The arguments of prompts and completions are strings, and a client sends other values as JSON
+   text  MUST client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
 ! got = client.get_prompt("greet", {"name": "Ada", "count": 2, "tags": ["x"], "none": None})
 > {"jsonrpc":"2.0","id":"$a","method":"prompts/get","params":{"name":"greet","arguments":{
    "name":"Ada","count":"2","tags":"[\"x\"]","none":"null"}}}
@@ -4895,8 +5039,8 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"completion":{"values":["warm"]}}}
 = got["messages"] == [] and values == {"values": ["warm"]}
 
-== Progress comes to the call that has its token, and before its result  MUST client
-   [progress.token-type] [progress.token-unique] [progress.tracked]
+== on_progress gets the progress that has the token of its call, before the call returns  MUST
+   client [progress.token-type] [progress.token-unique] [progress.tracked]
 ! steps = []; client.call_tool("x", on_progress=lambda *step: steps.append(step))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x",
    "_meta":{"progressToken":"$t","...":0}}}
@@ -4914,12 +5058,13 @@ class TestClientOpening(unittest.TestCase):
    "_meta":{"progressToken":"$u","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$u","progress":7}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-# That a callback fails is its own affair. Another one hears all, in the order in which it came.
+# An exception in a callback does not affect the call. on_notification gets all notifications, in
+# the order in which they arrived.
 = steps[2:] == ["y"] and t != u
 = [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(6)] == [0.5, 2, 3, 4, 5, 6]
 
-== Without an answer in time a request is cancelled, whatever its progress; a late one is ignored
-   SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
+== A request without a response in time is cancelled despite its progress, and a late response is
+   ignored  SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
    [cancel.request-id-given] [cancel.stdio-signal] [cancel.client-late-response-ignored]
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
@@ -4935,8 +5080,8 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"contents":[{"uri":"x:1","text":"1"}]}}
 = got["contents"] == [{"uri": "x:1", "text": "1"}]
 
-== cancel() ends a request that is still pending, and no other  MUST client
-   [cancel.own-inflight] [cancel.client-own-inflight] [cancel.race-tolerated]
+== cancel() cancels a pending request, and has no effect on a request that has its response  MUST
+   client [cancel.own-inflight] [cancel.client-own-inflight] [cancel.race-tolerated]
 ! slow, quick = client.start("x/slow"), client.start("x/quick")
 > {"jsonrpc":"2.0","id":"$a","method":"x/slow"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/quick"}
@@ -4948,8 +5093,8 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","reason":"why"}}
 = isinstance(waiter.exception(DEADLINE), RequestCancelled) and quick.result(0)["n"] == 1
 
-== A batch is one line where the revision has batches, and its answers are matched by id  OURS
-   2025-03-26 client [batch.match-by-id]
+== If the revision has batches, a client sends a batch as one line and matches the responses by id
+   OURS 2025-03-26 client [batch.match-by-id]
 ! got = client.batch([("x/one", None), ("x/two", {"a": 1})])
 > [{"jsonrpc":"2.0","id":"$a","method":"x/one"},
    {"jsonrpc":"2.0","id":"$b","method":"x/two","params":{"a":1}}]
@@ -4957,7 +5102,8 @@ class TestClientOpening(unittest.TestCase):
    {"jsonrpc":"2.0","id":"$a","result":{"n":1}}]
 = (got[0]["n"], got[1].code) == (1, -32601)
 
-== Elsewhere a batch is several lines  MUST 2025-03-26! client [batch.not-sent] [batch.none-2024]
+== If the revision has no batches, a client sends each request of a batch in its own line  MUST
+   2025-03-26! client [batch.not-sent] [batch.none-2024]
 ! got = client.batch([("x/one", None), ("x/two", {"a": 1})])
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/two","params":{"a":1}}
@@ -4965,7 +5111,7 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = (got[0]["n"], got[1].code) == (1, -32601)
 
-== A client has no more pending requests than its bound  OURS legacy raw client
+== A client refuses to send a request beyond the bound of pending requests  OURS legacy raw client
 ! client = wire.client = Client(wire, protocol_version=revision, bounds=Bounds(pending=1))
 ! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
@@ -4980,7 +5126,8 @@ class TestClientOpening(unittest.TestCase):
 ! client.start("tools/list", {})
 > {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
 
-== A request that has no response in time is cancelled at once  OURS client
+== A client cancels a request when the timeout of result() expires, and refuses a malformed batch
+   OURS client
 ! client.start("x/one").result(0.01)
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
@@ -4988,7 +5135,8 @@ class TestClientOpening(unittest.TestCase):
 ! client.batch([("ping",)])
 = isinstance(raised, TypeError)
 
-== A failed request raises each time without the frames of the last time  OURS 2025-11-25 client
+== Each call of result() for a failed request raises the exception without the frames of earlier
+   calls  OURS 2025-11-25 client
 ! import traceback; frames = []
 ! pending = client.start("x/one"); pending.cancel()
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
@@ -5001,7 +5149,7 @@ class TestClientOpening(unittest.TestCase):
 = frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
 = isinstance(raised, RequestCancelled) and len({*map(len, frames)}) == 1
 
-== An on_progress that does not return holds up a call no longer than its timeout, and no other
+== An on_progress function that does not return delays only its own call, and not beyond the timeout
    OURS client
 ! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
@@ -5015,7 +5163,7 @@ class TestClientOpening(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"tools":[]}}
 = other.result(DEADLINE)["tools"] == [] and gate.set() is None
 
-== An on_progress may close the client  OURS client
+== An on_progress function may close the client  OURS client
 ! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
    client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
@@ -5024,12 +5172,12 @@ class TestClientOpening(unittest.TestCase):
 = closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
-    """What the client sends, how long it waits, and what it makes of results."""
+    """The requests of a client, their timeouts, and the checks of their results."""
 
-    def test_all_pages_of_a_list_are_fetched_with_each_cursor_as_it_came(self) -> None:
+    def test_a_client_fetches_all_pages_of_a_list_and_sends_cursors_back_unchanged(self) -> None:
         """MUST: [page.cursor-opaque] [page.no-fixed-size] [page.empty-cursor] [page.end]"""
         plays_rows(self, r"""
-== A list of three pages  MUST client
+== The client fetches a list of three pages  MUST client
 ! got = client.%s()
 > {"jsonrpc":"2.0","id":"$a","method":"%s"}
 < {"jsonrpc":"2.0","id":"$a","result":{"%s":[{"name":"1"},{"name":"2"}],"nextCursor":""}}
@@ -5044,10 +5192,10 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def test_what_has_no_end_is_refused(self) -> None:
-        """OURS: Pages with ever new cursors, pages in a circle, results that ever require input."""
+    def test_a_client_gives_up_on_a_server_that_goes_on_without_end(self) -> None:
+        """OURS: Each page has a new cursor, or the same cursor, or each result requires input."""
         plays_rows(self, r"""
-== This goes on for ever  OURS modern raw client
+== The client raises ValueError because this server never comes to an end  OURS modern raw client
 ! def result(one): return welcome if one["method"] == "server/discover" else %s
 ! def answer(one): return {"jsonrpc": "2.0", "id": one["id"], "result": result(one)}
 ! wire.send = lambda line: wire.give(json.dumps(answer(json.loads(line))).encode())
@@ -5057,10 +5205,10 @@ class TestClientRequests(unittest.TestCase):
             ("circle", '{"tools": [], "nextCursor": "again"}', "list_tools()"),
             ("input", '{"resultType": "input_required"}', "call_tool('x')")])
 
-    def test_a_result_that_makes_no_sense_is_a_value_error(self) -> None:
+    def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
         plays_rows(self, r"""
-== This result is refused  MUST %s client
+== The client refuses this result  MUST %s client
 ! client.%s
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":%s}
@@ -5076,10 +5224,11 @@ class TestClientRequests(unittest.TestCase):
             ("modern", "list_tools()", "tools/list", (
                 "{}", '{"tools":[{"name":5}]}', '{"tools":[],"nextCursor":5}'))) for one in those])
 
-    def test_a_structured_result_is_held_to_the_schema_that_was_listed(self) -> None:
-        """MUST: A failure has none. [tools.output.client-validates] [tools.call.iserror-default]"""
+    def test_a_client_validates_structured_content_by_the_listed_output_schema(self) -> None:
+        """MUST: The result of a failed call has none. [tools.output.client-validates]
+        [tools.call.iserror-default]"""
         plays_rows(self, r"""
-== A tool with an outputSchema is called  MUST 2025-06-18+ client
+== The client calls a tool with an outputSchema  MUST 2025-06-18+ client
 ! client.list_tools()
 > {"jsonrpc":"2.0","id":"$a","method":"tools/list"}
 < {"jsonrpc":"2.0","id":"$a","result":{"tools":[{"name":"p","inputSchema":{"type":"object"},
@@ -5091,23 +5240,24 @@ class TestClientRequests(unittest.TestCase):
 """, [("fits", ',"structuredContent":{"x":1}', True), ("failed", ',"isError":true', True),
             ("does not fit", ',"structuredContent":{"x":"1"}', False), ("is not there", "", False)])
 
-    def test_what_is_no_message_is_skipped_and_logged(self) -> None:
-        """MUST: A stray print, say, or an array where there are no batches. It is not answered.
-        [base.notification.no-response] [batch.array-rejected]"""
+    def test_a_client_ignores_and_logs_a_line_that_is_not_a_valid_message(self) -> None:
+        """MUST: The line may be stray output, or an array in a revision without batches. The client
+        sends no response to it. [base.notification.no-response] [batch.array-rejected]"""
         for line in (b"Server listening!", b"\xff\xfe\x00", b"[]", b"{}", b"true", b"[" * 99999,
                      b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b'{"jsonrpc":"2.0","method":5}',
                      b'{"jsonrpc":"2.0","id":1,"error":{}}',
                      b'{"jsonrpc":"2.0","id":1.0,"result":{}}'):
             for revision in LEGACY[-1], MODERN:
+                text = f"== A client ignores this line  OURS client\n! wire.give({line!r})"
                 with self.subTest(line[:50], revision=revision), self.assertLogs(mcp_ref.__name__):
-                    play(transcripts(f"== Junk  OURS client\n! wire.give({line!r})")[0], revision)
+                    play(transcripts(text)[0], revision)
 
 
 @plays(r"""
-# --- What a legacy server may ask the client for: a request of its own, at any time.
+# --- Requests that a legacy server may send at any time.
 
-== Requests of a legacy server are answered; a handler may send requests itself  MUST legacy
-   client offers [ping.answered] [base.response.same-id] [roots.list.answer]
+== A client answers the requests of a legacy server, and a handler may send requests meanwhile  MUST
+   legacy client offers [ping.answered] [base.response.same-id] [roots.list.answer]
 ! wire.sample = lambda params: (client.ping(), fixture_sample(params))[1]
 < {"jsonrpc":"2.0","id":"","method":"ping"}
 > {"jsonrpc":"2.0","id":"","result":{}}
@@ -5120,8 +5270,8 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":0,"result":{"role":"assistant","content":{"type":"text","text":"four"},
    "model":"m"}}
 
-== A request that the server cancels is not answered  SHOULD legacy client offers
-   [cancel.receiver-silent]
+== A client sends no response to a request that the server has cancelled  SHOULD legacy client
+   offers [cancel.receiver-silent]
 ! begun, gate = threading.Event(), threading.Event()
 ! wire.sample = lambda params: (begun.set(), gate.wait(DEADLINE), fixture_sample(params))[2]
 < {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}
@@ -5129,7 +5279,8 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
 ! gate.set()
 
-== The client serves a hundred requests at a time, and refuses more  OURS legacy client offers
+== A client serves at most a hundred requests at a time, and refuses further requests  OURS legacy
+   client offers
 ! gate = threading.Event()
 ! wire.sample = lambda params: (gate.wait(DEADLINE), fixture_sample(params))[1]
 ! for n in range(100): wire.give(b'{"jsonrpc":"2.0","method":"sampling/createMessage",'
@@ -5138,10 +5289,11 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":100,"error":{"code":"$ours:429","message":"..."}}
 ! gate.set(); answers = [wire.take(DEADLINE) for _ in range(100)]
 
-# --- What a modern server needs, it names in a result; the client calls again, with the answers.
+# --- Input that a modern server requires in a result. The client sends the request again with it.
 
-== A modern server sends no requests and gets no responses, and there is no ping  MUST modern
-   client offers [base.direction.no-client-responses] [transport.binding-directions] [ping.not-sent]
+== A client ignores requests of a modern server, and its ping() sends server/discover instead of
+   ping  MUST modern client offers [base.direction.no-client-responses]
+   [transport.binding-directions] [ping.not-sent]
 < {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}
 < {"jsonrpc":"2.0","id":3,"method":"no/such"}
@@ -5149,10 +5301,11 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover"}
 < {"jsonrpc":"2.0","id":"$a","result":"$welcome"}
 
-== Input that a result requires goes out in a new request, with the same params and the state  MUST
-   modern client offers [mrtr.client.fulfil-first] [mrtr.client.same-keys] [mrtr.client.same-params]
-   [mrtr.client.echo-state] [mrtr.client.state-opaque] [mrtr.client.new-id] [samp.result.shape]
-   [mrtr.client.no-own-state] [mrtr.client.only-there] [elic.url.client-no-prefetch]
+== A client sends the required input in a new request with the same params and the unchanged
+   requestState  MUST modern client offers [mrtr.client.fulfil-first] [mrtr.client.same-keys]
+   [mrtr.client.same-params] [mrtr.client.echo-state] [mrtr.client.state-opaque]
+   [mrtr.client.new-id] [samp.result.shape] [mrtr.client.no-own-state] [mrtr.client.only-there]
+   [elic.url.client-no-prefetch]
 ! page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
 ! url = "http://127.0.0.1:%d/" % page.getsockname()[1]
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x", {"a": 1})
@@ -5168,7 +5321,8 @@ class TestClientRequests(unittest.TestCase):
    "model/1":{"role":"assistant","content":{"type":"text","text":"four"},"model":"m"},
    "user":{"action":"accept","content":{"name":"Ada"}}},
    "requestState":"\u0000 \ud83d\ude00 \ud800 {\"a\": 1}"}}
-# A server that only needs more time sends a state alone; it may be empty.
+# A server that only needs more time sends a requestState without input requests. The requestState
+# may be an empty string.
 < {"jsonrpc":"2.0","id":"$b","result":{"resultType":"input_required","requestState":""}}
 > {"jsonrpc":"2.0","id":"$c","method":"tools/call","params":{"name":"x","arguments":{"a":1},
    "requestState":"","...":0}}
@@ -5180,22 +5334,22 @@ class TestClientRequests(unittest.TestCase):
    "inputResponses":{"page":{"action":"accept"}}}}
 < {"jsonrpc":"2.0","id":"$d","result":{"content":[]}}
 = call.result(DEADLINE)["content"] == [] and len({a, b, c, d}) == 4
-# Whether to visit a page is for the user to say: the client has not fetched it.
+# The user decides whether to visit a page. The client itself has not fetched the page.
 ! page.accept()
 = isinstance(raised, BlockingIOError) and page.close() is None
 
 # --- Subscriptions, and a server that goes away.
 
-== A modern subscription is a request that stays pending; connect() after a crash renews it  MUST
-   modern client [subs.filter-present] [subs.client-correlates] [subs.client-cancel]
-   [subs.resubscribe]
+== A modern subscription is a request that stays pending, and connect() renews it after a crash of
+   the server  MUST modern client [subs.filter-present] [subs.client-correlates]
+   [subs.client-cancel] [subs.resubscribe]
 ! one = client.subscribe(tools=True, resources=True)
 ! two = client.subscribe(["x:1"], prompts=True, resources=True)
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 > {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen","params":{"notifications":{
    "promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":["x:1"]}}}
-# Both want to know of resources: for which of them a notification comes, its tag says.
+# Both subscriptions include resources. The tag says to which of them a notification belongs.
 < {"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{
    "_meta":{"io.modelcontextprotocol/subscriptionId":"$b"}}}
 = heard.get(timeout=DEADLINE) == (
@@ -5212,15 +5366,15 @@ class TestClientRequests(unittest.TestCase):
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 = len({a, b, c, d}) == 4 and (wire.opened, wire.ended) == (2, 1)
 
-== result() waits until the server ends the stream of a subscription  OURS modern client
+== The result() of a subscription waits until the server ends the subscription  OURS modern client
 ! stream = client.subscribe(tools=True); stream.result(0.05)
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen","params":"..."}
 = isinstance(raised, RequestTimeout)
 < {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
 = stream.result(DEADLINE)["n"] == 1
 
-== A legacy subscription is a request for each resource, and ends where no other has it  OURS
-   legacy client
+== A legacy subscription sends a request for each resource, and unsubscribes only resources that no
+   other subscription has  OURS legacy client
 ! one = client.subscribe("x:1", tools=True)
 > {"jsonrpc":"2.0","id":"$a","method":"resources/subscribe","params":{"uri":"x:1"}}
 < {"jsonrpc":"2.0","id":"$a","result":{}}
@@ -5234,15 +5388,16 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$d","result":{}}
 ! client.close(); one.cancel()
 
-== close() wakes who waits, and may be called again; `with` closes, too  OURS client
+== close() ends all waiting calls and may be called again, and the end of a `with` block closes the
+   client, too  OURS client
 ! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
 ! with client: pass
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
 
-== A client refuses a URL to visit where the revision has none, and a form may have no fields
-   OURS 2025-06-18 raw client
+== In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
+   2025-06-18 raw client
 ! client = wire.client = Client(
    wire, protocol_version=revision, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
@@ -5256,13 +5411,13 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"?"}}
 > {"jsonrpc":"2.0","id":"r","result":{"action":"accept","content":{}}}
 
-== A bad request of a server is answered, if its id can be read
-   MUST legacy client [base.error.invalid-request]
+== A client answers an invalid request of a server with an error if the id can be read  MUST legacy
+   client [base.error.invalid-request]
 < {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
 > {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
-== A form that is not valid is refused as the server's fault, and no handler sees it  OURS
-   modern raw client
+== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern raw
+   client
 ! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
 > {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
@@ -5275,7 +5430,7 @@ class TestClientRequests(unittest.TestCase):
    "type":"object","properties":{"a":true}}}}}}}
 = isinstance(call.exception(DEADLINE), ValueError)
 
-== A form in an unknown dialect of JSON Schema is refused as the server's fault  OURS
+== A call raises ValueError if its server asks for a form in an unknown dialect of JSON Schema  OURS
    modern raw client
 ! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
 ! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
@@ -5290,16 +5445,17 @@ class TestClientRequests(unittest.TestCase):
 = isinstance(call.exception(DEADLINE), ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
-    """Roots, the model and the user, for servers of both eras; subscriptions; the end."""
+    """Answers to servers of both eras, subscriptions, and the end of a connection."""
 
-    def test_what_cannot_be_answered_is_an_error(self) -> None:
-        """MUST: Not offered, wrong params, or its handler fails or refuses. [samp.result.shape]
+    def test_a_request_of_a_server_that_a_client_cannot_answer_gets_an_error(self) -> None:
+        """MUST: The client does not offer the method, the params are wrong, or the handler raises
+        an exception. [samp.result.shape]
         [base.error.method-not-found] [base.error.invalid-params] [elic.mode.undeclared-error]
         [samp.tools.undeclared-error] [base.error.internal] [roots.not-supported] [samp.rejected]"""
         sample, form = ('{"messages":[],"maxTokens":9%s}',
                         '{"message":"?","requestedSchema":{"type":"object","properties":{}}%s}')
         plays_rows(self, r"""
-== This request is refused  MUST %s client
+== The client refuses this request  MUST %s client
 ! def refuse(params): raise RpcError(-1, "The user says no")
 ! wire.sample = lambda params: {} if params["messages"] else refuse(params)
 ! wire.elicit = lambda params: 1 / 0
@@ -5319,11 +5475,11 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
 
-    def test_what_the_user_enters_is_completed_and_held_to_the_form(self) -> None:
+    def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
         [elic.result.action] [elic.result.value-types] [elic.result.value-types-multi]"""
         plays_rows(self, r"""
-== The user does this, and the client answers that  MUST legacy 2025-06-18+ client offers
+== The client sends this response for this input of the user  MUST legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":
    {"type":"object","required":["n"],"properties":{"n":{"type":"integer"},
@@ -5339,10 +5495,10 @@ class TestClientAnswers(unittest.TestCase):
             ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
             ('"cancel"', '"result":{"action":"cancel"}'))])
 
-    def test_the_client_sends_only_the_fields_that_the_form_asks_for(self) -> None:
-        """OURS: Whatever on_elicit returns: a value that the server did not ask for stays here."""
+    def test_a_client_sends_only_fields_that_the_form_has(self) -> None:
+        """OURS: If on_elicit returns other fields as well, the client does not send them."""
         rows = [
-            ("a field more", '"accept", "content": {"n": 1, "secret": "x"}',
+            ("an additional field", '"accept", "content": {"n": 1, "secret": "x"}',
              '"n":{"type":"integer"}', '"action":"accept","content":{"n":1}'),
             ("other fields", '"accept", "content": {"N": 1, "": [{}]}',
              '"n":{"type":"integer"}', '"action":"accept","content":{}'),
@@ -5350,17 +5506,17 @@ class TestClientAnswers(unittest.TestCase):
              '"n":{"type":"integer","default":2}', '"action":"accept","content":{"n":2}'),
             ("a form without fields", '"accept", "content": {"secret": "x"}',
              '', '"action":"accept","content":{}'),
-            ("a form that is declined", '"decline", "content": {"n": 1, "secret": "x"}',
+            ("a declined form", '"decline", "content": {"n": 1, "secret": "x"}',
              '"n":{"type":"integer"}', '"action":"decline"')]
         plays_rows(self, r"""
-== A legacy server asks with a request  OURS legacy 2025-06-18+ client offers
+== A legacy server gets only the fields of its form  OURS legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
    "requestedSchema":{"type":"object","properties":{%s}}}}
 > {"jsonrpc":"2.0","id":1,"result":{%s}}
 """, rows)
         plays_rows(self, r"""
-== A modern server asks in a result  OURS modern client offers
+== A modern server gets only the fields of its form  OURS modern client offers
 ! wire.elicit = lambda params: {"action": %s}
 ! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
@@ -5373,10 +5529,10 @@ class TestClientAnswers(unittest.TestCase):
 = call.result(DEADLINE)["content"] == []
 """, rows)
 
-    def test_a_modern_server_that_asks_again_and_again_is_given_up_after_ten_rounds(self) -> None:
-        """OURS: The user is not asked an eleventh time, and the call fails with a ValueError."""
+    def test_a_call_that_still_requires_input_after_ten_rounds_fails(self) -> None:
+        """OURS: The user is not asked an eleventh time, and the call raises ValueError."""
         class Asking(Wire):
-            """A server whose tool needs so many rounds of input."""
+            """A server whose tool needs this many rounds of input."""
             rounds = 0
 
             def send(self, line: bytes) -> None:
@@ -5393,7 +5549,7 @@ class TestClientAnswers(unittest.TestCase):
                     {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
         def ask(rounds: int) -> Any:
-            """Return how often the user was asked, and what the call returned or raised."""
+            """Return the number of questions, and the content or the type of the exception."""
             asked: List[Any] = []
             wire = Asking(MODERN, offers=True)
             wire.rounds = rounds
@@ -5410,14 +5566,14 @@ class TestClientAnswers(unittest.TestCase):
 
 
 class TestInProcess(unittest.TestCase):
-    """Client(server) is the way to test one's own tools: all is as it is over pipes."""
+    """Client(server) connects to a server in the same process, for example in tests of tools."""
 
     def client(self, server: Server, **options: Any) -> Client:
         client = Client(server, **{"timeout": DEADLINE, **options})
         self.addCleanup(client.close)
         return client.connect()
 
-    def test_each_revision_is_spoken_and_each_primitive_works(self) -> None:
+    def test_each_feature_works_in_each_revision_that_has_it(self) -> None:
         for revision in (None, *REVISIONS):
             heard: "queue.Queue[Any]" = queue.Queue()
             with self.subTest(revision):
@@ -5440,7 +5596,7 @@ class TestInProcess(unittest.TestCase):
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
 
-    def test_a_probe_that_is_answered_too_late_does_not_hide_a_modern_server(self) -> None:
+    def test_a_client_recognizes_a_modern_server_that_answers_the_probe_too_late(self) -> None:
         class Late:
             probes = 0
 
@@ -5467,7 +5623,7 @@ class TestInProcess(unittest.TestCase):
             self.assertEqual(MODERN, client.protocol_version)
 
     def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
-        """A tool asks the client, which calls a tool, which asks the client, which asks again."""
+        """A tool asks the client, whose handler calls a tool, which asks the client in turn."""
         class Link:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.session = server.connect(on_line, lambda job: threading.Thread(
@@ -5509,8 +5665,8 @@ class TestInProcess(unittest.TestCase):
         client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
         self.assertEqual("file:///a", text_of(client.call_tool("roots")))
 
-    def test_calls_run_side_by_side_as_far_as_there_are_workers(self) -> None:
-        """A call that times out is cancelled."""
+    def test_as_many_calls_run_at_once_as_a_server_has_workers(self) -> None:
+        """A call whose timeout expires is cancelled, and its worker becomes free."""
         client = self.client(fixture_server(workers=2))
         slow = client.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
         client.call_tool("release", {"key": "a"})
@@ -5526,7 +5682,7 @@ class TestInProcess(unittest.TestCase):
             one.cancel()
         self.assertEqual("fourth", text_of(fourth.result(DEADLINE)))
 
-    def test_a_server_has_many_clients_and_outlives_them(self) -> None:
+    def test_a_server_may_have_many_clients_and_goes_on_when_a_client_closes(self) -> None:
         server = fixture_server()
         one, two = self.client(server), self.client(server, protocol_version=LEGACY[-1])
         slow = one.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
@@ -5536,7 +5692,7 @@ class TestInProcess(unittest.TestCase):
         self.assertEqual("a", text_of(two.call_tool("echo", {"text": "a"})))
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
 
-    def test_a_client_that_is_closed_leaves_no_thread(self) -> None:
+    def test_a_closed_client_leaves_no_thread_behind(self) -> None:
         before, server = threading.active_count(), fixture_server()
         for _ in range(5):
             with Client(server, timeout=DEADLINE) as client:
@@ -5546,8 +5702,8 @@ class TestInProcess(unittest.TestCase):
             time.sleep(0.01)
         self.assertLessEqual(threading.active_count(), before)
 
-    def test_a_server_keeps_nothing_of_a_connection_that_is_closed(self) -> None:
-        """Though the server goes on, and the session had a subscription and a call."""
+    def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
+        """The server goes on, and the session had a subscription and a call."""
         server, lines = fixture_server(), []  # type: ignore[var-annotated]
 
         def connect() -> Any:
@@ -5565,8 +5721,8 @@ class TestInProcess(unittest.TestCase):
         gc.collect()
         self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
 
-    def test_a_subscription_that_is_refused_does_not_hold_up_the_next_connection(self) -> None:
-        """The server that comes after the first one allows none. The log says so."""
+    def test_connect_succeeds_even_if_the_server_refuses_to_renew_a_subscription(self) -> None:
+        """The second server allows no subscriptions. The client logs a warning."""
         class Link:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.session = servers.pop(0).connect(on_line, lambda job: job())
@@ -5587,8 +5743,8 @@ class TestInProcess(unittest.TestCase):
             client.connect().ping()
         self.assertRegex("".join(logs.output), "subscription")
 
-    def test_a_batch_has_one_deadline(self) -> None:
-        """Each response comes soon after the one before it, but not all in time."""
+    def test_the_timeout_of_a_batch_applies_to_the_batch_as_a_whole(self) -> None:
+        """Each response comes soon after the previous one, but the last ones come too late."""
         server = Server("slow", "1")
 
         @server.tool
@@ -5604,12 +5760,12 @@ class TestInProcess(unittest.TestCase):
                          for n in range(5)]
                 self.assertRaises(RequestTimeout, client.batch, calls, 0.5)
 
-    def test_a_batch_answers_input_requests(self) -> None:
+    def test_a_client_answers_the_input_requests_of_a_batch(self) -> None:
         client = self.client(fixture_server(), on_elicit=fixture_elicit)
         calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
         self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
 
-    def test_what_a_batch_has_no_response_for_is_cancelled(self) -> None:
+    def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
             with self.subTest(revision):
                 client = self.client(fixture_server(), protocol_version=revision)
@@ -5625,7 +5781,7 @@ class TestCallbacks(unittest.TestCase):
 
     client = TestInProcess.client
 
-    def test_callbacks_run_in_order_of_arrival_on_one_thread_of_their_own(self) -> None:
+    def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
         """call_tool() returns after its on_progress calls have returned."""
         heard: List[Any] = []
 
@@ -5643,7 +5799,7 @@ class TestCallbacks(unittest.TestCase):
         self.assertEqual([*range(1, len(told) + 1)], told)
 
     def test_a_callback_may_call_the_client(self) -> None:
-        """A call from a callback does not wait for callbacks: its own progress comes later."""
+        """A call from a callback does not wait for callbacks. Its own progress is passed later."""
         names: "queue.Queue[Any]" = queue.Queue()
         steps: "queue.Queue[Any]" = queue.Queue()
 
@@ -5659,8 +5815,8 @@ class TestCallbacks(unittest.TestCase):
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
 
-    def test_when_too_many_callbacks_wait_further_notifications_are_dropped(self) -> None:
-        """More than 10,000 do not wait, and the log says so once."""
+    def test_notifications_are_dropped_when_too_many_callbacks_wait(self) -> None:
+        """At most 10,000 callbacks wait. The log has a single warning."""
         class Floods:
             def open(self, on_line: Any, on_close: Any) -> None:
                 self.on_line = on_line
@@ -5691,11 +5847,11 @@ class TestCallbacks(unittest.TestCase):
             goes_on.set()
             self.assertTrue(over.wait(DEADLINE))
         self.assertEqual(1, len(logs.output), logs.output)
-        # One of them may run already while the others wait.
+        # One callback may be running while 10,000 others wait.
         self.assertEqual([*["a"] * 5000, *range(5001)][:len(heard)], heard)
         self.assertIn(len(heard), (10_000, 10_001))
 
-    def test_a_callback_that_fails_is_logged_and_the_next_ones_run(self) -> None:
+    def test_an_exception_in_a_callback_is_logged_and_later_callbacks_run(self) -> None:
         steps: List[Any] = []
         client = self.client(fixture_server())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
@@ -5728,22 +5884,22 @@ CLIENT_GRANDCHILD = "subprocess.Popen([sys.executable, '-c', 'import sys; sys.st
 
 @unittest.skipUnless(os.name == "posix", "signals of POSIX")
 class TestClientProcess(unittest.TestCase):
-    """A server in a process of its own; it runs the name of a tool as Python code."""
+    """A client and a server process. The server runs the name of a tool as Python code."""
 
     def spawn(self, file: str = os.devnull, **options: Any) -> Client:
         return Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, file], **{
             "timeout": DEADLINE, "protocol_version": "2025-11-25", "close_timeout": 0.2, **options})
 
     def assert_gone(self, pid: int) -> None:
-        """Wait until there is no such process, not even as a zombie."""
+        """Wait until the process does not exist any more, not even as a zombie."""
         with self.assertRaises(ProcessLookupError):
             for _ in range(int(DEADLINE / 0.01)):
                 os.kill(pid, 0)
                 time.sleep(0.01)
 
-    def test_the_end_of_a_server_is_told_to_whoever_waits(self) -> None:
-        """SHOULD: After all that it wrote, and with its status; connect() starts it again.
-        [stdio.crash-restart]"""
+    def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
+        """SHOULD: The lines of the server are read before. The message has its exit status.
+        connect() starts the server again. [stdio.crash-restart]"""
         for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "signal 9"),
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
@@ -5756,14 +5912,14 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
-    def test_what_waits_for_a_server_that_does_not_read_is_bounded(self) -> None:
+    def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "signal.pause()"})
             with self.assertRaisesRegex(ConnectionClosed, "does not read"):
                 for _ in range(100):
                     client.start("x/one", {"x": "x" * 10_000})
 
-    def test_long_requests_and_short_ones_arrive(self) -> None:
+    def test_long_and_short_requests_arrive_at_the_server(self) -> None:
         with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
             calls = [client.start("tools/call", {"name": "add", "arguments": {
                 "a": n, "b": 0, **({"c": "x" * 500_000} if n % 2 else {})}}) for n in range(8)]
@@ -5771,7 +5927,7 @@ class TestClientProcess(unittest.TestCase):
                 words = call.result(DEADLINE)["content"][0]["text"]
                 self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
 
-    def test_close_is_eof_then_sigterm_then_sigkill(self) -> None:
+    def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
         """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
         [stdio.shutdown.force]"""
         on_term = "signal.signal(15, %s); answer(pid=os.getpid()); "
@@ -5789,7 +5945,7 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(how, file.read())
 
     def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
-        """OURS: When it returns there is no such process any more, not even a zombie."""
+        """OURS: When close() returns, the process does not exist any more, not even as a zombie."""
         code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
                 "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
         for _ in range(5):
@@ -5798,7 +5954,7 @@ class TestClientProcess(unittest.TestCase):
             self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
 
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
-        """OURS: The server interrupts its client, and answers nothing."""
+        """OURS: The server sends SIGINT to its client instead of a response."""
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
         with tempfile.NamedTemporaryFile("r") as file:
@@ -5808,8 +5964,8 @@ class TestClientProcess(unittest.TestCase):
             self.assertRaises(KeyboardInterrupt, client.connect)
             self.assert_gone(int(file.read()))
 
-    def test_a_server_that_does_not_read_can_be_closed_under_whoever_writes(self) -> None:
-        """OURS: Its pipe is full, and the other half of the line is yet to come."""
+    def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
+        """OURS: The pipe is full, and only a part of the line has been written."""
         with self.spawn() as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
             client.start("tools/call", {"name": "signal.pause()"})
             stuck = pool.submit(client.call_tool, "x", {"a": "x" * 9999999})
@@ -5817,8 +5973,8 @@ class TestClientProcess(unittest.TestCase):
             pool.submit(client.close).result(DEADLINE / 2)
             self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
 
-    def test_the_timeout_of_a_call_bounds_its_writing(self) -> None:
-        """OURS: To a server that never reads, too. It is still there, and closed at the end."""
+    def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
+        """OURS: The server never reads. It stays connected, and close() ends it afterwards."""
         with self.spawn() as client:
             client.start("tools/call", {"name": "signal.pause()"})
             for size in (9_999_999, 10, 10):
@@ -5827,9 +5983,9 @@ class TestClientProcess(unittest.TestCase):
                     client.call_tool("x", {"a": "x" * size}, timeout=0.2)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
 
-    def test_a_server_has_the_env_and_cwd_that_it_is_given_and_the_clients_stderr(self) -> None:
-        """SHOULD NOT: What comes there is no failure. [stdio.stderr-not-error] Nor does a client
-        that was not closed hold up the end of its process."""
+    def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
+        """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
+        client that was not closed does not delay the end of its process."""
         done = subprocess.run([sys.executable, "-c", f"""
 from mcp_ref import Client
 client = Client([{sys.executable!r}, "-I", "-S", "-c", {CLIENT_SCRIPT!r}, {os.devnull!r}],
@@ -5843,7 +5999,7 @@ print(*client.call_tool(code)["at"])
 
 # --- Part IV: the command line --------------------------------------------------------------------
 
-PROCESS_WORDS = {  # of a command line -> what is started
+PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
     "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
     "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
@@ -5872,11 +6028,11 @@ def odd() -> dict:
     return {{"odd": [1]}}
 @server.tool
 def evil(when: Optional[int] = None) -> str:
-    "Fail with what a terminal must not get."
+    "Fail with text that must not reach a terminal."
     raise RpcError(1, {PROCESS_EVIL!r})
 @server.tool
 def ask(name: str, context: Context) -> str:
-    "Ask for this and a number, or to visit a page."
+    "Ask for three fields, or to visit a page."
     fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{"enum": ["up"]}}}}
     got = context.elicit("Please:", {{"type": "object", "properties": fields}},
                          url=None if name else "https://a.example/")
@@ -5890,7 +6046,10 @@ PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "J
 
 
 def process_commands() -> Iterator[Any]:
-    """Read commands.txt: (title, arguments, stdin, status, regular expressions of the output)."""
+    """Yield (title, arguments, stdin, status, stdout, stderr) for each row of commands.txt.
+
+    The last two are regular expressions.
+    """
     with open(os.path.join(HERE, ".ci", "commands.txt"), encoding="utf-8") as file:
         for row in file.read().split("\n== ")[1:]:
             title, line, told, errors = row.strip().split("\n")
@@ -5900,10 +6059,10 @@ def process_commands() -> Iterator[Any]:
 
 
 class TestCommandLine(ProcessCase):
-    """The file as a program."""
+    """mcp_ref.py as a program."""
 
     def command(self, line: str, *more: str, **options: Any) -> Any:
-        """Start Python with arguments."""
+        """Start Python with arguments, in which words of PROCESS_WORDS are replaced."""
         words = [one for word in shlex.split(line) for one in PROCESS_WORDS.get(word, [word])]
         child = subprocess.Popen([*PYTHON, *words, *more], **{
             "stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **options,
@@ -5913,13 +6072,13 @@ class TestCommandLine(ProcessCase):
         return child
 
     def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
-        """Wait for a command and what it started; return its status, stdout and stderr."""
+        """Wait until a command and all its children have ended. Return status, stdout, stderr."""
         out, errors = [(data or b"").decode() for data in child.communicate(stdin, DEADLINE)]
-        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # nothing is left running
+        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # no process is left
         self.assertEqual([], re.findall("Traceback|" + PROCESS_BAD, out + errors, re.M))
         return child.returncode, out, errors
 
-    def test_each_command_line_prints_and_ends_as_its_table_says(self) -> None:
+    def test_each_command_line_prints_and_ends_as_commands_txt_says(self) -> None:
         def check(line: str, stdin: bytes, status: int, out: str, errors: str) -> None:
             told = self.told(self.command(line), stdin)
             self.assertEqual(status, told[0])
@@ -5929,20 +6088,21 @@ class TestCommandLine(ProcessCase):
         self.beside(check, process_commands())
 
     def test_trace_escapes_control_characters(self) -> None:
-        """Of what a server and a client read: nobody can steer the terminal, or forge a line."""
+        """A line that a server or a client reads can neither control the terminal nor forge a line
+        of the trace."""
         evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
         shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
         print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
 
         def check(line: str, *more: str) -> None:
             child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
-            _, _, errors = self.told(child, evil + b"\n")  # where no control character may be
+            _, _, errors = self.told(child, evil + b"\n")  # checks for control characters
             self.assertRegex(errors, shown)
 
         self.beside(check, [("a server", "MCP --trace"),
                             ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
-    def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
+    def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
             status, out, errors = self.told(self.command(f"MCP {line}"))
             self.assertEqual((2, ""), (status, out))
@@ -5953,7 +6113,7 @@ class TestCommandLine(ProcessCase):
             "--no-such", "--trace nonsense", "--version x")])
 
     def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
-        """No stdin, no stderr, a stdout that is closed soon: no traceback, nothing left running."""
+        """There is no traceback, and no process is left."""
         for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
             child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
             child.stdout.close()
@@ -5965,7 +6125,7 @@ class TestCommandLine(ProcessCase):
         self.assertEqual((0, {"odd": [1]}), (
             done.returncode, json.loads(done.stdout)["structuredContent"]))
 
-    def test_a_terminal_gets_a_hint_on_stderr(self) -> None:
+    def test_a_server_that_is_started_at_a_terminal_prints_a_hint_to_stderr(self) -> None:
         master, slave = os.openpty()
         self.addCleanup(os.close, master)
         child = self.command("MCP", stdin=slave)
@@ -5976,7 +6136,7 @@ class TestCommandLine(ProcessCase):
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
     def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
-        """Reading fails then; it is the end of the input all the same."""
+        """Reading fails in both cases, and the failure counts as the end of the input."""
         master, slave = os.openpty()
         child = self.command("MCP", stdin=slave)
         os.close(slave)
@@ -5991,8 +6151,8 @@ class TestCommandLine(ProcessCase):
         with far:
             self.assertEqual((0, "", ""), self.told(self.command("MCP", stdin=far)))
 
-    def test_a_user_at_a_terminal_is_asked(self) -> None:
-        """An empty line declines; a page is shown, and accepted by y or yes."""
+    def test_the_call_command_asks_the_user_at_a_terminal(self) -> None:
+        """An empty line declines. A URL is shown, and y or yes accepts to visit it."""
         def check(name: str, typed: bytes, answer: str, shown: str) -> None:
             master, slave = os.openpty()
             self.addCleanup(os.close, master)
@@ -6011,9 +6171,9 @@ class TestCommandLine(ProcessCase):
             ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
             ("", b"\n", "decline", r"\[y/N\] $"))])
 
-    def test_control_c_ends_a_command_quietly_with_130_and_what_it_started(self) -> None:
-        """Here a server that never answers the first request."""
-        # A shell lets what it starts in the background ignore SIGINT, and so would the child.
+    def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
+        """The server never answers the first request."""
+        # A shell makes its background processes ignore SIGINT, and a child would inherit that.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
         slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
@@ -6024,7 +6184,8 @@ class TestCommandLine(ProcessCase):
 
 
 # --- The file itself ------------------------------------------------------------------------------
-# mcp_ref.py is copied into products: renamed, run as a program, read from the top and cut.
+# People copy mcp_ref.py into products, rename it, run it as a program, and cut off sections at its
+# end.
 
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
 FILE_CHECK = """
@@ -6040,7 +6201,7 @@ def peer(m):
     one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
     return out == [b'{"jsonrpc":"2.0","id":1,"result":3}']
 
-checks = {  # names that a copy has -> what works as soon as it has them
+checks = {  # names -> a check that a copy with these names has to pass
     "decode encode": lambda m: m.decode(m.encode({"a": [1]})) == {"a": [1]},
     "Peer": peer,
     "validate": lambda m: m.validate(1, {"type": "integer"}) is None,
@@ -6063,17 +6224,17 @@ assert not left, left
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py can be imported, renamed and cut, and its title page is true."""
+    """mcp_ref.py can be imported, renamed and cut, and its docstring is correct."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None, stdin: str = "") -> str:
-        """Run Python; return its stdout. Nothing may come on stderr."""
+        """Run Python, and return its stdout. Its stderr has to be empty."""
         done = subprocess.run([*PYTHON, *arguments], cwd=cwd, input=stdin, timeout=DEADLINE,
                               env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return str(done.stdout)
 
     def test_a_copy_that_is_cut_at_the_end_of_any_part_or_section_works(self) -> None:
-        """It imports, and does what its sections are about. Once it has a Server, it serves."""
+        """The copy can be imported, and its sections work. If it has a Server, it can serve."""
         with open(FILE_PATH, encoding="utf-8") as file:
             text = file.read()
         ends = [found.start() for found in re.finditer(
@@ -6091,19 +6252,20 @@ class TestTheFileItself(unittest.TestCase):
                              self.python("-c", program, cwd=folder, stdin=line))
 
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
-    def test_the_conversation_of_the_title_page_is_what_happens(self) -> None:
-        """With the server that the file runs by itself."""
+    def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
+        """The file runs the demo server when it is started as a program."""
         rows = [row[4:] for row in (mcp_ref.__doc__ or "").split("\n")
                 if re.match(r"    ([><#] |  \S)", row)]
         first = next(number for number, row in enumerate(rows) if row.startswith("> "))
-        one, = transcripts("\n".join(["== The title page  OURS 2025-11-25 raw", *rows[first:]]))
+        title = "== The conversation on the title page  OURS 2025-11-25 raw"
+        one, = transcripts("\n".join([title, *rows[first:]]))
         self.assertGreater(len(one.steps), 15)
         end = Process([*PYTHON, FILE_PATH], env=PROCESS_ENV, stderr=subprocess.DEVNULL)
         self.addCleanup(end.close)
         Play(one, one.revisions[0], end).run()
         self.assertEqual(0, end.close())
 
-    def test_the_server_of_the_title_page_works(self) -> None:
+    def test_the_listing_of_a_server_on_the_title_page_works(self) -> None:
         page = mcp_ref.__doc__ or ""
         block = re.search(r"(?m)^    from mcp_ref(?:.*\n)(?:(?:    .*)?\n)*", page)
         assert block
@@ -6114,17 +6276,17 @@ class TestTheFileItself(unittest.TestCase):
             "name": "add", "arguments": {"a": 1, "b": 2}, "_meta": modern_meta()}}).encode())
         self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
 
-    def test_all_names_what_is_there(self) -> None:
+    def test_import_star_imports_exactly_the_names_in_all(self) -> None:
         self.assertEqual([], [name for name in mcp_ref.__all__ if not hasattr(mcp_ref, name)])
         self.assertEqual(len(set(mcp_ref.__all__)), len(mcp_ref.__all__))
         space: Dict[str, Any] = {}
         exec("from mcp_ref import *", space)
         self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
 
-    def test_it_says_its_version(self) -> None:
+    def test_the_version_option_prints_the_version(self) -> None:
         self.assertEqual(f"mcp_ref {mcp_ref.__version__}\n", self.python(FILE_PATH, "--version"))
 
-    def test_a_renamed_copy_is_a_program_and_a_module_whose_logger_has_its_name(self) -> None:
+    def test_a_renamed_copy_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FILE_PATH, os.path.join(folder, "renamed.py"))
             self.assertEqual("renamed []\n", self.python("-c", """
@@ -6155,7 +6317,7 @@ def main(arguments: List[str]) -> int:
     if arguments == ["--serve"]:
         fixture_server().run()
     elif arguments[:1] == ["--against"]:
-        sys.modules["test_mcp_ref"] = sys.modules[__name__]  # there is only one of it
+        sys.modules["test_mcp_ref"] = sys.modules[__name__]  # so it is not imported twice
         sys.path.insert(1, os.path.join(HERE, ".ci"))
         return int(importlib.import_module("against").main(arguments[1:]))
     else:

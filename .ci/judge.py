@@ -51,7 +51,7 @@ CAPABILITY = {"completion/complete": "completions", "logging/setLevel": "logging
 
 NOT_MCP = "plain"  # the server of transcripts that are JSON-RPC alone
 WAIVED = {  # title of a transcript: (fault, why it is none of the module's)
-    "This result is refused": ("CompleteRequest.params.ref", "the caller passes an empty ref")}
+    "The client refuses this result": ("CompleteRequest.params.ref", "the caller passes an empty ref")}
 
 
 # --- The official schemas -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The judge of against.py is right about servers whose faults are known."""
+"""Test that against.py gives the right verdict on servers with known faults."""
 from __future__ import annotations
 
 import contextlib
@@ -22,17 +22,17 @@ JUDGE_RULES = transcripts(r'''
 < {"jsonrpc":"2.0","id":7,"result":{}}
 == A notification is not answered  MUST
 > {"jsonrpc":"2.0","method":"notifications/other"}
-== An unknown method is -32601  SHOULD raw
+== An unknown method gets the error -32601  SHOULD raw
 > {"jsonrpc":"2.0","id":"a","method":"other"}
 < {"jsonrpc":"2.0","id":"a","error":{"code":-32601,"message":"..."}}
-== A message is short  OURS
+== The message of an error is one word  OURS
 > {"jsonrpc":"2.0","id":1,"method":"other"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"unknown"}}
 ''')
 
 
 def judge_servers() -> Iterator[Any]:
-    """Read against.txt: (title, program, status, words of the report)."""
+    """Yield (title, program, status, words of the report) for each row of against.txt."""
     with open(os.path.join(HERE, ".ci", "against.txt"), encoding="utf-8") as file:
         rows = file.read().split("\n== ")[1:]
     right = ""
@@ -49,13 +49,13 @@ def judge_servers() -> Iterator[Any]:
 
 
 class TestAgainst(ProcessCase):
-    """The judge of other servers is right about servers whose faults are known."""
+    """The judge gives the right verdict on servers with known faults."""
 
-    def test_broken_servers(self) -> None:
-        """Each fault is reported, none is waited for, and what may be otherwise is none."""
+    def test_each_server_of_against_txt_gets_its_verdict_in_time(self) -> None:
+        """A server whose behaviour is unusual but allowed has no fault."""
         def check(program: str, status: int, said: str) -> None:
-            silent = said in ("it is silent", "not spoken")  # then short waits are enough
-            revisions = LEGACY[-2:] if status == 0 else LEGACY[-1:]  # it speaks the last
+            silent = said in ("it is silent", "not spoken")  # short waits are enough for these
+            revisions = LEGACY[-2:] if status == 0 else LEGACY[-1:]  # the server speaks the last
             judge = against.Judge([sys.executable, "-ISc", program], JUDGE_RULES, revisions,
                                   (0.5 if silent and status == 2 else DEADLINE,
                                    0.5 if silent else DEADLINE, 6 * DEADLINE))
@@ -66,8 +66,8 @@ class TestAgainst(ProcessCase):
 
         self.beside(check, judge_servers())
 
-    def test_the_fixture_is_right(self) -> None:
-        """The command line that README.md names judges our server by all that is applicable."""
+    def test_the_fixture_has_no_fault(self) -> None:
+        """The command line of README.md judges our server by all rules that apply to it."""
         with open(os.path.join(HERE, "README.md"), encoding="utf-8") as file:
             script, option = re.findall(r"`python3 (\S+) (--against) -- COMMAND`", file.read())[0]
         for arguments, status, said in (
@@ -79,13 +79,13 @@ class TestAgainst(ProcessCase):
             self.assertEqual(done.returncode, status, done.stdout)
             self.assertRegex(done.stdout.decode(), said)
 
-    def test_a_command_line_that_makes_no_sense_is_told_the_usage(self) -> None:
+    def test_an_invalid_command_line_gets_the_usage(self) -> None:
         for arguments in ["--revision", "1999-01-01", "--", "true"], []:
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 self.assertEqual(2, against.main(arguments))
             self.assertRegex(out.getvalue(), "^usage")
 
-    def test_serve_serves_the_fixture(self) -> None:
+    def test_the_option_serve_runs_the_fixture(self) -> None:
         serve = [*PYTHON, "-c", "import test_mcp_ref as this; this.main(['--serve'])"]
         done = subprocess.run(serve, input=b'{"jsonrpc":"2.0","id":7,"method":"ping"}',
                               env=PROCESS_ENV, stdout=subprocess.PIPE, timeout=60)

@@ -1,4 +1,4 @@
-"""What everything.py serves, in both eras: what a client gets is what everything.txt says."""
+"""Test that everything.py responds in both eras as everything.txt says."""
 from __future__ import annotations
 
 import json
@@ -16,14 +16,14 @@ sys.path.insert(0, str(HERE.parent))
 
 from mcp_ref import Client, RpcError  # noqa: E402
 
-DEADLINE = 20.0  # seconds that anything may take
-ERAS = {"2025-11-25": -32002, "2026-07-28": -32602}  # revision: the code of an unknown resource
-FORMS: Dict[str, Any] = {  # a field of a form: what the user types there
+DEADLINE = 20.0  # seconds for any single request
+ERAS = {"2025-11-25": -32002, "2026-07-28": -32602}  # revision: code for an unknown resource
+FORMS: Dict[str, Any] = {  # a field of a form: the input of the user
     "username": "ada", "email": "ada@example.com", "name": "Ada", "color": "blue", "ok": True,
     "context": "engines", "untitledSingle": "option1", "titledSingle": "value1",
     "legacyEnum": "opt1", "untitledMulti": ["option1", "option2"],
     "titledMulti": ["value1", "value2"]}
-CHANGES = {  # a tool: what it has the client told
+CHANGES = {  # a tool: the notification that the client gets because of it
     "test_trigger_tool_change": "notifications/tools/list_changed",
     "test_trigger_prompt_change": "notifications/prompts/list_changed",
     "trigger_resource_change": "notifications/resources/list_changed",
@@ -31,7 +31,7 @@ CHANGES = {  # a tool: what it has the client told
 
 
 def rows() -> Iterator[Tuple[str, Any, Any]]:
-    """Read the table: method, params, members of the result."""
+    """Yield (method, params, members of the result) for each row of everything.txt."""
     lines = iter((HERE / "everything.txt").read_text(encoding="utf-8").splitlines())
     for line in lines:
         if line and not line.startswith("#"):
@@ -40,7 +40,7 @@ def rows() -> Iterator[Tuple[str, Any, Any]]:
 
 
 def user(params: Any) -> Any:
-    """Fill in what has no default."""
+    """Fill in the fields that have no default."""
     fields = params["requestedSchema"]["properties"]
     return {"action": "accept", "content": {
         name: FORMS[name] for name, field in fields.items() if "default" not in field}}
@@ -55,8 +55,8 @@ class TestEverything(unittest.TestCase):
 
     def setUp(self) -> None:
         self.server = runpy.run_path(str(HERE / "everything.py"))["server"]
-        self.server.page_size = 5  # of the lists
-        logger = logging.getLogger("mcp_ref")  # the traceback of a tool that fails goes there
+        self.server.page_size = 5  # so that lists have several pages
+        logger = logging.getLogger("mcp_ref")  # gets the tracebacks of failing tools
         self.addCleanup(logger.setLevel, logger.level)
         logger.setLevel(logging.CRITICAL)
 
@@ -80,7 +80,7 @@ class TestEverything(unittest.TestCase):
             return client.get_prompt(params["name"], params.get("arguments"))
         return client.request(method, params)
 
-    def test_each_row(self) -> None:
+    def test_each_request_of_everything_txt_gets_its_result(self) -> None:
         for client in self.each_era(on_elicit=user, on_sample=model, roots=["file:///home/ada"]):
             for method, params, wanted in rows():
                 with self.subTest(method, **params):
@@ -92,7 +92,7 @@ class TestEverything(unittest.TestCase):
                 client.read_resource("test://nowhere")
             self.assertEqual(ERAS[client.protocol_version], caught.exception.code)
 
-    def test_changes_reach_those_who_asked_to_be_told(self) -> None:
+    def test_a_subscribed_client_is_notified_of_each_change(self) -> None:
         notes: "queue.Queue[Any]" = queue.Queue()
         for client in self.each_era(on_notification=lambda *note: notes.put(note)):
             client.subscribe(uris=["test://watched-resource"], tools=True, prompts=True,
@@ -100,9 +100,9 @@ class TestEverything(unittest.TestCase):
             for tool, told in CHANGES.items():
                 client.call_tool(tool)
                 while notes.get(timeout=DEADLINE)[0] != told:
-                    pass  # the list was changed, and changed back
+                    pass  # lists change twice, because each change is undone
 
-    def test_it_serves_over_stdio_as_well(self) -> None:
+    def test_everything_also_runs_as_a_process_over_stdio(self) -> None:
         command = [sys.executable, str(HERE / "everything.py")]
         with Client(command, cwd=tempfile.gettempdir(), timeout=DEADLINE) as client:
             self.assertEqual("test_simple_text", client.list_tools()[0]["name"])

@@ -1,4 +1,7 @@
-"""The fuzzers, for a short time and always the same; `make fuzz` takes longer, and other cases."""
+"""Run the fuzzers for a short time, always with the same cases.
+
+`make fuzz` runs longer and with other cases.
+"""
 from __future__ import annotations
 
 import os
@@ -12,7 +15,7 @@ import fuzz  # noqa: E402
 
 
 class Deaf:
-    """A server that does not hear one method."""
+    """A server that ignores all requests with one method."""
 
     def __init__(self, server: Any) -> None:
         self.server = server
@@ -28,11 +31,11 @@ class Deaf:
 
 
 class TestFuzz(unittest.TestCase):
-    """All that reads lines and schemas, under what no table thought of."""
+    """Servers, clients and schemas get random input that is not in any table."""
 
     def setUp(self) -> None:
         self.addCleanup(setattr, fuzz, "Other", fuzz.Other)
-        fuzz.Other = None  # the same on every machine
+        fuzz.Other = None  # so that the cases are the same on every machine
 
     def run_cases(self, kind: str, cases: int) -> fuzz.Fuzz:
         one = fuzz.Fuzz(kind, "1")
@@ -42,24 +45,26 @@ class TestFuzz(unittest.TestCase):
         self.assertEqual(cases, one.cases)
         return one
 
-    def test_a_server_answers_what_it_owes_whatever_the_bytes(self) -> None:
-        """Before, within and after each handshake, and without one; tools that ask, fail, return
-        no JSON. [base.response.same-id] [base.error.parse] [base.notification.no-response]"""
+    def test_a_server_answers_each_request_whatever_bytes_arrive(self) -> None:
+        """The bytes come before, during and after a handshake, or without a handshake. The tools
+        ask the client, fail, and return values that are not JSON. [base.response.same-id]
+        [base.error.parse] [base.notification.no-response]"""
         self.assertGreater(self.run_cases("server", 200).seen["question"], 8)
 
-    def test_a_client_answers_what_it_owes_and_believes_only_its_own_answers(self) -> None:
-        """Junk, questions, damaged and doubled answers. [batch.match-by-id]"""
+    def test_a_client_answers_each_request_and_accepts_only_responses_to_its_own(self) -> None:
+        """The server sends invalid lines, requests, and damaged and repeated responses.
+        [batch.match-by-id]"""
         self.assertGreater(self.run_cases("client", 150).seen["response"], 50)
 
-    def test_two_ends_agree_over_a_wire_that_doubles_drops_damages_and_reorders(self) -> None:
+    def test_two_ends_agree_over_a_wire_that_repeats_drops_damages_and_reorders_lines(self) -> None:
         """[base.response.same-id] [cancel.race-tolerated]"""
         self.assertGreater(self.run_cases("pair", 80).seen["cancelled"], 10)
 
-    def test_a_schema_gives_a_verdict_or_is_refused(self) -> None:
-        """ValueError and NotImplementedError are all that is ever raised, within a deadline."""
+    def test_validation_ends_in_time_and_raises_no_unexpected_exception(self) -> None:
+        """Only ValueError and NotImplementedError are expected."""
         self.assertGreater(self.run_cases("schema", 250).seen["does not fit"], 100)
 
-    def test_a_defect_is_found_made_small_and_named_by_its_seed(self) -> None:
+    def test_the_fuzzer_finds_a_defect_and_reports_its_seed_and_a_short_example(self) -> None:
         self.addCleanup(setattr, fuzz, "SERVER", fuzz.SERVER)
         fuzz.SERVER = Deaf(fuzz.SERVER)
         first, _, *lines, last = fuzz.Fuzz("server", "1").run(300).split("\n")

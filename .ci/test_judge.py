@@ -1,4 +1,4 @@
-"""What the module writes in the transcripts is judged, and the judge sees what is wrong."""
+"""Test the judge of judge.py, and let it judge the lines of the module in the transcripts."""
 from __future__ import annotations
 
 import json
@@ -25,10 +25,10 @@ KEPT = {"$ref", "$defs", "type", "properties", "required", "enum", "const", "min
 
 
 class TestJudge(unittest.TestCase):
-    """A line that breaks a rule is a fault, and what is fine is none."""
+    """The judge reports each line that breaks a rule, and no other line."""
 
     def seen(self, transcript: Any, revision: str) -> None:
-        """Let a judge hear and see a conversation."""
+        """Let a judge read a conversation, and check that it finds the expected faults."""
         side = "Client" if "client" in transcript.words else "Server"
         own, one = {"Server": "<", "Client": ">"}[side], Judge(side, revision)
         steps = list(transcript.steps)
@@ -55,8 +55,8 @@ class TestJudge(unittest.TestCase):
                 one.heard(json.loads(text))
         self.assertEqual([], faults)
 
-    def test_each_conversation(self) -> None:
-        """Those of .ci/spec/judged.txt, which cite what they hold."""
+    def test_the_judge_finds_the_fault_in_each_conversation_of_judged_txt(self) -> None:
+        """The conversations in .ci/spec/judged.txt cite the requirements that they test."""
         with open(ROWS, encoding="utf-8") as file:
             rows = SUITE.transcripts(file.read())
         self.assertGreater(len(rows), 80)
@@ -65,7 +65,7 @@ class TestJudge(unittest.TestCase):
                 with self.subTest(transcript.title, revision=revision):
                     self.seen(transcript, revision)
 
-    def test_a_line_is_one_line_of_utf_8(self) -> None:
+    def test_the_judge_refuses_a_line_with_a_newline_or_bytes_that_are_not_utf_8(self) -> None:
         """[stdio.no-embedded-newline] [stdio.newline-delimited] [base.encoding.utf8]"""
         text = '{"jsonrpc":"2.0","method":"\u00e9"}'
         for line, fault in ((b'{"jsonrpc":"2.0",\n"method":"a"}', "a line holds no newline"),
@@ -77,8 +77,11 @@ class TestJudge(unittest.TestCase):
 
 
 class Bench(judge.Bench):
-    """Plays, against one server of each name, what neither changes a server nor runs code: to build
-    a server takes longer than most plays."""
+    """Plays transcripts with as few servers as possible.
+
+    Transcripts that neither change the server nor run code share one server of each name, because
+    building a server takes longer than playing most transcripts.
+    """
 
     def __init__(self) -> None:
         super().__init__(SUITE)
@@ -97,7 +100,7 @@ class Bench(judge.Bench):
 
 
 class TestTranscripts(unittest.TestCase):
-    """The module's own lines are judged, over transports of tests.
+    """The judge finds no fault in the lines of the module. They use transports of the tests.
     [transport.custom-preserve-legacy] [transport.custom-preserve-modern]"""
 
     def judged(self, revision: str) -> None:
@@ -110,7 +113,7 @@ class TestTranscripts(unittest.TestCase):
 def replay(revision: str) -> Any:
     def test(self: TestTranscripts) -> None:
         self.judged(revision)
-    test.__doc__ = f"Whatever is written in {revision or 'tables'} keeps to the schemas and rules."
+    test.__doc__ = f"All lines in {revision or 'tables'} follow the schemas and the rules."
     return test
 
 
@@ -119,21 +122,21 @@ for _name in (*judge.REVISIONS, ""):
 
 
 class TestSchemas(unittest.TestCase):
-    """The reduced schemas can judge: nothing leads nowhere, and no keyword is there for nothing."""
+    """The reduced schemas are complete, and have only keywords that are checked."""
 
-    def test_all_that_they_refer_to_is_there(self) -> None:
+    def test_the_schemas_have_each_definition_to_which_they_refer(self) -> None:
         for revision in judge.REVISIONS:
             for name in definitions(revision):
-                whole = judge.schema_of(revision, name)  # KeyError where a reference leads nowhere
+                whole = judge.schema_of(revision, name)  # KeyError if a definition is missing
                 for one in whole["$defs"].values():
                     self.assertLessEqual(set(words(one)), KEPT, name)
 
-    def test_the_validator_takes_each_of_them(self) -> None:
+    def test_validate_supports_the_schemas_of_each_revision(self) -> None:
         for revision in judge.REVISIONS:
             with self.assertRaises(ValueError, msg=revision):
                 mcp_ref.validate(5, judge.schema_of(revision, "JSONRPCMessage"))
 
-    def test_the_unions_name_what_each_side_may_write(self) -> None:
+    def test_the_schemas_know_which_messages_each_side_may_write(self) -> None:
         for revision in judge.REVISIONS:
             self.assertIn("tools/call", judge.messages(revision, "Client"))
             self.assertIn("notifications/cancelled", judge.messages(revision, "Client"))
