@@ -608,18 +608,6 @@ class Peer:
 
     # How a request is served, from its line to its response.
 
-    def receive(self, line: bytes, sink: Sink | None = None) -> None:
-        """Take in one line, whatever it holds. Start its job or write its answer.
-
-        A transport such as HTTP has a separate place for the answer to each line. It
-        gives a sink. The sink gets the notifications and requests that this side sends
-        while it serves the line, then the response, and then None.
-        """
-        request = self.take(line, sink)
-        if request is not None:
-            self._start_job(request)
-        self.flush()
-
     def take(self, line: bytes, sink: Sink | None = None) -> IncomingRequest | None:
         """Take in one line, and write nothing yet.
 
@@ -756,6 +744,20 @@ class Peer:
                     self._writing = False
                 raise
 
+    # ********************** The rest of section 3 can wait. ***************************
+
+    def receive(self, line: bytes, sink: Sink | None = None) -> None:
+        """Take in one line, whatever it holds. Start its job or write its answer.
+
+        A transport such as HTTP has a separate place for the answer to each line. It
+        gives a sink. The sink gets the notifications and requests that this side sends
+        while it serves the line, then the response, and then None.
+        """
+        request = self.take(line, sink)
+        if request is not None:
+            self._start_job(request)
+        self.flush()
+
     # A subclass may replace the methods from here to send_cancelled(). As they stand
     # here, they know plain JSON-RPC only.
 
@@ -803,8 +805,6 @@ class Peer:
         Plain JSON-RPC has no message for this, so here it does nothing.
         """
 
-    # ********************** The rest of section 3 can wait. ***************************
-
     def _start_job(self, request: IncomingRequest) -> None:
         try:
             self._start(functools.partial(self.run_job, request))
@@ -832,7 +832,6 @@ class Peer:
                 warn("the notification %.80r failed", message["method"], error=error)
         with self._lock:
             self._append_answer(sink, batch, None)
-
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
@@ -1453,6 +1452,9 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         raise SystemExit(128 + signals.number)
 
 
+# ********************** The rest of section 4 can wait. *******************************
+
+
 LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines of a server that is interrupted
 
 
@@ -1466,9 +1468,6 @@ def finish(peer: Peer, timeout: float) -> None:
     unanswered = [str(request) for request in peer.unanswered()]
     if unanswered:
         warn("no response was sent to: %s", ", ".join(unanswered))
-
-
-# ********************** The rest of section 4 can wait. *******************************
 
 
 LINGER = 1.0  # seconds that idle threads of sections 9 and 10 wait for more work
@@ -1869,6 +1868,8 @@ class Schema:
         if faults:
             raise ValueError(name + faults[0])
 
+    # ********************** The rest of this class can wait. **************************
+
     def _examine(self, schema: Any, place: str) -> None:
         """Check one subschema, and note its place for references."""
         if place.count("/") > DEPTH_LIMIT:
@@ -1958,6 +1959,25 @@ class FlatObject:
         return True
 
 
+# ********************** The rest of section 5 can wait. *******************************
+# A value that does not pass the quick check is checked by a Walk, which goes through
+# the keywords of the schema and of its subschemas. The table KEYWORDS says how.
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check ends
+DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
+
+
+def validate(instance: Any, schema: Any, name: str = "value") -> None:
+    """Check a JSON value against a JSON Schema of dialect 2020-12.
+
+    Returns None if it fits. Raises ValueError with the path and the rule, such as
+    "arguments.a: expected integer, got string"; name is the first word. For a faulty
+    schema, this raises what Schema raises.
+    """
+    Schema(schema).check(instance, name)
+
+
 def plain_types(schema: Any) -> Iterable[type]:
     """Return the Python types whose values surely fit a subschema.
 
@@ -1976,25 +1996,6 @@ def plain_types(schema: Any) -> Iterable[type]:
     if isinstance(names, str):
         names = [names]
     return {one for one, name in TYPES.items() if name in names}
-
-
-def validate(instance: Any, schema: Any, name: str = "value") -> None:
-    """Check a JSON value against a JSON Schema of dialect 2020-12.
-
-    Returns None if it fits. Raises ValueError with the path and the rule, such as
-    "arguments.a: expected integer, got string"; name is the first word. For a faulty
-    schema, this raises what Schema raises.
-    """
-    Schema(schema).check(instance, name)
-
-
-# ********************** The rest of section 5 can wait. *******************************
-# A value that does not pass the quick check is checked by a Walk, which goes through
-# the keywords of the schema and of its subschemas. The table KEYWORDS says how.
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check ends
-DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
 class TooMuchWork(ValueError):
@@ -3183,6 +3184,8 @@ class Context(IncomingRequest):
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # when, in seconds
 
+    # ********************** The rest of this class can wait. **************************
+
     @property
     def revision(self) -> str:
         """The protocol version of the request."""
@@ -3262,7 +3265,6 @@ class Context(IncomingRequest):
         name = params.get("name") or params.get("uri") or params.get("ref")
         return f"{self.method} {name!r}" if name else self.method
 
-    # ********************** The rest of this class can wait. **************************
     # A function of the author asks for input in the same way in both eras. In a legacy
     # session, each input request is sent as a request, and the function waits for the
     # response. For a modern client, the input requests are the result. The client calls
@@ -3563,26 +3565,6 @@ class ServerSession(McpPeer):
         super().close(why)
 
 
-# Results. Handlers return what both eras have in common. These functions add what a
-# modern result needs.
-
-
-def complete_result(context: Context, result: Json) -> Json:
-    """Add the type, the caching and the server to a modern result."""
-    if not context.row.modern:
-        return result
-    complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # this server does not allow any caching
-        complete.update(ttlMs=0, cacheScope="private")
-    return with_server_info(context, {**complete, **result})
-
-
-def with_server_info(context: Context, result: Json) -> Json:
-    """Name the server in _meta. A handler may have put other members there."""
-    info = {META_SERVER: context.session.server.info}
-    return {**result, "_meta": {**info, **result.get("_meta", {})}}
-
-
 # Tools.
 
 
@@ -3705,60 +3687,6 @@ def reason_of(error: BaseException) -> str:
     return reason or type(error).__name__
 
 
-def text(value: Any) -> Json:
-    """Build a text block. A value that is not a string is written as JSON."""
-    if not isinstance(value, str):
-        value = "".join(_text_chunks(value, 0))
-    return {"type": "text", "text": value}
-
-
-_text_chunks = kept_json_encoder(ensure_ascii=False)
-
-
-def to_content(value: Any, row: Revision) -> list[Json]:
-    """Turn what a function returned into content blocks.
-
-    A block that the revision does not have becomes text. So do items that stand beside
-    blocks in a list.
-    """
-    if value is None:
-        return []
-    if isinstance(value, (dict, list)) and is_content(value):
-        items = value if isinstance(value, list) else [value]
-        return [block_for(row, item) for item in items]
-    return [text(value)]
-
-
-def block_for(row: Revision, item: Any) -> Json:
-    if not is_block(item):
-        return text(item)
-    if item["type"] not in row.blocks:
-        return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
-    block: Json = item
-    return block
-
-
-def is_content(value: Any) -> bool:
-    """Tell content from data. Data goes into structuredContent as well.
-
-    A list is content if it holds a block. An empty list, and one of strings, are data.
-    """
-    if value is None or isinstance(value, str):
-        return True
-    if isinstance(value, list):
-        return any(is_block(item) for item in value)
-    return is_block(value)
-
-
-def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block, by its type and that type's member."""
-    if isinstance(value, dict):
-        for kind, member in BLOCKS.items():
-            if value.get("type") == kind:
-                return member in value
-    return False
-
-
 class Server:
     """Tools, resources and prompts, served over any number of connections.
 
@@ -3830,6 +3758,8 @@ class Server:
             self.sessions.add(session)
         return session
 
+    # ********************** The rest of this class can wait. **************************
+
     @typing.overload
     def tool(self, function: F) -> F: ...
     @typing.overload
@@ -3880,8 +3810,6 @@ class Server:
         if function is None or isinstance(function, str):
             return register
         return register(function)
-
-    # ********************** The rest of this class can wait. **************************
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
@@ -4104,6 +4032,8 @@ class Registry:
         advice = f"; did you mean {similar}?" if similar else ""
         raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
 
+    # ********************** The rest of this class can wait. **************************
+
     def all(self, kind: str) -> dict[str, Registration]:
         """Return all registrations of one kind. The caller must not change the dict."""
         return self._tables[kind]
@@ -4166,6 +4096,26 @@ class InputRequired(BaseException):
     Its args are the requests and a timeout in seconds. It is not an Exception, so an
     `except Exception` of the author does not catch it.
     """
+
+
+# Results. Handlers return what both eras have in common. These functions add what a
+# modern result needs.
+
+
+def complete_result(context: Context, result: Json) -> Json:
+    """Add the type, the caching and the server to a modern result."""
+    if not context.row.modern:
+        return result
+    complete: Json = {"resultType": "complete"}
+    if context.served.method.cached:  # this server does not allow any caching
+        complete.update(ttlMs=0, cacheScope="private")
+    return with_server_info(context, {**complete, **result})
+
+
+def with_server_info(context: Context, result: Json) -> Json:
+    """Name the server in _meta. A handler may have put other members there."""
+    info = {META_SERVER: context.session.server.info}
+    return {**result, "_meta": {**info, **result.get("_meta", {})}}
 
 
 def compute_modern_result(context: Context) -> Json:
@@ -4380,6 +4330,60 @@ def template_pattern(uri: str) -> re.Pattern[str] | None:
     for name, text_after in zip(names, texts[1:]):
         pattern += f"(?P<{name}>[^/?#]+){re.escape(text_after)}"
     return re.compile(pattern)
+
+
+def text(value: Any) -> Json:
+    """Build a text block. A value that is not a string is written as JSON."""
+    if not isinstance(value, str):
+        value = "".join(_text_chunks(value, 0))
+    return {"type": "text", "text": value}
+
+
+_text_chunks = kept_json_encoder(ensure_ascii=False)
+
+
+def to_content(value: Any, row: Revision) -> list[Json]:
+    """Turn what a function returned into content blocks.
+
+    A block that the revision does not have becomes text. So do items that stand beside
+    blocks in a list.
+    """
+    if value is None:
+        return []
+    if isinstance(value, (dict, list)) and is_content(value):
+        items = value if isinstance(value, list) else [value]
+        return [block_for(row, item) for item in items]
+    return [text(value)]
+
+
+def block_for(row: Revision, item: Any) -> Json:
+    if not is_block(item):
+        return text(item)
+    if item["type"] not in row.blocks:
+        return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
+    block: Json = item
+    return block
+
+
+def is_content(value: Any) -> bool:
+    """Tell content from data. Data goes into structuredContent as well.
+
+    A list is content if it holds a block. An empty list, and one of strings, are data.
+    """
+    if value is None or isinstance(value, str):
+        return True
+    if isinstance(value, list):
+        return any(is_block(item) for item in value)
+    return is_block(value)
+
+
+def is_block(value: Any) -> bool:
+    """Tell whether a value is a content block, by its type and that type's member."""
+    if isinstance(value, dict):
+        for kind, member in BLOCKS.items():
+            if value.get("type") == kind:
+                return member in value
+    return False
 
 
 def image(data: bytes, mime_type: str) -> Json:
