@@ -36,8 +36,8 @@ continue the line above. The server is the one that this file runs when it is st
       "capabilities":{"logging":{},"tools":{"listChanged":true}},
       "serverInfo":{"name":"mcp_ref demo","version":"3.0.0"},
       "instructions":"Add, divide, count, greet."}}
-    # A notification has no id and gets no response. From now on, next_state() allows
-    # every method.
+    # A notification has no id and gets no response. This one ends the handshake. From
+    # now on, next_state() allows all other methods.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
     # A call. The client gives a progress token, so Context.progress() sends a report.
     # _tools_call() runs the tool, and Peer.run_job() sends its result with the id of
@@ -99,8 +99,8 @@ continue the line above. The server is the one that this file runs when it is st
 
 How to read this file
 ---------------------
-The parts and sections build on each other. Everything after a part or a section can be
-deleted, and the rest still works.
+The parts and sections build on each other. This file may be cut off at the end of any
+part or section. What stands before the cut still works.
 
 The list below names the functions that run during one tools/call of a legacy client, in
 this order. All of them run on the thread that reads stdin. (If the tool is slow,
@@ -110,7 +110,7 @@ can wait. In a long class such a line stands in the class as well. So to underst
 tools/call, read each section or class only up to that line, skip section 6, and stop
 before section 10.
 
-    ReadingPool._read            runs one job after another; each starts with a line
+    ReadingPool._read            runs one job for each line
     ReadingPool._jobs_of_lines   gives the next line to the session
     read_lines                   reads stdin and splits it into lines
     Peer.take                    takes in one line
@@ -142,18 +142,18 @@ line          the bytes of one message, or of one batch of messages, without the
 message       a JSON object on the wire, as a dict: a request, a response or a
               notification
 request       a message with an id; it gets a response, which has a result or an error
-incoming      of a request: it came from the other side
-pending       of a request: this side has sent it and waits for the response
+incoming      an incoming request has come from the other side
+pending       a pending request was sent by this side, and has no response so far
 peer          one side of a connection
 session       a peer of MCP, from the beginning to the end of its connection
 transport     moves lines between two peers
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
-answer        what an incoming message leads to in the outbox: one response, or nothing
+answer        the response to an incoming message, or the fact that it gets none
 outbox        the lines that a peer has to write
-sink          a function that a transport may give with a line; it then gets the lines
-              that answer this line, instead of send()
+sink          a function that writes the answer to one incoming line; only transports
+              such as HTTP need it
 turn          the right to read the input; one thread at a time has it
 definition    what a list shows of a tool, a resource, a template or a prompt
 registration  a definition together with the author's function
@@ -196,7 +196,8 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
-# Python 2 stops at the next line and shows it, so the comment tells its user why.
+# Python 2 reports a syntax error in the next line and shows the line. Its comment
+# tells the user the reason.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
@@ -212,7 +213,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # ======================================================================================
 # Part I: JSON-RPC 2.0 over stdio
 #
-# Nothing in this part knows MCP: no method name, no protocol version, no capability.
+# No code in this part knows MCP: no method name, no protocol version, no capability.
 # ======================================================================================
 
 # --- 1. Errors ------------------------------------------------------------------------
@@ -254,10 +255,8 @@ class ConnectionClosed(ConnectionError):
 
 
 class RequestTimeout(TimeoutError):
-    """The response, or the end of a stream, did not come in time.
-
-    A request that was waited for is cancelled then, and a late response is ignored.
-    """
+    """A response did not come in time. Its request was cancelled, and a late response
+    is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
 
 
 class RequestCancelled(Exception):
@@ -502,10 +501,11 @@ def _refuse_value(value: Any) -> Any:
 def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
     """Return a function that writes a value as JSON and returns the pieces.
 
-    JSONEncoder.encode() makes a new C encoder for every value. A C encoder that is kept
-    makes a tool call 8,000 instructions shorter, of about 87,000. It is called with the
-    value and with an indentation level, which is 0. It is not documented, and PyPy does
-    not have it. The fallback is called in the same way.
+    JSONEncoder.encode() makes a new C encoder for every value. This function keeps one
+    C encoder. A tool call takes about 87,000 processor instructions, and would take
+    8,000 more with JSONEncoder.encode(). The C encoder is called with the value and
+    with an indentation level, which is 0. It is not documented, and PyPy does not have
+    it. The fallback is called in the same way.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -526,8 +526,9 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 
 # --- 3. Peer --------------------------------------------------------------------------
 # A Peer is one side of a connection. It keeps the requests in flight in both
-# directions, and it does no I/O: a transport gives it the lines that arrive, and a
-# function that writes lines. Both sides are peers, so either may send requests.
+# directions. It does no I/O. A transport calls receive() with each line that arrives,
+# and gives the peer a function that writes lines. Both sides are peers, so either may
+# send requests.
 #
 # One lock guards all tables of a peer and its outbox. While the lock is held, nothing
 # is written and no code of a user runs. The order of the outbox is the order of events.
@@ -538,8 +539,8 @@ Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
-# A transport may give a sink with a line that has arrived. The sink is called with each
-# line that belongs to it, and with None when no more will follow.
+# A transport may give a sink with an incoming line. The sink is then called with each
+# line that answers this incoming line, and with None after the last one.
 Sink = Callable[[Any], Any]
 
 
@@ -587,7 +588,8 @@ class Peer:
     incoming_type: type[IncomingRequest] = IncomingRequest
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
-    trace: Callable[[str, bytes], Any] | None = None  # sees (">" or "<", line)
+    # Called with (">" or "<", line) for each line. It must not raise an exception.
+    trace: Callable[[str, bytes], Any] | None = None
 
     def __init__(self, send: Send, start: Start = spawn,
                  methods: dict[str, Callable[..., Any]] | None = None,
@@ -689,7 +691,7 @@ class Peer:
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
             self._append_answer(request.sink, request.batch, line)
-        else:  # it was cancelled, and its job has ended now
+        else:  # it was cancelled or answered before; if it had a job, that has ended
             self._cancelled_jobs.discard(request)
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
@@ -716,19 +718,19 @@ class Peer:
         its response is put into the outbox first. That could be a separate step, but a
         second use of the lock would cost 2,000 of 87,000 instructions of a tool call.
         """
-        is_writer = False  # whether this thread has begun to write
+        is_first = True
         while True:
             with self._lock:
                 if request is not None:
                     self._append_response(request, response)
                     request = None
-                if self._writing and not is_writer:
-                    return  # the other thread writes these lines, too
-                is_writer = len(self._outbox) > 0
-                self._writing = is_writer
+                if is_first and self._writing:
+                    return  # another thread is writing, and writes these lines, too
+                is_first = False
+                self._writing = len(self._outbox) > 0
                 if self._waiting_for_writes:
                     self._written.notify_all()
-                if not is_writer:
+                if not self._writing:
                     return
                 sink, line = self._outbox.popleft()
                 if line is not None:
@@ -737,8 +739,9 @@ class Peer:
                 if self.trace is not None and line is not None:
                     self.trace(">", line)
                 sink(line)
-            except Exception as error:  # the other side is gone
-                self._break_connection(error)  # and then empty the outbox all the same
+            except Exception as error:
+                # The other side is gone. The loop goes on, to empty the outbox.
+                self._break_connection(error)
             except BaseException:  # Interrupted: another thread has to write the rest
                 with self._lock:
                     self._writing = False
@@ -938,7 +941,7 @@ class Peer:
             self.cancel_incoming(request.request_id)
 
     def wait_for_room(self) -> None:
-        """Wait until at most bounds.line bytes wait to be written."""
+        """Block until the outbox holds at most bounds.line bytes."""
         self._wait_for_writes(lambda: self.unwritten <= self.bounds.line, None)
 
     def wait_until_written(self, timeout: float) -> None:
@@ -990,6 +993,13 @@ class PendingTable:
         with self._lock:
             return self._requests.get(rid) if type(rid) in (int, str) else None
 
+    def note_response(self, pending: PendingRequest) -> bool:
+        """Note that the response of a request is here, and will be given to it later.
+        Return False if the request is finished already."""
+        with self._lock:
+            pending.has_response = pending.id in self._requests
+            return pending.has_response
+
     def remove(self, pending: PendingRequest) -> bool:
         """Remove a request. True: the caller has to finish it. False: another thread
         has removed it before."""
@@ -1019,13 +1029,16 @@ class PendingTable:
              label, rid, advice, message.get("error") or "a result")
 
     def close(self, why: Exception) -> None:
-        """Finish all requests with an exception, and accept no more."""
+        """Finish all requests without a response, and accept no more requests."""
+        lost = []
         with self._lock:
             if self.closed is None:
                 self.closed = why
-            lost = self._requests
-            self._requests = {}
-        for pending in lost.values():
+            for pending in list(self._requests.values()):
+                if not pending.has_response:
+                    del self._requests[pending.id]
+                    lost.append(pending)
+        for pending in lost:
             pending.finish(None, self.closed)
 
 
@@ -1036,7 +1049,8 @@ class PendingRequest:
     So finish() is called once.
     """
 
-    # True: the response has arrived, but waits until callbacks before it have run.
+    # True: the response has arrived. result() does not return it yet, because calls of
+    # on_progress that arrived before it have to run first. See ClientSession.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1164,9 +1178,9 @@ class BatchResponse:
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
-    Blank lines are skipped. The last line may have no newline. If a line is longer than
-    `longest` bytes, only the first part of it is kept, which is also longer than that,
-    so decode() refuses it. In this way a long line cannot use up the memory.
+    Blank lines are skipped. The last line may have no newline. A line that is too long
+    cannot use up the memory: after `longest` bytes, most of the line is dropped. The
+    line that is yielded is still longer than `longest` bytes, so decode() refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -1200,13 +1214,16 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
 def write_line(fd: int, line: bytes) -> None:
     """Write a line and its newline, in as many pieces as the descriptor takes."""
-    data = line + b"\n"
-    written = 0
-    while written < len(data):
+    rest: Any = line + b"\n"
+    while True:
         try:
-            written += os.write(fd, memoryview(data)[written:] if written else data)
+            written = os.write(fd, rest)
         except BlockingIOError:
             wait_until_ready(fd, select.POLLOUT)
+            continue
+        if written == len(rest):
+            return
+        rest = memoryview(rest)[written:]  # a view, because a copy may be long
 
 
 class Pool:
@@ -1217,7 +1234,7 @@ class Pool:
         self._limit = limit
         self._changed = threading.Condition()  # guards the two below
         self._queue: collections.deque[Job] = collections.deque()
-        self._running = 0  # threads that run jobs (see ReadingPool for one exception)
+        self._running = 0  # threads that run jobs; for ReadingPool, see there
 
     def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
@@ -1232,7 +1249,9 @@ class Pool:
         """Run jobs of the queue until it is empty. This thread is counted already."""
         while True:
             with self._changed:
-                if not self._queue:
+                # More than `limit` may be running: a thread that only writes counts as
+                # well, if writing is slow. See ReadingPool.
+                if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
                     return
@@ -1260,11 +1279,11 @@ class ReadingPool(Pool):
     milliseconds. A free turn means that a job is running. If the turn is free and no
     job has begun since the last look, the job is slow. Then the watching thread starts
     a new thread, which takes the turn and reads on. When the slow job is done, its
-    thread finds that the turn is taken. It runs the jobs that wait in the queue, if
-    there are any, and ends.
+    thread usually finds that another thread has the turn. Then it runs the jobs that
+    wait in the queue, if there are any, and ends.
 
-    _running counts the threads whose jobs run while another thread has the turn. A job
-    that is read while `limit` threads are running goes to the queue.
+    _running counts these threads: each has lost the turn, and still runs a job. If
+    `limit` threads have lost the turn, the next job that is read goes to the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1281,11 +1300,11 @@ class ReadingPool(Pool):
         return self.run(self._jobs_of_lines(peer, lines), drain)
 
     def run(self, jobs: Iterator[Job], drain: float | None = None) -> bool:
-        """Run the jobs of an iterator until it ends. Then wait up to drain seconds for
-        the jobs that are still running. Return whether all of them are done.
+        """Run the jobs of an iterator until it ends. Then wait up to `drain` seconds
+        for the jobs that are still running. Return whether all of them are done.
 
-        To get a job from the iterator is to read, so it may block. One thread at a time
-        does it.
+        The iterator reads the input, so next(jobs) may block. One thread at a time
+        calls it.
         """
         self._turn.acquire()
         spawn(functools.partial(self._read, jobs))
@@ -1314,9 +1333,9 @@ class ReadingPool(Pool):
         self._wake.set()
 
     def _jobs_of_lines(self, peer: Peer, lines: Iterable[bytes]) -> Iterator[Job]:
-        """Give lines to a peer, and yield a job for each of them. It runs the handler
-        of a request, or writes the outbox. Both may block.
+        """Give lines to a peer, and yield the jobs of these lines.
 
+        A job runs the handler of a request, or it writes the outbox. Both may block.
         While more than bounds.line bytes wait to be written, no line is read. So a
         client that sends and does not read is held up, and cannot use up the memory.
         """
@@ -1328,8 +1347,9 @@ class ReadingPool(Pool):
             else:
                 job = functools.partial(peer.run_job, request)
                 # No other thread can make _running larger while this thread has the
-                # turn. So if it is 0 now, there is room, and no lock is needed.
-                if self._running == 0 or not self._queue_if_full(job):
+                # turn. So if it is 0 now, no lock is needed to see that there is room.
+                is_queued = self._running > 0 and self._queue_if_full(job)
+                if not is_queued:
                     yield job
             if peer.unwritten > limit:
                 peer.wait_for_room()
@@ -1339,12 +1359,12 @@ class ReadingPool(Pool):
     # ********************** The rest of this class can wait. **************************
 
     def _queue_if_full(self, job: Job) -> bool:
-        """Put a job into the queue, if `limit` threads are running. Return whether."""
+        """Put a job into the queue and return True, if `limit` threads are running."""
         with self._changed:
-            is_full = self._running == self._limit
-            if is_full:
-                self._queue.append(job)
-            return is_full
+            if self._running < self._limit:
+                return False
+            self._queue.append(job)
+            return True
 
     def _watch(self, jobs: Iterator[Job]) -> None:
         """Start a thread that takes over reading, whenever a job is slow."""
@@ -1362,13 +1382,12 @@ class ReadingPool(Pool):
             else:
                 self._start_reader(jobs)
                 pause = WATCH_SECONDS_AFTER_SLOW_JOB
-            if quiet_looks > WATCH_QUIET_LOOKS:
-                if self._sleep(seen):
-                    quiet_looks = 0
-                    pause = WATCH_SECONDS
-            else:
+            if quiet_looks <= WATCH_QUIET_LOOKS:
                 time.sleep(pause)
                 pause = min(2 * pause, WATCH_SECONDS_MOST)
+            elif self._sleep(seen):  # something has happened
+                quiet_looks = 0
+                pause = WATCH_SECONDS
 
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
@@ -1379,7 +1398,9 @@ class ReadingPool(Pool):
         WATCH_SLEEP seconds, and a slow job holds up the next line for that time.
         """
         self._asleep = True
-        has_happened = self._jobs_read != seen or self._wake.wait(WATCH_SLEEP)
+        has_happened = self._jobs_read != seen
+        if not has_happened:
+            has_happened = self._wake.wait(WATCH_SLEEP)
         self._asleep = False
         self._wake.clear()
         return has_happened
@@ -1395,15 +1416,15 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. It cannot see the queue before that,
-            # because this thread holds the lock.
+            # Count the thread of the slow job. When the job is done, that thread needs
+            # the lock to look into the queue. So it is counted before.
             self._running += 1
         self._read(jobs)
 
 
-# Each look of the watching thread takes the interpreter away from the thread that
-# reads, so looks become rarer while jobs are quick. After a slow job they are close:
-# the lines behind it may be slow calls as well, and each of them needs a thread.
+# Each look of the watching thread interrupts the thread that reads. So while jobs are
+# quick, the pauses between looks become longer. After a slow job they are very short,
+# because the next lines may be slow calls as well, and each of them needs a thread.
 WATCH_SECONDS = 0.005  # between two looks
 WATCH_SECONDS_MOST = 0.02
 WATCH_SECONDS_AFTER_SLOW_JOB = 0.00025
@@ -1415,10 +1436,14 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
                 drain: float = 5.0) -> None:
     """Serve stdin and stdout until stdin ends or stdout is closed.
 
-    connect(send, start) returns the peer. Everything that was received is answered. A
-    job that is not done drain seconds after the end of stdin is abandoned and named on
-    stderr. SIGTERM and SIGINT end it at once, with SystemExit(128 + number).
+    connect(send, start) returns the peer. Everything that was received is answered.
+    After the end of stdin, the jobs have `drain` seconds to finish. Jobs that need
+    longer are abandoned, and stderr names their requests. SIGTERM and SIGINT end the
+    server at once, with SystemExit(128 + number).
     """
+    streams = StandardStreams()
+    runner = runner_for(workers)
+
     def send(line: bytes) -> None:
         try:
             write_line(streams.stdout, line)
@@ -1426,8 +1451,6 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
             runner.abort()
             raise
 
-    streams = StandardStreams()
-    runner = runner_for(workers)
     peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
     signals = Signals(runner.abort)
@@ -1438,8 +1461,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         signals.raises = False
     except BaseException:
         signals.raises = False
-        # A signal raises Interrupted here. If it arrives inside of the methods of a
-        # lock, they may raise another exception instead.
+        # After a signal, the exception is Interrupted. If the signal has interrupted a
+        # method of a lock, it may be another exception. Both are dropped here.
         if signals.number is None:
             raise
     finally:
@@ -1455,13 +1478,15 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
 # ********************** The rest of section 4 can wait. *******************************
 
 
-LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines of a server that is interrupted
+LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 
 
 def finish(peer: Peer, timeout: float) -> None:
     """Close a peer, and wait up to timeout seconds until its last lines are written."""
     try:
-        spawn(peer.close)  # on another thread, because the client may not read
+        # Another thread writes the last lines, because that blocks if the client does
+        # not read.
+        spawn(peer.close).join(timeout)
     except RuntimeError:  # no thread can be started
         peer.close()
     peer.wait_until_written(timeout)
@@ -1586,13 +1611,13 @@ class StandardStreams:
 class Signals:
     """Raises Interrupted in the main thread when SIGINT or SIGTERM arrives.
 
-    An exception ends whatever that thread is waiting for. With workers=0 that may be a
-    tool. If the tool catches Interrupted, the server still ends, because abort() is
-    called as well.
+    The exception ends the waiting of that thread. With workers=0, that thread may be
+    running a tool instead. If the tool catches Interrupted, the server still ends,
+    because abort() is called as well.
 
     Only the main thread can set handlers. If other code than Python has set a handler,
-    it stays. A signal that is ignored, as shells do it for programs in the background,
-    ends the server all the same, because the host sends it on purpose.
+    it stays. Shells start programs in the background with SIGINT ignored. This class
+    sets its handler all the same, because a host sends the signal on purpose.
     """
 
     def __init__(self, abort: Job) -> None:
@@ -1626,9 +1651,8 @@ class PipeWriter:
     """Writes lines to a pipe without blocking the thread that sends them.
 
     A line that the pipe has no room for is left to another thread. So a server that
-    does not read its stdin holds up no caller, and the timeout of a call bounds
-    everything. The descriptor stays a blocking one, because the child process shares
-    it.
+    does not read its stdin holds up no caller, and a call ends after its timeout in any
+    case. The descriptor stays a blocking one, because the child process shares it.
     """
 
     def __init__(self, file: Any, longest: int) -> None:
@@ -1708,7 +1732,8 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
 class ChildProcess:
     """A client's transport to a child process, over its stdin and stdout.
 
-    The child's stderr is that of this process. It can be opened again after close().
+    The child writes to the stderr of this process. The transport can be opened again
+    after close().
     """
 
     def __init__(self, command: list[str], env: dict[str, str] | None = None,
@@ -1738,8 +1763,9 @@ class ChildProcess:
     def close(self) -> None:
         """End the process: EOF, then SIGTERM, then SIGKILL.
 
-        Each is given close_timeout seconds. Lines that wait are written before EOF, if
-        the process reads them. [2025-11-25 basic/lifecycle, shutdown]
+        After EOF and after SIGTERM, the process has close_timeout seconds to end. Lines
+        that wait are written before EOF, if the process reads them. [2025-11-25
+        basic/lifecycle, shutdown]
         """
         if self._running is not None:
             self._running.close()
@@ -1805,8 +1831,8 @@ class RunningProcess:
     def _watch(self) -> None:
         status = self._process.wait()
         self._ended.set()
-        # Before on_close() is called, the reader hands over the last lines. It may not
-        # come to the end, if a child of the process has the same stdout.
+        # Before on_close() is called, the reader hands over the last lines. If a child
+        # of the process still has the same stdout open, the reader does not end.
         self._reader.join(self._close_timeout)
         if status < 0:
             how = f"was killed by signal {-status}"
@@ -1820,7 +1846,7 @@ class RunningProcess:
 # ======================================================================================
 # Part II: Schemas
 #
-# Nothing in this part knows JSON-RPC or MCP.
+# No code in this part knows JSON-RPC or MCP.
 # ======================================================================================
 
 # --- 5. JSON Schema, dialect 2020-12 --------------------------------------------------
@@ -2008,9 +2034,9 @@ class Walk:
     The limit protects against schemas of the other side, such as a server's
     outputSchema: with a few nested anyOf, a check would not end in a lifetime.
 
-    References may form a cycle: a tree has branches that are trees. A check follows the
-    cycle as deep as the value goes. A cycle that does not go into the value is refused,
-    because it would never end.
+    References may form a cycle. For example, a tree has branches that are trees. A
+    check follows such a cycle as deep as the value is nested. A cycle that never leads
+    to a part of the value would not end, so the check reports a fault.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -2152,8 +2178,8 @@ def ecma_pattern(pattern: str) -> re.Pattern[str]:
 
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
-    # Split the pattern into escapes, character classes and single characters, so that
-    # only a `$` outside of the first two is replaced.
+    # Split the pattern into escapes such as \$, character classes such as [a$], and
+    # single characters. Only a `$` that is a single character is replaced.
     parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
     translated = [r"\Z" if part == "$" else part for part in parts]
     return re.compile("".join(translated), re.ASCII)
@@ -2206,8 +2232,9 @@ def apply_items(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterato
 def apply_contains(walk: Walk, value: Any, subschema: Any,
                    schema: Json) -> Iterator[str]:
     count = len([item for item in value if walk.holds(item, subschema)])
-    too_few = count < schema.get("minContains", 1)
-    if too_few or count > schema.get("maxContains", count):
+    is_enough = count >= schema.get("minContains", 1)
+    is_too_much = "maxContains" in schema and count > schema["maxContains"]
+    if not is_enough or is_too_much:
         yield f": {count} items match the schema of contains"
 
 
@@ -2304,7 +2331,7 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[s
 SCHEMA_FORM: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
 SCHEMAS_FORM: Json = {"type": "array", "items": SCHEMA_FORM, "minItems": 1}
 SCHEMA_MAP_FORM: Json = {"type": "object", "additionalProperties": SCHEMA_FORM}
-RESTRICTED_FORM: Json = {}  # only some arguments are supported, or none
+RESTRICTED_FORM: Json = {}  # see is_supported()
 _STRING: Json = {"type": "string"}
 _STRINGS: Json = {"type": "array", "items": _STRING}
 _STRINGS_MAP: Json = {"type": "object", "additionalProperties": _STRINGS}
@@ -2421,21 +2448,23 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # Whether the cast can be left out if Schema.fits() is true. The cast of int is the
-    # only one: it turns 1.0 into 1, but for 1.0 fits() is false.
+    # Whether a value for which Schema.fits() is true needs no cast. For such a value,
+    # the members of an object have exactly the types of the schema. So an object needs
+    # no cast if its only casts are those of int, which turn 1.0 into 1.
     is_optional: bool = False
 
 
 def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = None,
-                    make: Callable[..., Any] | None = None,
+                    make: Callable[[Json], Any] | None = None,
                     doc: str | None = None) -> Described:
     """Describe an object with named members: the parameters of a function, the fields
     of a dataclass, or the keys of a TypedDict.
 
     hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema, or `...` to show none. other_hint is the hint of
-    the values of **kwargs, where members with other names go; None allows no others.
-    make(**members) returns the Python value; None means a dict.
+    the value to show in the schema, or `...` to show none. A function with **kwargs
+    takes members with other names, too. other_hint is the hint of their values; None
+    means that other names are not allowed. make(members) returns the Python value; if
+    make is None, the value is a dict.
     """
     parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
     properties = {}
@@ -2458,17 +2487,18 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
     if not used_casts and make is None:
         return Described(schema, None, True)
     cast = functools.partial(cast_members, casts, other_cast, make)
-    return Described(schema, cast, is_optional=make is None and used_casts <= {int})
+    has_only_int_casts = used_casts == {int}
+    return Described(schema, cast, is_optional=has_only_int_casts and make is None)
 
 
 def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
-                 make: Callable[..., Any] | None, value: Json) -> Any:
+                 make: Callable[[Json], Any] | None, value: Json) -> Any:
     """Cast the members of an object, each with its own cast."""
     members = {}
     for name, item in value.items():
         cast = casts.get(name, other_cast)
         members[name] = item if cast is None else cast(item)
-    return members if make is None else make(**members)
+    return members if make is None else make(members)
 
 
 def describe(hint: Any, where: str) -> Described:
@@ -2478,10 +2508,10 @@ def describe(hint: Any, where: str) -> Described:
     """
     if hint is None:
         hint = type(None)
-    describe_sort = DESCRIBERS.get(sort_of(hint))
+    describer = DESCRIBERS.get(key_of(hint))
     try:
-        if describe_sort is not None:
-            return describe_sort(hint, typing.get_args(hint), where)
+        if describer is not None:
+            return describer(hint, typing.get_args(hint), where)
     except RecursionError:
         raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; use the hint "
                         "Any") from None
@@ -2499,10 +2529,11 @@ INSTEAD_OF = {
     "bytes": "str, with base64", "any": "Any", "object": "Any",
     "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
     "time": "str", "Path": "str", "UUID": "str",
-    "Context": "Context alone, of the same copy of this module as the Server"}
+    "Context": "Context, from the same copy of this module as the Server, and not "
+               "inside of another hint"}
 
 
-def sort_of(hint: Any) -> str:
+def key_of(hint: Any) -> str:
     """Return the key of a hint in DESCRIBERS, or another string."""
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return "Enum"
@@ -2687,7 +2718,7 @@ def describe_dataclass(hint: Any, args: Any, where: str) -> Described:
     return describe_object(members, defaults, where, make=make, doc=doc_of(hint))
 
 
-def make_instance(class_: Any, settable: list[str], **members: Any) -> Any:
+def make_instance(class_: Any, settable: list[str], members: Json) -> Any:
     """Make a dataclass. A field with init=False is computed by the class itself."""
     return class_(**{name: item for name, item in members.items() if name in settable})
 
@@ -2798,7 +2829,11 @@ def unwrap(function: Any) -> tuple[Any, bool]:
 def hints_of(function: Any) -> Json:
     """Return the hints of a function. Those that are text, or contain text, become the
     objects that the text names."""
-    hints: Json = function.__annotations__
+    try:
+        hints: Json = function.__annotations__
+    except NameError as error:  # since Python 3.14, hints are evaluated here
+        raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
+                        "type that is defined at the top level of its module") from None
     if all(hint is None or type(hint) is type for hint in hints.values()):
         return hints  # plain classes, which are most hints, contain no text
     resolved: Json = {}
@@ -2814,8 +2849,8 @@ def hints_of(function: Any) -> Json:
 def resolve_hints(owner: Any, namespace: Any, where: str, hint: Any) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
-    namespace has the global names that the text may use. None means the module of a
-    class. where and hint are for messages.
+    namespace has the global names that the text may use. If it is None, owner is a
+    class, and these are the names of its module. where and hint are for messages.
     """
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
@@ -2845,8 +2880,8 @@ def schema_of(function: Callable[..., Any]) -> Json:
 # ======================================================================================
 # Part III: MCP
 #
-# Nothing in this part knows descriptors or processes. The differences between protocol
-# versions stand in the tables of section 7. No other code compares versions.
+# This part leaves descriptors and processes to section 4. The differences between
+# protocol versions stand in the tables of section 7. No other code compares versions.
 # ======================================================================================
 
 # --- 7. Revisions ---------------------------------------------------------------------
@@ -2878,9 +2913,11 @@ class Revision(NamedTuple):
     """One protocol version, in the points in which versions differ.
 
     Other code asks the row for what it needs, and never for its date. To add a version,
-    add its row to REVISIONS. `missing` names the methods of METHODS that the version
-    does not have, and the members of definitions, either of all kinds ("icons") or of
-    one kind ("tools.annotations").
+    add its row to REVISIONS.
+
+    `missing` has the names that the version does not know: methods ("ping"), members
+    of all kinds of definitions ("icons"), members of one kind of definitions
+    ("tools.annotations"), and members of progress notifications ("progress.message").
     """
     version: str
     modern: bool = False
@@ -2942,8 +2979,9 @@ def newest_revision(modern: bool) -> Revision:
 def shape(required: str = "", **properties: Any) -> Json:
     """Return the schema of an object, for the tables below.
 
-    required names properties, separated by blanks. A property is the name of a type, or
-    a schema. Other members are allowed, because newer revisions add some.
+    The string `required` has the names of the required properties, separated by blanks.
+    A property is given as the name of a type, or as a schema. Other members are
+    allowed, because newer revisions add some.
     """
     schemas = {}
     for name, wanted in properties.items():
@@ -3016,8 +3054,8 @@ LISTS = {
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 
-# Notifications of changes, with the member of the params of subscriptions/listen that
-# asks for them.
+# Notifications of changes. A modern client asks for them with subscriptions/listen; the
+# values are the members of its params.
 CHANGES = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -3109,9 +3147,9 @@ def next_state(state: str, method: str) -> str:
 def request_revision(meta: Json) -> Revision:
     """Return the revision of a modern request, which its _meta names.
 
-    Raises RpcError -32602 if _meta lacks a required member or has a wrong one, and
-    -32022, with the versions that this side supports, for a version that it does not.
-    [2026-07-28 basic/versioning]
+    Raises RpcError -32602 if _meta lacks a required member or has a wrong one. Raises
+    RpcError -32022 if this side does not support the version; the error names the
+    versions that it supports. [2026-07-28 basic/versioning]
     """
     version = meta.get(META_VERSION)
     if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
@@ -3145,7 +3183,7 @@ class McpPeer(Peer):
         super().check_batch(messages)
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Cancel a request of the other side, if that is what it wants."""
+        """Cancel a request of the other side, if the other side says so."""
         if method == "notifications/cancelled" and isinstance(params, dict):
             self.cancel_incoming(params.get("requestId"))
 
@@ -3203,9 +3241,9 @@ class Context(IncomingRequest):
 
     @property
     def client_meta(self) -> Json:
-        """The client's words about itself, with the names of _meta.
+        """What the client has said about itself. The keys are those of _meta.
 
-        A modern client says them in each request, a legacy client in its handshake.
+        A modern client says this in each request, a legacy client in its handshake.
         """
         return self.meta if self.row.modern else self.session.client_meta
 
@@ -3214,9 +3252,9 @@ class Context(IncomingRequest):
         """Report progress, if the client asked for it.
 
         progress and total are numbers in any unit, message is for the user. A report
-        that does not exceed the last one is dropped. After 50 reports, at most 50 a
-        second are sent, and the one that reaches total. [2025-11-25
-        basic/utilities/progress]
+        that does not exceed the last one is dropped. The first 50 reports are all sent.
+        After that, at most 50 reports per second are sent; others are dropped, except
+        the one that reaches total. [2025-11-25 basic/utilities/progress]
         """
         check_type("Context.progress", "progress", progress, (int, float), "a number")
         token = self.meta.get("progressToken")
@@ -3248,8 +3286,8 @@ class Context(IncomingRequest):
                              f"{', '.join(LOG_LEVELS)}")
         least = self.client_meta.get(META_LEVEL)
         if least is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
-            self.notify("notifications/message", **present(
-                level=level, data=data, logger=logger))
+            self.notify("notifications/message", level=level, data=data,
+                        **present(logger=logger))
 
     def notify(self, method: str, **params: Any) -> None:
         """Send a notification about this request.
@@ -3270,17 +3308,17 @@ class Context(IncomingRequest):
     # response. For a modern client, the input requests are the result. The client calls
     # again with the responses, and the function runs again from its top. A key tells
     # which response belongs to which input request. By default it is made of the number
-    # of the input request and its params.
+    # of the input request, its method and its params.
 
     def elicit(self, message: str, schema: Json | None = None, *,
                url: str | None = None, key: str | None = None,
                timeout: float = INPUT_TIMEOUT) -> Json:
         """Ask the user to fill in a form, or to visit a url.
 
-        schema describes the form: an object with flat properties. Without it, there is
-        nothing to fill in, only to accept. Returns {"action": "accept", "decline" or
-        "cancel"}, with "content" for an accepted form. timeout is in seconds. Raises
-        what ask() raises. [2025-11-25 client/elicitation]
+        schema describes the form: an object with flat properties. Without it, the user
+        can only accept or decline. Returns a dict: "action" is "accept", "decline" or
+        "cancel", and "content" has the values of an accepted form. timeout is in
+        seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
         """
         if url is None:
             params: Json = {"message": message, "requestedSchema": schema or shape()}
@@ -3326,6 +3364,9 @@ class Context(IncomingRequest):
         raises ValueError as well; a modern client is asked again.
         """
         for method, params in requests.values():
+            if method not in INPUT_METHODS:
+                raise ValueError(f"Context.ask: the method is {method!r:.60}; give one "
+                                 f"of {', '.join(INPUT_METHODS)}")
             self._check_input(method, params)
         if not self.row.modern:
             return {key: self._request_input(method, params, timeout)
@@ -3385,7 +3426,7 @@ class Context(IncomingRequest):
                              "https://example.com")
 
 
-PROGRESS_BURST = 50  # reports of one request; the same number a second after that
+PROGRESS_BURST = 50  # reports of one request that are sent at once, or per second
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
@@ -3422,8 +3463,8 @@ class ServerSession(McpPeer):
         """Check revision, method, lifecycle and params, in this order.
 
         This runs on the thread that reads, in the order of arrival. So the result of
-        initialize holds for the very next line. Only code of the author needs a job; a
-        request that runs none is answered at once.
+        initialize holds for the very next line. Only a request that runs code of the
+        author needs a job.
         """
         context: Context = request
         context.session = self
@@ -3435,8 +3476,8 @@ class ServerSession(McpPeer):
         context.meta = params.pop("_meta", {})
         if type(context.meta) is not dict:
             raise RpcError(INVALID_PARAMS, "params._meta is not an object")
-        # Here the eras part. A request that names a version in _meta is modern. For any
-        # other request the handshake counts.
+        # This decides the era of the request. A request that names a version in _meta
+        # is modern. For any other request the handshake counts.
         if META_VERSION in context.meta:
             context.row = request_revision(context.meta)
         elif self.row is not None:
@@ -3452,6 +3493,7 @@ class ServerSession(McpPeer):
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in METHODS_WITH_A_ROW:
+            # For all other requests next_state() would return READY.
             state = next_state(state, context.method)
         if not served.params.fits(params):
             faults = served.params.faults(params)
@@ -3528,8 +3570,8 @@ class ServerSession(McpPeer):
         """Put the notification of a change into the outbox, for each subscription.
 
         uri is given for a resource that has changed, and None for a list. Nothing is
-        written on this thread, because the client may not read. If the client has not
-        read more than bounds.line bytes, it gets no notification.
+        written on this thread, because a client that does not read would block it. If
+        more than bounds.line bytes wait for the client, it gets no notification.
         """
         params: Json = {} if uri is None else {"uri": uri}
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
@@ -3550,7 +3592,8 @@ class ServerSession(McpPeer):
         """End the session. Requests that were received can still be answered.
 
         An open subscriptions/listen request gets notifications/cancelled and then a
-        response. Two pages of the specification demand one of them each.
+        response. One page of the specification demands the notification, another page
+        demands the response.
         """
         with self._lock:
             listeners = self._listeners
@@ -3572,8 +3615,8 @@ class Function:
     """A function of the author, called with the arguments of a request.
 
     Parameters with the hint Context get the request and are not part of the schema. An
-    input_schema of the author replaces the schema that the hints make; the hints still
-    cast.
+    input_schema of the author replaces the schema that the hints make. The arguments
+    are cast according to the hints in any case.
     """
 
     def __init__(self, function: Any, input_schema: Json | None = None) -> None:
@@ -3676,8 +3719,8 @@ def failure_of_tool(reason: str) -> Json:
 def reason_of(error: BaseException) -> str:
     """Return the reason of a failure, for the model.
 
-    That is the text of the exception. Errors of imports and of files would name paths,
-    so their paths are left out.
+    This is the text of the exception. But the text of an ImportError may name paths, so
+    only its type is named. For an error of a file, the file is not named.
     """
     reason = str(error)
     if isinstance(error, ImportError):
@@ -3734,10 +3777,10 @@ class Server:
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
 
-        Everything that was received by then is answered. A job that is not done drain
-        seconds later is abandoned and named on stderr. SIGTERM and SIGINT raise
-        SystemExit. Meanwhile print() writes to stderr, because stdout belongs to the
-        protocol. [2025-11-25 basic/transports]
+        Everything that was received by then is answered. Jobs have `drain` seconds to
+        finish; after that they are abandoned, and stderr names their requests. SIGTERM
+        and SIGINT raise SystemExit. While this runs, print() writes to stderr, because
+        stdout belongs to the protocol. [2025-11-25 basic/transports]
         """
         check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
         if sys.stdin is not None and sys.stdin.isatty():
@@ -3824,9 +3867,9 @@ class Server:
         The {names} of a template are the parameters of the function. For the template
         "demo://item/{id}" it gets id, a str without percent encoding. A value that
         contains a slash, or is "..", never arrives, so it cannot lead out of a folder.
-        The function returns a str, which is sent as text, bytes, sent as a blob, or any
-        other value, sent as JSON text. An exception becomes an internal error, and its
-        text goes to the log. [2025-11-25 server/resources]
+        If the function returns a str, it is sent as text. bytes are sent as a blob, and
+        any other value is sent as JSON text. An exception becomes an internal error,
+        and its text goes to the log. [2025-11-25 server/resources]
         """
         check_type("Server.resource", "uri", uri, str, "a string")
         pattern = template_pattern(uri)
@@ -4142,8 +4185,8 @@ class StateSigner:
     The state holds the responses that the client has given so far, and an expiry time.
     The client is not trusted, so a signature covers the state, the method and the
     params. The client cannot change the state, use it for another call, or use it
-    after it has expired. It can use it twice before; a tool that must act only once has
-    to prevent that itself. [2026-07-28 basic/patterns/mrtr]
+    after it has expired. The client can use it twice before it expires, so a tool that
+    must act only once has to check that itself. [2026-07-28 basic/patterns/mrtr]
     """
 
     def __init__(self, key: bytes) -> None:
@@ -4233,7 +4276,8 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            ReadingPool(limit=1).run(self._flushes(), drain=0.0)  # it queues no jobs
+            # run() does not use the queue of the pool, so any limit will do.
+            ReadingPool(limit=1).run(self._flushes(), drain=0.0)
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
                 self._is_running = False
@@ -4307,7 +4351,8 @@ def check_tool_definition(definition: Json) -> None:
 def check_strings(function: Function) -> None:
     """Refuse parameters that do not take strings, because only strings can arrive."""
     for name, schema in function.arguments.schema["properties"].items():
-        if "string" not in schema.get("type", "string"):
+        types_of_value = schema.get("type", "string")  # the name of a type, or a list
+        if "string" not in types_of_value:
             raise TypeError(f"{function.name}(): {name} arrives as a string; use the "
                             "hint str")
 
@@ -4368,7 +4413,7 @@ def block_for(row: Revision, item: Any) -> Json:
 def is_content(value: Any) -> bool:
     """Tell content from data. Data goes into structuredContent as well.
 
-    A list is content if it holds a block. An empty list, and one of strings, are data.
+    A list is content if it holds a block. An empty list, or a list of strings, is data.
     """
     if value is None or isinstance(value, str):
         return True
@@ -4488,8 +4533,8 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
                    {"uri": uri})
 
 
-# ".." or an encoded slash in a name could lead a resource that reads files out of its
-# folder. [2025-11-25 server/resources, security]
+# A resource may use a name in its URI as the name of a file. ".." or an encoded slash
+# would lead out of the folder of these files. [2025-11-25 server/resources, security]
 LEADS_OUT = re.compile(r"[/\\\0]|^\.\.?$")
 
 
@@ -4581,9 +4626,9 @@ HANDLERS: dict[str, Callable[[Context], Any]] = {
 # offers the requests of MCP as methods.
 #
 # Threads: one thread reads the lines of the server, and hands each response to the
-# thread that waits for it. Callbacks of the user run on another thread, one after
-# another in the order of the server's lines, so they may use the client. A request of a
-# legacy server gets a thread of its own, because it may wait for the user.
+# thread that waits for it. Callbacks of the user run on another thread, so they may use
+# the client. They run one after another, in the order of the server's lines. A request
+# of a legacy server gets a separate thread, because it may wait for the user.
 
 InputHandler = Callable[[Json], Json]  # params of a request for input -> its result
 
@@ -4657,8 +4702,8 @@ class Client:
     def connect(self) -> Client:
         """Start the server and agree on a revision; return this client.
 
-        After close() or a crash this connects again. Ids are not used again, so a late
-        response matches nothing, and subscriptions are renewed.
+        After close() or a crash this connects again, and renews all subscriptions. It
+        goes on counting ids, so that a late response to an old request is ignored.
         """
         with self._connecting:
             self.close()
@@ -4713,8 +4758,8 @@ class Client:
     def connected(self) -> bool:
         """True between connect() and close(), even if the server has died.
 
-        Then the next request raises ConnectionClosed, and connect() starts the server
-        again.
+        After the death of the server, the next request raises ConnectionClosed, and
+        connect() starts the server again.
         """
         return self._session is not None
 
@@ -4767,8 +4812,9 @@ class Client:
                 full_meta = {**(meta or {}), "progressToken": token}
                 params = present(name=name, arguments=arguments, _meta=full_meta)
                 result = self.request("tools/call", params, timeout)
-        if name in self._output_schemas and not result.get("isError"):
-            self._output_schemas[name].check(result.get("structuredContent"))
+        output_schema = self._output_schemas.get(name)
+        if output_schema is not None and not result.get("isError"):
+            output_schema.check(result.get("structuredContent"))
         return result
 
     # ********************** The rest of this class can wait. **************************
@@ -4804,7 +4850,7 @@ class Client:
                                  f"{ROUND_LIMIT} rounds")
             responses = self._answer_inputs(method, result.get("inputRequests", {}))
             if self._session is not session:
-                raise ConnectionClosed("connected again before the input was complete")
+                raise ConnectionClosed("closed before the input was complete")
             pending = self.start(method, {
                 **(params or {}), "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
@@ -4834,12 +4880,14 @@ class Client:
                 raise TypeError(f"Client.batch: calls contains {call!r:.60}; give "
                                 "(method, params) for each request")
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
-        if self.row.batches and calls:
-            pending = self._connected_session().request_batch(calls)
-        else:
-            pending = [self.start(method, params) for method, params in calls]
+        pending: list[PendingRequest] = []
         results: list[Any] = []
         try:
+            if self.row.batches and calls:
+                pending = self._connected_session().request_batch(calls)
+            else:
+                for method, params in calls:
+                    pending.append(self.start(method, params))
             for one, (_, params) in zip(pending, calls):
                 left = max(0.0, deadline - time.monotonic())
                 try:
@@ -4950,8 +4998,8 @@ class Client:
     def list_prompts(self) -> list[Json]:
         """Return all prompts: [{"name", "arguments", ...}, ...].
 
-        arguments are [{"name", "description", "required"}, ...], in the order of a
-        form.
+        arguments are [{"name", "description", "required"}, ...]. An application shows
+        them as a form, in this order.
         """
         return self._list("prompts/list")
 
@@ -5030,14 +5078,15 @@ class ClientSession(McpPeer):
     def handle_response(self, message: Json) -> None:
         """Hand a response to the thread that waits for it.
 
-        If calls of on_progress for this request still wait, the response waits until
-        they have run.
+        If the call has an on_progress function, the response waits until the callbacks
+        that arrived before it have run.
         """
         if self._callbacks.has_listeners:
             pending = self._pending.find(message.get("id"))
             if pending is not None and self._callbacks.may_report(pending):
-                pending.has_response = True
-                self._callbacks.put(functools.partial(self._settle, pending, message))
+                if self._pending.note_response(pending):
+                    self._callbacks.put(functools.partial(
+                        self._settle, pending, message))
                 return
         super().handle_response(message)
 
@@ -5050,7 +5099,7 @@ class ClientSession(McpPeer):
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
         if error.code == PARSE_ERROR:
-            cause = "perhaps a print()? stdout is for messages only; print to stderr"
+            cause += " (is it from print()? stdout is for messages; print to stderr)"
         warn("%signored %.80s: %s", self.label, ascii(message), cause)
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, sink, batch)
@@ -5076,8 +5125,8 @@ class Opening:
     A client without protocol_version first sends server/discover. A modern server
     returns the versions that it supports, as a result or in an error. If another
     response comes, or none until probe_timeout, or if the server ends, the server is a
-    legacy one. Then the client sends initialize. If the server has ended, it is started
-    again before. [2026-07-28 basic/versioning]
+    legacy one. If it has ended, the client starts it again. Then the client sends
+    initialize. [2026-07-28 basic/versioning]
     """
 
     def __init__(self, client: Client) -> None:
@@ -5200,7 +5249,8 @@ def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> 
 def is_modern_request(pending: PendingRequest) -> bool:
     """Tell whether a request was sent as a modern one.
 
-    The revision of the client would not tell: another thread may have called connect().
+    The client's own revision is no help here: another thread may have called connect()
+    since then, and may have found a server of the other era.
     """
     params: Any = pending.params or {}
     return META_VERSION in (params.get("_meta") or {})
@@ -5351,9 +5401,9 @@ CALLBACK_LIMIT = 10_000  # callbacks that may wait
 class Callbacks:
     """One thread that calls on_notification and on_progress, in order.
 
-    If the thread that reads called them, a callback that uses the client would wait for
-    a response that is never read. The thread starts with the first callback, and ends
-    LINGER seconds after the last one.
+    The reading thread must not call them: a callback that uses the client waits for a
+    response, and then no thread would read that response. This thread starts with the
+    first callback, and ends LINGER seconds after the last one.
     """
 
     def __init__(self, on_notification: Callable[[str, Json], Any] | None) -> None:
@@ -5419,7 +5469,8 @@ class Callbacks:
         token = (pending.params.get("_meta") or {}).get("progressToken")
         with self._changed:
             listener = self._listeners.get(token) if type(token) is int else None
-        # If a callback makes the call, the response must not wait for later callbacks.
+        # A callback may make the call itself. Until the call returns, no other callback
+        # can run, so the response must not wait for one.
         return listener is not None and not listener.in_callback
 
     def put(self, job: Job) -> None:
@@ -5520,8 +5571,8 @@ class Subscription:
     def result(self, timeout: float | None = None) -> Json:
         """Wait until the server ends the stream, and return its result.
 
-        RequestTimeout after timeout seconds does not end the stream. RuntimeError: a
-        legacy subscription has no stream.
+        After timeout seconds this raises RequestTimeout, and the stream goes on. A
+        legacy subscription has no stream, so this raises RuntimeError.
         """
         if self._stream is None:
             raise RuntimeError("a legacy subscription has no stream that ends")
@@ -5555,8 +5606,9 @@ class InProcess:
             result = client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
 
-    Each direction has a queue and a thread, and jobs run in the same threads as over
-    stdio. So the order of events is the same as over stdio.
+    Each direction has a queue and a thread. Jobs run in a ReadingPool, as over stdio.
+    So the order of events is the same as over stdio. With workers=0, jobs run on one
+    thread, which is not the calling thread.
     """
 
     def __init__(self, server: Server) -> None:
@@ -5594,8 +5646,9 @@ class InProcess:
 
 # --- 11. Command line and demo server -------------------------------------------------
 # Results go to stdout, everything else to stderr. The exit status is 0 for success, 1
-# for a failure, also of the tool, and 2 for a wrong command line. Text from a server is
-# printed with its control characters escaped, so that it cannot steer the terminal.
+# if something has failed (also if the tool has failed), 2 for a wrong command line, and
+# 128 + number after a signal. Text from a server is printed with its control characters
+# escaped, so that it cannot steer the terminal.
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
        python3 mcp_ref.py inspect -- COMMAND...    show what a server offers
@@ -5611,8 +5664,8 @@ COMMAND_LINES = {
 def demo_server() -> Server:
     """Build the server that this file runs when it is started without a command.
 
-    It has a tool for each thing that the title page shows: a result, a failure,
-    progress, and a question to the user.
+    Its tools are those of the conversation at the top of this file: a result, a
+    failure, progress, and a question to the user.
     """
     server = Server("mcp_ref demo", __version__,
                     instructions="Add, divide, count, greet.")
@@ -5696,7 +5749,8 @@ def run_command(args: list[str], trace: Trace | None) -> int:
 def complain(message: str, end: str = "\n") -> None:
     """Write to stderr, if that exists and can be written to.
 
-    print() would write to stdout where sys.stderr is None, and stdout has the result.
+    If sys.stderr is None, print(file=sys.stderr) writes to stdout. But stdout is for
+    results only.
     """
     try:
         if sys.stderr is not None:
@@ -5777,7 +5831,7 @@ def describe_item(item: Json) -> str:
         suffix = "" if parameter in required else " = ..."
         parameters.append(f"{parameter}: {types_in(subschema)}{suffix}")
     for argument in item.get("arguments") or ():
-        parameters.append(argument["name"])
+        parameters.append(str(argument.get("name")))
     if "inputSchema" in item or parameters:
         name += f"({', '.join(parameters)})"
     description = str(item.get("description") or "").split("\n")[0]
