@@ -480,7 +480,7 @@ class TestTogether(HttpCase):
             client.ping()  # now notifications/initialized has come
             session, = self.http.sessions.values()
             self.http.end(session)
-            with self.assertRaisesRegex(ConnectionClosed, "the session is over: connect again"):
+            with self.assertRaisesRegex(ConnectionClosed, "the session; connect again"):
                 client.call_tool("add", {"a": 1, "b": 2})
             client.connect()
             self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
@@ -738,6 +738,7 @@ class TestStatus(HttpCase):
                     "no/such", "initialize", "ping", "logging/setLevel")),
                 (new, "tools/call", {"name": "ask"}, {}, (400, -32021)),
                 (new, "tools/call", {"name": "no such"}, {}, (200, -32602)),
+                (new, "tools/list", {"": 1}, {}, (200, None)),
                 (new, "tools/list", meta("clientCapabilities", None), {}, (400, -32602)),
                 (new, "tools/list", meta("protocolVersion", "2099-01-01"), {
                     "MCP_Protocol_Version": "2099-01-01"}, (400, -32022))):
@@ -799,11 +800,11 @@ class TestStatus(HttpCase):
                 ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=")):
             with self.subTest(value=value):
                 self.assertEqual(header, http_wire.to_header(value))
-                self.assertTrue(http_wire.agrees(header, value))
+                self.assertTrue(http_wire.header_matches(header, value))
         for header in ("\xe9", "a\tb", " a", "=?base64?a?=", "=?base64?/w==?="):  # no UTF-8
             with self.subTest(header=header), self.assertRaises(ValueError):
                 http_wire.from_header(header)
-        self.assertFalse(http_wire.agrees(str(2 ** 53), 2 ** 53))
+        self.assertFalse(http_wire.header_matches(str(2 ** 53), 2 ** 53))
 
     def test_an_annotation_is_a_name_of_its_own_on_a_text_that_is_always_there(self) -> None:
         """[http.xheader.nonempty] [http.xheader.token] [http.xheader.no-control]
@@ -816,8 +817,8 @@ class TestStatus(HttpCase):
             return {"type": kind, "x-mcp-header": name}
 
         self.assertEqual({"mcp-param-n": ("a", "b")},
-                         http_wire.mirrored(tool(a=tool(b=marked()))))
-        self.assertEqual({}, http_wire.mirrored(tool(**{
+                         http_wire.argument_headers(tool(a=tool(b=marked()))))
+        self.assertEqual({}, http_wire.argument_headers(tool(**{
             "x-mcp-header": {"type": "string"}, "e": {"enum": [{"x-mcp-header": "N"}]}})))
         for schema in (
                 *(tool(a=marked(name)) for name in ("", "a b", "a:b", "a\r\nB: c", 1, "\xe9")),
@@ -827,7 +828,7 @@ class TestStatus(HttpCase):
                 tool(a={"type": "array", "items": marked()}), tool(a={"anyOf": [marked()]}),
                 tool(a={"anyOf": [tool(b=marked())]}), {**tool(), "$defs": {"d": marked()}}):
             with self.subTest(schema=schema), self.assertRaises(ValueError):
-                http_wire.mirrored(schema)
+                http_wire.argument_headers(schema)
         self.mcp.tool(name="bad", description="-", input_schema=tool(a=marked("")))(lambda a: None)
         with self.assertRaises(ValueError):
             http_server.HttpServer(self.mcp)
