@@ -289,8 +289,9 @@ class Handler(BaseHTTPRequestHandler):
         if length is None and str(coding).lower() == "chunked" and (
                 self.request_version != "HTTP/1.0"):
             return self.read_chunks()
-        raise Refused(400, "The length of the body is not clear. Send one Content-Length "
-                      "in decimal digits, or only Transfer-Encoding: chunked")
+        raise Refused(400, "The length of the body is not clear. Send one "
+                      "Content-Length in decimal digits, or only Transfer-Encoding: "
+                      "chunked")
 
     def read_chunks(self) -> bytes:
         body = bytearray()
