@@ -564,6 +564,13 @@ class IncomingRequest:
         return f"{self.method} {self.request_id!r}"
 
 
+def at_most(timeout: float | None) -> float | None:
+    """Return a timeout that the functions of threading accept."""
+    if timeout is None:
+        return None
+    return min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+
+
 def spawn(job: Job) -> threading.Thread:
     """Run a job on a new daemon thread. RuntimeError means that none can be started."""
     thread = threading.Thread(target=job, daemon=True, name=__name__)
@@ -631,6 +638,8 @@ class Peer:
             if not isinstance(line, (bytes, bytearray)):
                 raise
             warn("a line was lost", error=error)  # a defect costs one line only
+            with self._lock:
+                self._append_answer(sink, None, None)
         return None
 
     def _take_message(self, message: Any, kind: str, fault: str | None,
@@ -953,7 +962,7 @@ class Peer:
         with self._lock:
             self._waiting_for_writes += 1
             try:
-                self._written.wait_for(is_enough, timeout)
+                self._written.wait_for(is_enough, at_most(timeout))
             finally:
                 self._waiting_for_writes -= 1
 
@@ -995,10 +1004,14 @@ class PendingTable:
 
     def note_response(self, pending: PendingRequest) -> bool:
         """Note that the response of a request is here, and will be given to it later.
-        Return False if the request is finished already."""
+
+        Return False if the request is finished, or if this is a second response.
+        """
         with self._lock:
-            pending.has_response = pending.id in self._requests
-            return pending.has_response
+            is_first = pending.id in self._requests and not pending.has_response
+            if is_first:
+                pending.has_response = True
+            return is_first
 
     def remove(self, pending: PendingRequest) -> bool:
         """Remove a request. True: the caller has to finish it. False: another thread
@@ -1104,12 +1117,13 @@ class PendingRequest:
         ConnectionClosed. It may be called again, and from several threads.
         """
         if not self.wait(timeout):
-            self._give_up(RequestTimeout(
-                f"{self.peer.label}{self}: no response in {timeout} s; a larger "
-                "timeout allows more time"))
-            # If another thread has just removed the request from the table, it finishes
-            # the request in a moment.
-            self.wait()
+            error = RequestTimeout(f"{self.peer.label}{self}: no response in {timeout} "
+                                   "s; a larger timeout allows more time")
+            self._give_up(error)
+            # Another thread may have removed the request from the table just before.
+            # Then it finishes the request in a moment, unless Ctrl-C has ended it.
+            if not self.wait(1.0):
+                raise error
         if self._error is not None:
             # Each call raises the same exception, without the traceback of the others.
             raise self._error.with_traceback(None)
@@ -1261,7 +1275,7 @@ class Pool:
     def wait_until_idle(self, timeout: float | None = None) -> bool:
         """Wait until all jobs are done. Return False after timeout seconds."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._running == 0, timeout)
+            return self._changed.wait_for(lambda: self._running == 0, at_most(timeout))
 
 
 class ReadingPool(Pool):
@@ -1299,7 +1313,7 @@ class ReadingPool(Pool):
         """Serve lines until their end; return whether all jobs were done in time."""
         return self.run(self._jobs_of_lines(peer, lines), drain)
 
-    def run(self, jobs: Iterator[Job], drain: float | None = None) -> bool:
+    def run(self, jobs: Iterator[Job], drain: float) -> bool:
         """Run the jobs of an iterator until it ends. Then wait up to `drain` seconds
         for the jobs that are still running. Return whether all of them are done.
 
@@ -1309,7 +1323,14 @@ class ReadingPool(Pool):
         self._turn.acquire()
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
-        return not self._aborted and self.wait_until_idle(drain)
+        deadline = time.monotonic() + drain
+        while not self._aborted:
+            left = deadline - time.monotonic()
+            if self.wait_until_idle(min(left, WATCH_SLEEP)):  # look at _aborted again
+                return True
+            if left <= 0:
+                break
+        return False
 
     def abort(self) -> None:
         """Make run() return soon. A signal handler may call this: it takes no lock."""
@@ -1560,9 +1581,12 @@ class CallingThread:
         return False
 
     def _read(self, peer: Peer, lines: Iterable[bytes], drain: float) -> None:
-        for line in lines:
-            peer.receive(line)
-            peer.wait_for_room()
+        try:
+            for line in lines:
+                peer.receive(line)
+                peer.wait_for_room()
+        except Exception as error:  # without this, serve() would wait for ever
+            warn("reading has failed", error=error)
         self._deadline = time.monotonic() + drain
         peer.close(ConnectionClosed("the other side has closed its output"))
         self._jobs.put(None)
@@ -1750,14 +1774,16 @@ class ChildProcess:
         """Start the process. OSError means that it cannot be started.
 
         on_line(line) is called for each line of its stdout, on one thread.
-        on_close(why) is called when the process has ended, or has closed its stdin or
-        stdout.
+        on_close(why) is called when the process has ended or has closed its stdout, or
+        when a line cannot be sent because it has closed its stdin.
         """
         self._running = RunningProcess(self, on_line, on_close)
+        self._running.start()  # now, because the first line may lead to send()
 
     def send(self, line: bytes) -> None:
         """Send one line. This does not block. OSError means that too much waits."""
-        assert self._running is not None
+        if self._running is None:
+            raise ConnectionClosed("the process was not started")
         self._running.send(line)
 
     def close(self) -> None:
@@ -1788,8 +1814,11 @@ class RunningProcess:
         self._is_broken = False
         self._ended = threading.Event()
         self._process = start_process(settings.command, settings.env, settings.cwd)
+
+    def start(self) -> None:
+        """Start the threads. If that fails, the process is killed."""
         try:
-            self._writer = PipeWriter(self._process.stdin, settings.longest)
+            self._writer = PipeWriter(self._process.stdin, self._longest)
             self._reader = spawn(self._read)
             spawn(self._watch)
         except BaseException:  # no thread can be started, or a signal arrived
@@ -2155,7 +2184,7 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if max(abs(value), divisor) == float("inf"):  # 1e999 is JSON, and becomes infinity
+    if not max(abs(value), divisor) < float("inf"):  # 1e999 is JSON: it is infinite
         return False
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
@@ -2915,9 +2944,9 @@ class Revision(NamedTuple):
     Other code asks the row for what it needs, and never for its date. To add a version,
     add its row to REVISIONS.
 
-    `missing` has the names that the version does not know: methods ("ping"), members
-    of all kinds of definitions ("icons"), members of one kind of definitions
-    ("tools.annotations"), and members of progress notifications ("progress.message").
+    missing_methods and missing_members have the names that the version does not know.
+    A member may belong to all kinds of definitions ("icons"), to one kind
+    ("tools.annotations"), or to progress notifications ("progress.message").
     """
     version: str
     modern: bool = False
@@ -2929,7 +2958,8 @@ class Revision(NamedTuple):
     elicitation: tuple[str, ...] = ()  # modes
     sampling_parts: tuple[str, ...] = ("tools",)  # parts of the client's capability
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
-    missing: tuple[str, ...] = ()
+    missing_methods: tuple[str, ...] = ()
+    missing_members: tuple[str, ...] = ()
 
     def known_members(self, kind: str, members: Json) -> Json:
         """Return the members of a definition, or of the params of a notification, that
@@ -2938,7 +2968,7 @@ class Revision(NamedTuple):
                 if self._has_member(kind, name, value)}
 
     def _has_member(self, kind: str, name: str, value: Any) -> bool:
-        if name in self.missing or f"{kind}.{name}" in self.missing:
+        if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
             return False
         if name == "outputSchema" and object not in self.structured:
             return bool(value.get("type") == "object")  # a result can only be a dict
@@ -2951,19 +2981,21 @@ _LEGACY_METHODS = ("initialize", "ping", "logging/setLevel", "resources/subscrib
 
 REVISIONS = {row.version: row for row in (
     Revision("2024-11-05", blocks=("text", "image", "resource"),
-             missing=(*_MODERN_METHODS, "icons", "title", "outputSchema", "_meta",
-                      "progress.message", "tools.annotations")),
+             missing_methods=_MODERN_METHODS,
+             missing_members=("icons", "title", "outputSchema", "_meta",
+                              "progress.message", "tools.annotations")),
     Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
-             missing=(*_MODERN_METHODS, "icons", "title", "outputSchema", "_meta")),
+             missing_methods=_MODERN_METHODS,
+             missing_members=("icons", "title", "outputSchema", "_meta")),
     Revision("2025-06-18", structured=(dict,), elicitation=("form",),
-             missing=(*_MODERN_METHODS, "icons")),
+             missing_methods=_MODERN_METHODS, missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
              elicitation=("form", "url"), sampling_parts=("tools", "context"),
-             missing=_MODERN_METHODS),
+             missing_methods=_MODERN_METHODS),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
              elicitation=("form", "url"), sampling_parts=("tools", "context"),
-             missing=_LEGACY_METHODS))}
+             missing_methods=_LEGACY_METHODS))}
 
 
 def supported_versions(modern: bool) -> list[str]:
@@ -3251,12 +3283,15 @@ class Context(IncomingRequest):
                  message: str | None = None) -> None:
         """Report progress, if the client asked for it.
 
-        progress and total are numbers in any unit, message is for the user. A report
-        that does not exceed the last one is dropped. The first 50 reports are all sent.
-        After that, at most 50 reports per second are sent; others are dropped, except
-        the one that reaches total. [2025-11-25 basic/utilities/progress]
+        progress and total are numbers in any unit, message is for the user. One thread
+        at a time may report. A report that does not exceed the last one is dropped. The
+        first 50 reports are all sent. After that, at most 50 reports per second are
+        sent; others are dropped, except the one that reaches total. [2025-11-25
+        basic/utilities/progress]
         """
         check_type("Context.progress", "progress", progress, (int, float), "a number")
+        check_type("Context.progress", "total", total, (int, float, type(None)),
+                   "a number")
         token = self.meta.get("progressToken")
         if type(token) not in (str, int):
             return
@@ -3485,7 +3520,7 @@ class ServerSession(McpPeer):
         else:
             context.row = self._revision_before_handshake(context)
         served = self.server.methods.get(context.method)
-        if served is None or context.method in context.row.missing:
+        if served is None or context.method in context.row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {context.method[:80]!r}")
         state = self.state
@@ -3703,9 +3738,9 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     schema."""
     if type(value) is str and tool.output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
-    result: Json = {"content": to_content(value, row)}
     if tool.output_schema is not None:
         tool.output_schema.check(value, "result")
+    result: Json = {"content": to_content(value, row)}
     if isinstance(value, row.structured):  # the revision allows such values
         if tool.output_schema is not None or not is_content(value):
             result["structuredContent"] = value
@@ -3750,8 +3785,12 @@ class Server:
                  instructions: str | None = None, workers: int = 64,
                  page_size: int | None = None, state_key: bytes | None = None,
                  bounds: Bounds = Bounds()) -> None:
+        optional_string = (str, type(None))
         check_type("Server", "name", name, str, "a string")
         check_type("Server", "version", version, str, "a string")
+        check_type("Server", "title", title, optional_string, "a string")
+        check_type("Server", "instructions", instructions, optional_string, "a string")
+        check_type("Server", "page_size", page_size, (int, type(None)), "an integer")
         check_type("Server", "workers", workers, int, "an integer")
         check_type("Server", "state_key", state_key, (bytes, type(None)), "bytes")
         check_type("Server", "bounds", bounds, Bounds, "Bounds(...)")
@@ -3834,7 +3873,9 @@ class Server:
             check_type("Server.tool", "function", author_function, Callable,
                        "a function")
             adapted = Function(author_function, input_schema)
-            returned = output_schema or adapted.output_schema
+            returned = output_schema
+            if returned is None:
+                returned = adapted.output_schema
             if adapted.arguments.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
@@ -3872,6 +3913,7 @@ class Server:
         and its text goes to the log. [2025-11-25 server/resources]
         """
         check_type("Server.resource", "uri", uri, str, "a string")
+        check_type("Server.resource", "mime_type", mime_type, str, "a string")
         pattern = template_pattern(uri)
         kind = "resources" if pattern is None else "resourceTemplates"
         member = "uri" if pattern is None else "uriTemplate"
@@ -3954,6 +3996,7 @@ class Server:
         returns a list of str, the best first. [2025-11-25 server/utilities/completion]
         """
         check_type("Server.completion", "ref", ref, str, "a string")
+        check_type("Server.completion", "argument", argument, str, "a string")
 
         def register(function: F) -> F:
             with self._lock:
@@ -3975,9 +4018,9 @@ class Server:
         check_type("Server.method", "name", name, str, "a string")
 
         def register(function: F) -> F:
-            if name in METHODS or name in self.methods or name.startswith("rpc."):
-                raise ValueError(f"Server.method: {name} is taken; use a prefix, such "
-                                 "as example/")
+            if name in METHODS or name.startswith("rpc."):
+                raise ValueError(f"Server.method: {name} is reserved; use a prefix, "
+                                 "such as example/")
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
@@ -4029,6 +4072,10 @@ class Server:
 
     def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
+            for name in methods:
+                if name in self.methods and name not in METHODS:
+                    raise ValueError(f"Server.method: {name} is registered already; "
+                                     "use another name")
             self.methods = {**self.methods, **methods}
 
     def _publish(self, method: str, uri: str | None = None) -> None:
@@ -4270,9 +4317,13 @@ class Publisher:
         with self._changed:
             self._waiting.append(session)
             self._changed.notify()
-            if not self._is_running:
+            if self._is_running:
+                return
+            try:
                 spawn(self._run)
                 self._is_running = True
+            except RuntimeError:  # no thread can be started now
+                pass  # the next change tries again
 
     def _run(self) -> None:
         try:
@@ -4322,6 +4373,12 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
 def define(function: Any, name: str | None, title: str | None, description: str | None,
            icons: list[Json] | None, meta: Json | None, **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
+    where = f"{name_of(function)}()"
+    check_type(where, "name", name, (str, type(None)), "a string")
+    check_type(where, "title", title, (str, type(None)), "a string")
+    check_type(where, "description", description, (str, type(None)), "a string")
+    check_type(where, "icons", icons, (list, type(None)), "a list of dicts")
+    check_type(where, "meta", meta, (dict, type(None)), "a dict")
     return present(
         name=name or name_of(function), title=title, **members, icons=icons, _meta=meta,
         description=without_indentation(description or function.__doc__ or "") or None)
@@ -4433,11 +4490,13 @@ def is_block(value: Any) -> bool:
 
 def image(data: bytes, mime_type: str) -> Json:
     """Build an image block from bytes."""
+    check_type("image", "mime_type", mime_type, str, "a string")
     return {"type": "image", "data": base64("image", data), "mimeType": mime_type}
 
 
 def audio(data: bytes, mime_type: str) -> Json:
     """Build an audio block from bytes."""
+    check_type("audio", "mime_type", mime_type, str, "a string")
     return {"type": "audio", "data": base64("audio", data), "mimeType": mime_type}
 
 
@@ -4458,16 +4517,16 @@ def _initialize(context: Context) -> Json:
     row = REVISIONS.get(params["protocolVersion"])
     if row is None or row.modern:
         row = newest_revision(modern=False)
+    capabilities = session.server.capabilities
     session.row = row
     session.null_id = row.null_id
-    session.declared = set(session.server.capabilities)
+    session.declared = set(capabilities)
     session.client_meta = {
         **session.client_meta, META_CLIENT: params["clientInfo"],
         META_CAPABILITIES: params["capabilities"]}
     return present(
-        capabilities=session.server.capabilities,
-        instructions=session.server.instructions, protocolVersion=row.version,
-        serverInfo=session.server.info)
+        capabilities=capabilities, instructions=session.server.instructions,
+        protocolVersion=row.version, serverInfo=session.server.info)
 
 
 def _server_discover(context: Context) -> Json:
@@ -4671,7 +4730,13 @@ class Client:
                  roots: Sequence[Any] | None = None,
                  bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
                  close_timeout: float = 2.0) -> None:
-        check_type("Client", "timeout", timeout, (int, float), "a number of seconds")
+        for name, seconds in (("timeout", timeout), ("probe_timeout", probe_timeout),
+                              ("close_timeout", close_timeout)):
+            check_type("Client", name, seconds, (int, float), "a number of seconds")
+        check_type("Client", "bounds", bounds, Bounds, "Bounds(...)")
+        if on_notification is not None:
+            check_type("Client", "on_notification", on_notification, Callable,
+                       "a function")
         if protocol_version is not None and protocol_version not in REVISIONS:
             raise ValueError(f"Client: protocol_version is {protocol_version!r:.40}; "
                              f"give one of {', '.join(REVISIONS)}")
@@ -4987,13 +5052,17 @@ class Client:
             self.subscriptions.append(subscription)
         return subscription
 
-    def _forget(self, subscription: Subscription) -> bool:
-        """Take a subscription out of the list. Return False if it is not there."""
+    def _forget(self, subscription: Subscription) -> set[str] | None:
+        """Take a subscription out of the list. None means that it is not there.
+
+        Return the URIs that no other subscription needs.
+        """
         with self._connecting:
             if subscription not in self.subscriptions:
-                return False
+                return None
             self.subscriptions.remove(subscription)
-            return True
+            others = [one.uris for one in self.subscriptions]
+            return subscription.uris.difference(*others)
 
     def list_prompts(self) -> list[Json]:
         """Return all prompts: [{"name", "arguments", ...}, ...].
@@ -5542,13 +5611,14 @@ class Subscription:
         self._begin()
 
     def _begin(self) -> None:
-        self._stream = None
+        stream = None
         if self._client.row.modern:
-            self._stream = self._client.start("subscriptions/listen", {
+            stream = self._client.start("subscriptions/listen", {
                 "notifications": self._wanted})
         else:
             for uri in sorted(self.uris):
                 self._client.request("resources/subscribe", {"uri": uri})
+        self._stream = stream
 
     def renew(self) -> None:
         """Subscribe again, on a new connection."""
@@ -5559,13 +5629,14 @@ class Subscription:
 
     def cancel(self) -> None:
         """End the subscription. Calling this again has no effect."""
-        if not self._client._forget(self):
+        unused = self._client._forget(self)
+        stream = self._stream
+        if unused is None:
             return
-        if self._stream is not None:
-            self._stream.cancel()
+        if stream is not None:
+            stream.cancel()
         elif self._client.connected:
-            others = [one.uris for one in self._client.subscriptions]
-            for uri in sorted(self.uris.difference(*others)):
+            for uri in sorted(unused):
                 self._client.request("resources/unsubscribe", {"uri": uri})
 
     def result(self, timeout: float | None = None) -> Json:
@@ -5574,11 +5645,12 @@ class Subscription:
         After timeout seconds this raises RequestTimeout, and the stream goes on. A
         legacy subscription has no stream, so this raises RuntimeError.
         """
-        if self._stream is None:
+        stream = self._stream  # connect() on another thread may replace it
+        if stream is None:
             raise RuntimeError("a legacy subscription has no stream that ends")
-        if not self._stream.wait(timeout):
+        if not stream.wait(timeout):
             raise RequestTimeout(f"the stream did not end in {timeout} s")
-        return dict(self._stream.result())
+        return dict(stream.result())
 
 
 def transport_of(server: Any, env: dict[str, str] | None, cwd: Any, longest: int,

@@ -1,11 +1,11 @@
-// What wiretap_browser.py does in the page: a title after "// ==", then an expression.
+// The scripts that wiretap_browser.py runs in the page. Each has a title, and is an expression.
 
 // == open all
-// Toggle events have been handled then.
+// Then wait until the toggle events are handled.
 nodes.forEach(node => { fill(node); node.firstChild.open = true; });
 new Promise(done => setTimeout(done))
 
-// == stands
+// == wait for rows
 new Promise(done => {
     const look = () => document.querySelector("summary .label")
         ? done(performance.now()) : requestAnimationFrame(look);
@@ -42,7 +42,7 @@ const words = id => $(id).textContent, visible = () => nodes.filter(one => !one.
 const pick = k => { $("sessions").value = k; $("sessions").onchange({target: $("sessions")}); };
 const lost = () => nodes[E.findIndex(e => e.lost.startsWith("given up after 1.5 s"))];
 
-// What a person does with the page "broken", and must hold then, one after the other.
+// Actions and checks on the page "broken", in this order. Each script must return true.
 
 // == broken: the title names the server and the date
 document.title.startsWith('demo 1, 20')
@@ -50,7 +50,7 @@ document.title.startsWith('demo 1, 20')
 $('sessions').options.length == 3 && !$('sessions').hidden
 // == broken: the latest session is shown
 E.length == sessions[2].entries.length
-// == broken: the sum of faults is as red as an error
+// == broken: the number of faults is as red as an error
 getComputedStyle($('facts').lastChild.firstChild).color == colour('error')
 // == broken: faults are counted
 words('facts').endsWith('3 errors2 unanswered7 faults')
@@ -62,37 +62,37 @@ words('faults').split('Remedy').length == $('faults').children.length + 1
 $('faults').children.length > 4
 // == broken: a click goes to the fault
 $('faults').querySelector('button').click(), true
-// == broken: it goes to the right one
+// == broken: the click goes to the right fault
 document.querySelector('.here .label').textContent.startsWith('searching 3 files')
 // == broken: the fault is in sight
 document.querySelector('.here').getBoundingClientRect().top > list.getBoundingClientRect().top
 // == broken: isError looks like neither success nor an error
 new Set(['result', 'isError', 'error'].map(colour)).size == 3
-// == broken: what was given up says so
+// == broken: a request that was given up says so
 go(lost().i), lost().querySelector('.lost').textContent == 'given up after 1.5 s'
-// == broken: and it is red
+// == broken: a request that was given up is red
 lost().classList.contains('wrong')
-// == broken: a click opens it
+// == broken: a click opens a row
 lost().querySelector('summary').click(), new Promise(done => setTimeout(done, 0, true))
 // == broken: the message is indented
 lost().querySelector('pre').textContent.startsWith('{\n')
 // == broken: a kind can be chosen
 [...$('kinds').children].find(one => one.textContent === 'unanswered').click(), true
-// == broken: those of the kind are shown
+// == broken: only rows of the chosen kind are shown
 visible() == 2
-// == broken: the map goes to a row of those
+// == broken: a click on the map goes to a row of the chosen kind
 map.click(), visible() == 2
-// == broken: a search finds nothing
+// == broken: a search may find nothing
 $('search').value = 'is in no message', $('search').oninput(), true
-// == broken: and says so
+// == broken: the page says how many rows the search has found
 words('shown').startsWith('0 of')
-// == broken: where nothing is shown, the map goes to all
+// == broken: without visible rows, a click on the map shows all rows again
 map.click(), words('shown').startsWith('25 of')
-// == broken: another session has a title of its own
+// == broken: another session changes the title
 pick(1), document.title.startsWith('library 2.1, 20')
 // == broken: input_required looks different from success
 colour('input_required') != colour('result')
-// == broken: a question that was never retried is named
+// == broken: a call that was never retried is a fault
 words('faults').includes('never retried')
 // == broken: a session without faults shows none
 pick(0), words('faults') == '' && E.length == 5

@@ -1,13 +1,13 @@
-"""Streamable HTTP, the client's end: a transport, with which Client works over a URL.
+"""Streamable HTTP, the client side: a transport that connects Client to a URL.
 
-    python3 examples/http/http_client.py URL       what the server there offers
+    python3 examples/http/http_client.py URL       prints the tools of the server there
 
-In a program: `Client(HttpTransport(url, token))`. The command takes the token, which
-goes out with each request, from MCP_TOKEN.
+In a program, write `Client(HttpTransport(url, token))`. The token goes out with every
+request. The command above takes it from the environment variable MCP_TOKEN.
 
-Look at: Client does not know that it speaks HTTP. A line that it sends becomes a POST;
-what comes back, in one piece or as a stream of events, becomes lines again.
-Try next: give Client on_elicit, and call a tool that asks.
+Look at: Client does not know about HTTP. The transport sends each line as a POST. The
+answer comes as JSON or as a stream of events, and the transport turns it into lines.
+Try: give Client the argument on_elicit, and call a tool that asks its user.
 [2025-11-25 basic/transports], [2026-07-28 basic/transports/streamable-http]
 """
 
@@ -24,295 +24,440 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 from urllib.parse import urljoin, urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
-from http_wire import META_VERSION, Json, member, mirrored, repeated, to_header
+from http_wire import (
+    META_VERSION, Json, argument_headers, body_headers, member, to_header)
 
 from mcp_ref import (
     HEADER_MISMATCH, Bounds, Client, ConnectionClosed, classify, decode, encode)
 
-LOST = -32000  # the code when the answer to a request was lost, as in the SDKs
-TRIES = 5  # to take a stream up, without an event in between
-LONGEST = Bounds().line  # of an answer, or of an event
-BROKEN = (OSError, http.client.HTTPException)
+LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
+ATTEMPTS = 5  # to resume a stream, without a new event in between
+LONGEST = Bounds().line  # bytes of a JSON answer, or of an event
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 log = logging.getLogger(__name__)
 
 
 class Unauthorized(ConnectionError):
-    """The server wants a token, or another one; challenge is its WWW-Authenticate."""
+    """The server refuses the token, or needs one. challenge is its WWW-Authenticate."""
 
     def __init__(self, status: int, challenge: str) -> None:
-        super().__init__(f"HTTP {status}: {challenge}")
+        super().__init__(f"HTTP {status}: the server needs a valid token; it sent the "
+                         f"challenge {challenge!r}")
         self.challenge = challenge
 
 
-def events(stream: Any) -> Iterator[tuple[str, bytes, Optional[float]]]:
-    """Read server-sent events: id, data, and the seconds of a retry. Comments and
-    unknown fields are skipped, and so is a last event that no blank line completes."""
-    fields, size = dict[bytes, list[bytes]](), 0
+class Event(NamedTuple):
+    """A server-sent event. retry: seconds to wait before the stream is resumed."""
+
+    id: str
+    data: bytes
+    retry: Optional[float]
+
+
+def events(stream: Any) -> Iterator[Event]:
+    """Read server-sent events.
+
+    Comments and unknown fields are skipped. The last event is dropped if no empty line
+    follows it, because it may be incomplete.
+    """
+    event_id = b""
+    data: list[bytes] = []
+    retry: Optional[float] = None
+    size = 0
     for line in iter(lambda: stream.readline(LONGEST + 1), b""):
-        name, _, value = line.rstrip(b"\r\n").partition(b":")
-        fields.setdefault(name, []).append(value.removeprefix(b" "))
         size += len(line)
         if size > LONGEST:
-            raise ConnectionError(f"an event of over {LONGEST} bytes")
-        if not line.strip(b"\r\n"):
-            wait = fields.get(b"retry", [b""])[-1]
-            yield (fields.get(b"id", [b""])[-1].decode("latin-1"),
-                   b"\n".join(fields.get(b"data", [])),
-                   int(wait[:9]) / 1000 if wait.isdigit() else None)
-            fields, size = {}, 0
+            raise ConnectionError(f"the server sent an event of over {LONGEST} bytes")
+        line = line.rstrip(b"\r\n")
+        if not line:
+            yield Event(event_id.decode("latin-1"), b"\n".join(data), retry)
+            event_id = b""
+            data = []
+            retry = None
+            size = 0
+            continue
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"id":
+            event_id = value
+        elif name == b"data":
+            data.append(value)
+        elif name == b"retry" and value.isdigit():
+            retry = int(value[:9]) / 1000  # milliseconds
 
 
 class Exchange:
-    """A line that goes out, until what answers it is in; without a line it listens."""
+    """An HTTP request and its answer. It may need several connections.
+
+    With a line it is a POST of this line. Without a line it is a GET, which listens to
+    a legacy session.
+    """
 
     def __init__(self, line: bytes = b"") -> None:
-        self.line, self.message = line, decode(line) if line else {}
-        members = self.message if isinstance(self.message, list) else [self.message]
-        self.waiting = {one["id"] for one in members if one.keys() >= {"id", "method"}}
+        self.line = line
+        self.message: Any = decode(line) if line else {}
         self.method: str = member(self.message, "method") or ""
+        # The version that a modern request names. None in the legacy era.
         self.version = member(self.message, "params", "_meta", META_VERSION)
         self.connection: Any = None  # HTTPConnection
         self.sock: Any = None  # of the connection
-        self.last = ""  # id of the last event that came
-        self.dropped = threading.Event()  # nobody waits for it any more
-        self.moved = self.repeated = False  # once each
+        self.last_event_id = ""
+        self.is_redirected = False
+        self.is_repeated = False
+        self.dropped = threading.Event()  # set when the answer is no longer wanted
+        self._lock = threading.Lock()  # guards what follows
+        self._waiting: list[Any] = []  # ids of requests without a response so far
+        messages = self.message if isinstance(self.message, list) else [self.message]
+        for one in messages:
+            if "id" in one and "method" in one:
+                self._waiting.append(one["id"])
+
+    def waiting(self) -> list[Any]:
+        """Return the ids of the requests that have no response so far."""
+        with self._lock:
+            return list(self._waiting)
+
+    def settle(self, rid: Any) -> None:
+        """Note that a request has its response, or needs none any more."""
+        with self._lock:
+            if rid in self._waiting:
+                self._waiting.remove(rid)
 
     def drop(self) -> None:
-        """Close the connection: to a modern server, that cancels the request."""
+        """Close the connection. For a modern server, this cancels the request."""
         self.dropped.set()
-        with suppress(OSError, AttributeError):  # it is closed; it is not open yet
-            self.sock.shutdown(socket.SHUT_RDWR)
+        if self.sock is not None:
+            with suppress(OSError):  # it is closed already
+                self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class HttpTransport:
     """Moves lines between a Client and a URL.
 
-    One thread posts, in order; one for each request waits for its answer, and in a
-    legacy session one more listens. timeout: seconds to connect, to send, and for what
-    is answered at once. retry: seconds before a stream is taken up again, by default.
+    One thread sends all lines, in their order. Each request has a thread that waits for
+    its response. In a legacy session one more thread listens to the server.
+
+    timeout is in seconds. It holds for connecting, for sending, and for answers to
+    notifications. retry is the time in seconds before a broken stream is resumed,
+    unless the server names another time.
     """
 
     def __init__(self, url: str, token: Optional[str] = None, timeout: float = 10.0,
                  retry: float = 1.0) -> None:
-        self._url, self._token, self._timeout, self._retry = url, token, timeout, retry
-        self._turn = threading.Lock()  # one line at a time goes up
+        self._url = url
+        self._token = token
+        self._timeout = timeout
+        self._retry = retry
+        self._delivering = threading.Lock()  # held while on_line() runs
 
     def open(self, on_line: Callable[[bytes], None],
              on_close: Callable[[Exception], None]) -> None:
-        self._on_line, self._on_close = on_line, on_close
+        """Start to move lines. Client calls this, also when it connects again."""
+        self._on_line = on_line
+        self._on_close = on_close
+        self._version: Optional[str] = None  # for the header MCP-Protocol-Version
+        self._session: Optional[str] = None  # for the header Mcp-Session-Id
+        self._lock = threading.Lock()  # guards the two tables that follow
         self._running: set[Exchange] = set()
-        self._version: Optional[str] = None  # as it goes into the header
-        self._session: Optional[str] = None
-        self._tools: dict[str, Json] = {}  # that are known, by name
+        self._tools: dict[str, Json] = {}  # definitions of the known tools, by name
         self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._sender.start()
 
     def send(self, line: bytes) -> None:
-        """Have a line posted; it does not block. What answers it comes to on_line."""
+        """Send a line, without waiting. Its answer is passed to on_line() later."""
         self._queue.put(line)
 
     def close(self) -> None:
-        """End what runs, and the session. [2025-11-25 transports, sessions]"""
+        """Drop all exchanges, and end the session. [2025-11-25 transports, sessions]
+        """
         self._queue.put(None)
-        self._sender.join(1.0)  # what was sent goes out
-        for running in tuple(self._running):
-            running.drop()
-        if self._session:
-            with suppress(*BROKEN):  # the server is gone, and the session with it
-                self._request(last := Exchange(), "DELETE")
+        self._sender.join(1.0)  # lines that were sent before close() still go out
+        for exchange in self._running_exchanges():
+            exchange.drop()
+        if self._session is not None:
+            last = Exchange()
+            with suppress(*CONNECTION_ERRORS):  # then the session has ended, too
+                self._request(last, "DELETE")
                 last.connection.getresponse().close()
 
+    def _running_exchanges(self) -> list[Exchange]:
+        with self._lock:
+            return list(self._running)
+
     def _send_all(self) -> None:
+        """Send the lines of the queue. This is the job of the sender thread."""
         for line in iter(self._queue.get, None):
             exchange = Exchange(line)
-            cancels = exchange.method == "notifications/cancelled"
-            rid = member(exchange.message, "params", "requestId") if cancels else None
-            about = [one for one in tuple(self._running) if rid in one.waiting]
             try:
-                if not any(one.version for one in about):
+                if exchange.method == "notifications/cancelled":
+                    self._send_cancelled(exchange)
+                else:
                     self._post(exchange)
-                for one in about:  # to a modern server, this alone says so
-                    one.drop()
             except Exception as error:
                 self._fail(ConnectionClosed(f"{self._url}: {error!r}"), exchange)
 
+    def _send_cancelled(self, exchange: Exchange) -> None:
+        """Cancel a request of this side.
+
+        A legacy server needs the notification. For a modern server, the end of the
+        connection says the same, and it gets no notification.
+        """
+        rid = member(exchange.message, "params", "requestId")
+        cancelled = [one for one in self._running_exchanges() if rid in one.waiting()]
+        if not any(one.version for one in cancelled):
+            self._post(exchange)
+        for one in cancelled:
+            one.settle(rid)
+            if not one.waiting():  # else the rest of a batch still needs the connection
+                one.drop()
+
     def _fail(self, error: Exception, exchange: Exchange) -> None:
-        if not exchange.dropped.is_set():  # else Client may be connected anew already
+        """Report that the connection has failed.
+
+        A dropped exchange does not count: Client may have connected again since.
+        """
+        if not exchange.dropped.is_set():
             self._on_close(error)
 
     def _post(self, exchange: Exchange) -> None:
+        """Send a line, or listen. Wait for the answer here if it comes at once.
+
+        The answers to notifications and responses are waited for here, so that the
+        server gets these lines in their order.
+        """
         self._request(exchange)
-        if exchange.waiting or not exchange.line:
-            return threading.Thread(
-                target=self._await, args=(exchange,), daemon=True).start()
-        status = self._answer(exchange).status  # so what has no answer stays in order
+        if exchange.waiting() or not exchange.line:
+            threading.Thread(target=self._await, args=(exchange,), daemon=True).start()
+            return
+        status = self._response_to(exchange).status
         self._end(exchange)
         if status >= 400:
-            log.warning("HTTP %d for %s", status, exchange.method or "a response")
+            log.warning("the server answered HTTP %d to %s", status,
+                        exchange.method or "a response")
         if exchange.method == "notifications/initialized":
-            self._post(Exchange())  # to hear what the server says unasked
+            self._post(Exchange())  # listen to the session
 
     def _request(self, exchange: Exchange, verb: str = "") -> None:
-        """Send the line; listen, if there is none or some events of its answer came."""
-        verb = verb or ("GET" if exchange.last or not exchange.line else "POST")
-        self._version = exchange.version or (
-            None if exchange.method == "initialize" else self._version)
-        headers = {"accept": "application/json, text/event-stream",
-                   "content-type": "application/json", "mcp-session-id": self._session,
-                   "mcp-protocol-version": self._version,
-                   "last-event-id": exchange.last or None, "connection": "close",
-                   "authorization": self._token and f"Bearer {self._token}"}
-        if exchange.version and exchange.waiting:  # say in headers what the body says
-            for header, value in repeated(exchange.message, self._tools).items():
-                headers[header] = None if value is None else to_header(value)
-        if exchange.connection:
+        """Send the HTTP request of an exchange over a new connection.
+
+        Without a verb, it is a GET if the exchange listens, or if its answer has broken
+        off after some events. Otherwise it is a POST.
+        """
+        if not verb:
+            is_get = bool(exchange.last_event_id) or not exchange.line
+            verb = "GET" if is_get else "POST"
+        headers = self._headers_for(exchange)
+        if exchange.connection is not None:
             exchange.connection.close()
-        self._running.add(exchange)
+        with self._lock:
+            self._running.add(exchange)
         url = urlsplit(self._url)
-        kind = (http.client.HTTPSConnection if url.scheme == "https" else
-                http.client.HTTPConnection)
-        exchange.connection = kind(url.netloc, timeout=self._timeout)
-        exchange.connection.request(
-            verb, f"{url.path or '/'}{url.query and '?'}{url.query}",
-            exchange.line if verb == "POST" else None,
-            {name: value for name, value in headers.items() if value is not None})
-        exchange.sock = exchange.connection.sock
-        if exchange.dropped.is_set():
-            raise ConnectionError("nobody waits for it any more")
-        if exchange.waiting or verb == "GET":  # how long that takes is not ours to say
-            exchange.sock.settimeout(None)
+        target = url.path or "/"
+        if url.query:
+            target += f"?{url.query}"
+        connection: http.client.HTTPConnection
+        if url.scheme == "https":
+            connection = http.client.HTTPSConnection(url.netloc, timeout=self._timeout)
+        else:
+            connection = http.client.HTTPConnection(url.netloc, timeout=self._timeout)
+        exchange.connection = connection
+        connection.request(
+            verb, target, exchange.line if verb == "POST" else None, headers)
+        exchange.sock = connection.sock
+        if exchange.dropped.is_set():  # drop() may have come before there was a socket
+            raise ConnectionError("the answer is no longer wanted")
+        if exchange.waiting() or verb == "GET":
+            exchange.sock.settimeout(None)  # a response may take any time
+
+    def _headers_for(self, exchange: Exchange) -> dict[str, str]:
+        if exchange.version is not None:
+            self._version = exchange.version
+        elif exchange.method == "initialize":
+            self._version = None  # not agreed on so far
+        headers: dict[str, Optional[str]] = {
+            "accept": "application/json, text/event-stream",
+            "content-type": "application/json",
+            "connection": "close",
+            "mcp-session-id": self._session,
+            "mcp-protocol-version": self._version,
+            "last-event-id": exchange.last_event_id or None,
+            "authorization": f"Bearer {self._token}" if self._token else None}
+        if exchange.version is not None and exchange.waiting():
+            with self._lock:
+                repeated = body_headers(exchange.message, self._tools)
+            for header, value in repeated.items():
+                headers[header] = None if value is None else to_header(value)
+        return {name: value for name, value in headers.items() if value is not None}
 
     def _end(self, exchange: Exchange) -> None:
-        self._running.discard(exchange)
-        if exchange.connection:
+        with self._lock:
+            self._running.discard(exchange)
+        if exchange.connection is not None:
             exchange.connection.close()
 
-    def _answer(self, exchange: Exchange) -> http.client.HTTPResponse:
-        """Wait for the head of an answer; see to what concerns the whole session."""
+    def _response_to(self, exchange: Exchange) -> http.client.HTTPResponse:
+        """Wait for the head of the HTTP response, and act on what it says.
+
+        It may open or end the session, refuse the token, or redirect the request.
+        """
         response: http.client.HTTPResponse = exchange.connection.getresponse()
         if exchange.method == "initialize":
             self._session = response.getheader("Mcp-Session-Id")
-        elif response.status == 404 and self._session:
-            self._fail(ConnectionClosed("the session is over: connect again"), exchange)
+        elif response.status == 404 and self._session is not None:
+            self._fail(ConnectionClosed("the server has ended the session; connect "
+                                        "again"), exchange)
         if response.status in (401, 403):
             challenge = response.getheader("WWW-Authenticate") or ""
             self._fail(Unauthorized(response.status, challenge), exchange)
-        if response.status in (307, 308):  # followed once, where our token belongs
+        if response.status in (307, 308):
+            # One redirect is followed, and only to the same scheme, host and port:
+            # another server must not get the token.
             target = urljoin(self._url, response.getheader("Location") or "")
-            if exchange.moved or urlsplit(target)[:2] != urlsplit(self._url)[:2]:
-                raise ConnectionError(f"a redirect to {target} is not followed")
-            exchange.moved, self._url = True, target
+            is_elsewhere = urlsplit(target)[:2] != urlsplit(self._url)[:2]
+            if exchange.is_redirected or is_elsewhere:
+                raise ConnectionError(f"a redirect to {target} is not followed: it is "
+                                      "the second one, or leads to another host")
+            exchange.is_redirected = True
+            self._url = target
             self._request(exchange)
-            return self._answer(exchange)
+            return self._response_to(exchange)
         return response
 
     def _await(self, exchange: Exchange) -> None:
-        """Hand on what answers a request, and say so when nothing will any more."""
-        why = "the connection ended before the answer"
-        may_repeat = exchange.method == "tools/call" and not exchange.repeated
+        """Deliver the lines of an answer. Each exchange has a thread that does this.
+
+        A request whose response can no longer come gets an error response from here.
+        """
+        reason = "the connection ended before it"
         try:
             for line in self._lines(exchange):
                 code = member(decode(line), "error", "code")
-                if code != HEADER_MISMATCH or not may_repeat:
-                    self._deliver(exchange, line)
-                    continue
-                exchange.repeated = True
-                self._learn({"_meta": exchange.message["params"]["_meta"]})
-                return self._post(exchange)
-        except Exception as error:  # whatever the server sends, somebody waits
-            why = f"{type(error).__name__}: {error}"
+                if code == HEADER_MISMATCH and exchange.method == "tools/call" and (
+                        not exchange.is_repeated):
+                    # The headers that the tool asks for may be unknown here.
+                    exchange.is_repeated = True
+                    self._read_tools(exchange.message["params"]["_meta"])
+                    self._post(exchange)
+                    return
+                self._deliver(exchange, line)
+        except Exception as error:  # Client waits, whatever the server may have sent
+            reason = f"{type(error).__name__}: {error}"
         self._end(exchange)
-        for rid in () if exchange.dropped.is_set() else tuple(exchange.waiting):
-            self._deliver(exchange, encode({"jsonrpc": "2.0", "id": rid, "error": {
-                "code": LOST, "message": f"The answer is lost: {why}"}}))
+        if not exchange.dropped.is_set():
+            for rid in exchange.waiting():
+                self._deliver(exchange, encode({"jsonrpc": "2.0", "id": rid, "error": {
+                    "code": LOST_RESPONSE,
+                    "message": f"The response was lost: {reason}"}}))
 
     def _lines(self, exchange: Exchange) -> Iterator[bytes]:
-        """Yield the messages that come. A legacy stream of events that breaks off is
-        taken up where it was, by the id of its last event."""
-        wait, tries = self._retry, TRIES
-        while tries:
-            with suppress(*BROKEN):  # as good as the end of the stream
-                response = self._answer(exchange)
-                if exchange.line and "json" in str(response.getheader("Content-Type")):
-                    yield self._whole(exchange, response)
+        """Yield the lines of an answer.
+
+        If a legacy stream of events breaks off, it is resumed after its last event.
+        """
+        wait = self._retry
+        attempts = ATTEMPTS
+        while attempts:
+            try:
+                response = self._response_to(exchange)
+                content_type = str(response.getheader("Content-Type"))
+                if exchange.line and "json" in content_type:
+                    yield self._json_answer(exchange, response)
                     return
                 if response.status != 200:
-                    raise ValueError(f"HTTP {response.status} without an answer")
-                for last, data, retry in events(response):
-                    exchange.last, tries = last or exchange.last, TRIES
-                    wait = wait if retry is None else retry
-                    if data:
-                        yield data
-                    if exchange.line and not exchange.waiting:
+                    raise ValueError(f"HTTP {response.status} without a message")
+                for event in events(response):
+                    attempts = ATTEMPTS
+                    if event.id:
+                        exchange.last_event_id = event.id
+                    if event.retry is not None:
+                        wait = event.retry
+                    if event.data:
+                        yield event.data
+                    if exchange.line and not exchange.waiting():
                         return
-            if exchange.version or exchange.waiting and not exchange.last:
-                return
-            tries -= 1
+            except CONNECTION_ERRORS:
+                pass  # the stream is resumed, as after its end
+            if exchange.version is not None:
+                return  # a modern stream cannot be resumed
+            if exchange.waiting() and not exchange.last_event_id:
+                return  # the server gave no id to resume the answer from
+            attempts -= 1
             if exchange.dropped.wait(wait):
                 return
-            with suppress(*BROKEN):  # _answer() will say so
+            with suppress(*CONNECTION_ERRORS):  # then _response_to() fails as well
                 self._request(exchange)
 
-    def _whole(self, exchange: Exchange, response: http.client.HTTPResponse) -> bytes:
-        """Read an answer that is one piece of JSON."""
+    def _json_answer(self, exchange: Exchange,
+                     response: http.client.HTTPResponse) -> bytes:
+        """Read an answer that is one JSON value, and return it as a line."""
+        # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
-        message = decode(response.read(size))  # old Pythons allocate all of it
+        message = decode(response.read(size))
         if not isinstance(message, list) and classify(message) != ("response", None):
-            raise ValueError(f"HTTP {response.status} without an answer")
-        if member(message, "error") and message.get("id") not in exchange.waiting:
-            message["id"] = next(iter(exchange.waiting))  # it cannot say so itself
+            raise ValueError(f"HTTP {response.status} without a response")
+        waiting = exchange.waiting()
+        if member(message, "error") and waiting and message.get("id") not in waiting:
+            # The server refused the HTTP request before it read the id.
+            message["id"] = waiting[0]
         return encode(message)
 
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
+        """Pass a line to Client, and note what the transport needs to know from it."""
         message = decode(line)
         for one in message if isinstance(message, list) else [message]:
             if member(one, "method") is None:
-                exchange.waiting.discard(member(one, "id"))
+                exchange.settle(member(one, "id"))
         if exchange.method == "initialize":
             self._version = member(message, "result", "protocolVersion")
         tools = member(message, "result", "tools")
-        if exchange.method == "tools/list" and exchange.version and tools:
-            usable = self._usable(tools)
+        if exchange.method == "tools/list" and exchange.version is not None and tools:
+            usable = self._usable_tools(tools)
             line = encode({**message, "result": {**message["result"], "tools": usable}})
-        with self._turn:
+        with self._delivering:
             self._on_line(line)
 
-    # Tools that want arguments in headers. [2026-07-28 transports, x-mcp-header]
+    # Tools that ask for arguments in headers. [2026-07-28 transports, x-mcp-header]
 
-    def _usable(self, tools: list[Json]) -> list[Json]:
-        """Note what each tool wants in headers; leave out those that are not valid."""
+    def _usable_tools(self, tools: list[Json]) -> list[Json]:
+        """Remember the definitions of tools. Return those with valid annotations."""
         usable = []
         for tool in tools:
             try:
-                mirrored(tool["inputSchema"])
-                self._tools[tool["name"]] = tool
-                usable.append(tool)
+                argument_headers(tool["inputSchema"])
             except ValueError as error:
                 log.warning("left out the tool %s: %s", tool["name"], error)
+                continue
+            with self._lock:
+                self._tools[tool["name"]] = tool
+            usable.append(tool)
         return usable
 
-    def _learn(self, params: Json) -> None:
-        """Read the list of tools: it has changed, or nobody has asked for it."""
-        asking = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
-                                  "method": "tools/list", "params": params}))
-        self._request(asking)
-        result = member(decode(next(self._lines(asking))), "result")
-        self._end(asking)
-        self._usable(result["tools"])
-        if result.get("nextCursor") is not None:
-            self._learn({**params, "cursor": result["nextCursor"]})
+    def _read_tools(self, meta: Json) -> None:
+        """Read the list of tools again. It has changed, or it was never read."""
+        params: Json = {"_meta": meta}
+        while True:
+            exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
+                                        "method": "tools/list", "params": params}))
+            self._request(exchange)
+            result = member(decode(next(self._lines(exchange))), "result")
+            self._end(exchange)
+            self._usable_tools(result["tools"])
+            if result.get("nextCursor") is None:
+                return
+            params["cursor"] = result["nextCursor"]
 
 
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit("usage: python3 http_client.py URL")
-    with Client(HttpTransport(sys.argv[1], os.environ.get("MCP_TOKEN"))) as client:
+    transport = HttpTransport(sys.argv[1], os.environ.get("MCP_TOKEN"))
+    with Client(transport) as client:
         print(json.dumps([client.server_info, client.list_tools()], indent=2))
 
 

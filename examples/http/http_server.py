@@ -1,14 +1,15 @@
-"""Streamable HTTP, the server's end: one Server at one URL, in both eras.
+"""Streamable HTTP, the server side: one Server at one URL, in both eras.
 
     python3 examples/http/http_server.py [--port N] [--host HOST] [--name NAME] FILE
 
-serves the object `server` of a Python FILE at http://127.0.0.1:8000/mcp. NAME is a
-further name of this host. MCP_TOKEN, if it is set, has to come with every request;
-without it only this machine is served. TLS and OAuth are the work of a proxy in front.
+serves the object `server` of the Python file FILE at http://127.0.0.1:8000/mcp. --name
+adds a name of this host that clients may use. If the environment variable MCP_TOKEN is
+set, every request must bring this token. Without a token, only clients on this machine
+are served. TLS and OAuth are the work of a proxy in front of this server.
 
-Look at: Stream. It is the `reply` of session.receive(line, reply), so what belongs to a
-request finds its way. Whoever reads a stream decides how: as JSON, as events, or later.
-Try next: call a slow tool with curl, kill curl, and go on with GET and Last-Event-ID.
+Look at: Stream. It is the sink of session.receive(line, sink), so it gets exactly the
+lines that belong to one POST. A handler then sends them as JSON or as events.
+Try: call a slow tool with curl, kill curl, and resume with GET and Last-Event-ID.
 [2025-11-25 basic/transports], [2026-07-28 basic/transports/streamable-http]
 """
 
@@ -34,242 +35,371 @@ from typing import Any, Iterable, NamedTuple, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
-from http_wire import META_VERSION, agrees, member, mirrored, repeated
+from http_wire import (
+    META_VERSION, argument_headers, body_headers, header_matches, member)
 
 from mcp_ref import (
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN_ERRORS,
     PARSE_ERROR, REVISIONS, RpcError, Server, Pool, classify, decode,
     newest_revision, request_revision, response_line)
 
-LOOPBACK = "localhost", "127.0.0.1", "[::1]"
-BAD = PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS  # come with the status 400
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+# An error response with one of these codes has the HTTP status 400.
+BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS)
 
 
 class Limits(NamedTuple):
-    """What clients may take: numbers, bytes, seconds."""
+    """The limits for clients. Sizes are in bytes, times in seconds."""
 
     connections: int = 256
     sessions: int = 1000
-    head: int = 64 << 10
+    head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
-    request: float = 20.0  # to send a request
-    idle: float = 60.0  # between two requests, or to take a part of an answer
-    session: float = 1800.0  # without a request
-    quick: float = 1.0  # an answer that takes longer becomes a stream of events
-    pulse: float = 1.0  # of silence on a stream, before a comment shows who is there
-    retry: float = 0.5  # before a client takes a stream up again
+    request: float = 20.0  # until a request has arrived completely
+    idle: float = 60.0  # between two requests, and until a blocked write fails
+    session: float = 1800.0  # until an unused legacy session ends
+    quick: float = 1.0  # a later response is sent as an event
+    pulse: float = 1.0  # between two comments on a silent stream of events
+    retry: float = 0.5  # until a client may resume a stream; clients are told
 
 
 class Stream:
-    """Lines in order, for one reader at a time: a new one takes the place of the last
-    one, whose connection may be dead without anybody knowing."""
+    """The lines that belong to one POST, or to the session but to no POST.
 
-    def __init__(self, session: HttpSession) -> None:
-        self.session, self.name = session, secrets.token_hex(8).encode()
-        self.lines: deque[tuple[int, bytes]] = deque(maxlen=1000)  # the last, numbered
-        self.count = self.read = 0  # how many lines came; how many some reader took
-        self.ended, self.reader = False, 0  # the thread that may read; 0: the first
-        self._news = threading.Condition()  # guards all of this
+    It is a sink of the session, so any thread may add lines. At most one connection
+    reads them. A new reader replaces the old one, because the old connection may be
+    broken without a sign of it on this side.
+    """
+
+    def __init__(self, session: HttpSession, reader: Optional[Handler]) -> None:
+        self.session = session
+        self.name = secrets.token_hex(8)
+        self._changed = threading.Condition()  # guards everything that follows
+        self._reader = reader  # the handler that may read
+        # The newest lines with their numbers, which count from 1.
+        self._lines: deque[tuple[int, bytes]] = deque(maxlen=1000)
+        self._count = 0  # lines so far
+        self._taken = 0  # number of the newest line that a reader has taken
+        self._ended = False
 
     def __call__(self, line: Optional[bytes]) -> None:
-        """Add a line; None: there will be no more. See Peer.receive()."""
-        with self._news:
-            self.ended = self.ended or line is None
-            if line is not None:
-                self.count += 1
-                self.lines.append((self.count, line))
-            self._news.notify_all()
+        """Add a line. None means that no more lines will follow."""
+        with self._changed:
+            if line is None:
+                self._ended = True
+            else:
+                self._count += 1
+                self._lines.append((self._count, line))
+            self._changed.notify_all()
 
     def let_go(self) -> None:
-        """End the connection that waits for this stream, if its client knows how to
-        come again. A tool finds this at context.sink. [2025-11-25 transports]"""
-        if self.session.peer.row is newest_revision(modern=False):
-            self.reader = -1  # nobody, until a GET comes
+        """Close the connection that reads this stream, if its client can resume it.
 
-    def take(self, reader: int, at: int, wait: float) -> tuple[list[Any], bool]:
-        """Wait until there are lines after line `at`; return them with their numbers,
-        and whether that was all for this reader."""
-        with self._news:
-            self._news.wait_for(lambda: self.count > at or self.ended, wait)
-            if self.reader != reader:
+        A tool that takes long may call this: it finds the stream at context.sink. The
+        client fetches the rest with a GET. Only the newest legacy revision has this.
+        [2025-11-25 transports]
+        """
+        if self.session.peer.row is newest_revision(modern=False):
+            with self._changed:
+                self._reader = None
+                self._changed.notify_all()
+
+    def take_over(self, reader: Handler) -> int:
+        """Replace the reader. Return the number of the newest line that was taken."""
+        with self._changed:
+            self._reader = reader
+            self._changed.notify_all()
+            return self._taken
+
+    def take(self, reader: Handler, after: int,
+             timeout: float) -> tuple[list[tuple[int, bytes]], bool]:
+        """Wait for lines with numbers greater than `after`.
+
+        Return them with their numbers, and whether this reader has to stop: because the
+        stream has ended, or because the reader was replaced.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: (
+                self._count > after or self._ended or self._reader is not reader),
+                timeout)
+            if self._reader is not reader:
                 return [], True
-            self.read = self.count
-            return [one for one in self.lines if one[0] > at], self.ended
+            self._taken = self._count
+            return [one for one in self._lines if one[0] > after], self._ended
+
+    def ended_empty(self) -> bool:
+        """Return whether the stream has ended without a single line."""
+        with self._changed:
+            return self._ended and self._count == 0
 
 
 class HttpSession:
-    """A session and its streams. Legacy: initialize to DELETE; modern: one request."""
+    """An MCP session and its streams.
+
+    A legacy session lasts from initialize to DELETE. For a modern request, a session is
+    made that serves only this request.
+    """
 
     def __init__(self, server: HttpServer) -> None:
-        self.id, self.used = secrets.token_urlsafe(32), time.monotonic()
-        self.turn = threading.Lock()  # one line is received at a time
-        self.unasked = Stream(self)  # for what belongs to no request
-        self.streams: deque[Stream] = deque(maxlen=100)  # the last ones with events
+        self.id = secrets.token_urlsafe(32)
+        self.used = time.monotonic()  # when a client used it last
+        self.unasked = Stream(self, None)  # for lines that belong to no POST
         self.peer = server.mcp.connect(self.unasked, server.workers.start)
-        server.sessions[self.id] = self
+        self._receiving = threading.Lock()  # held while the peer receives a line
+        self._lock = threading.Lock()  # guards what follows
+        self._resumable: deque[Stream] = deque(maxlen=100)  # the newest ones
 
-    def receive(self, body: bytes) -> Stream:
-        stream = Stream(self)
-        with self.turn:
+    def receive(self, body: bytes, reader: Handler) -> Stream:
+        """Give a line to the session. Return the stream of its answer."""
+        stream = Stream(self, reader)
+        with self._receiving:
             self.peer.receive(body, stream)
         return stream
 
+    def make_resumable(self, stream: Stream) -> None:
+        """Keep a stream, so that a later request can resume it."""
+        with self._lock:
+            if stream not in self._resumable:
+                self._resumable.append(stream)
 
-# The library parses, but only what every parser reads in the same way. For the library,
-# a bare CR ends a line, and a header with a blank before its colon ends the headers: so
-# a part of a request could be hidden from a proxy in front, or from this server.
+    def find_stream(self, name: str) -> Optional[Stream]:
+        """Return the resumable stream that has this name, or None."""
+        with self._lock:
+            for stream in self._resumable:
+                if stream.name == name:
+                    return stream
+        return None
+
+
+# The standard library parses the head of a request, but it is too tolerant. To it, a
+# bare CR ends a line, and a header with a blank before its colon ends the headers. A
+# proxy may read such a head differently, and an attacker could hide a request in it. So
+# only a head that every parser reads in the same way is passed on to the library.
 HEAD = re.compile(rb"[A-Z]+ /[!-~]* HTTP/1\.[01]\r\n"
                   rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){,99}\r\n")
-CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~]*)?\r\n")
-PLACE = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
+CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t -~]*)?\r\n")
+# The value of Origin, or "//" and the value of Host. The group is the host.
+ORIGIN = re.compile(r"(?:https?:)?//(\[[0-9a-fA-F:]*\]|[^][@:/?#]*)(?::[0-9]*)?")
 
 
 class Refused(RpcError):
-    """What is wrong with a request: an HTTP status, and an error for the body."""
+    """A request is refused with this HTTP status. The body explains the reason."""
 
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(INVALID_REQUEST, why)
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(INVALID_REQUEST, reason)
         self.status = status
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Reads the requests of one connection, and serves them."""
+    """Serves the requests of one connection, on its own thread."""
 
-    protocol_version, disable_nagle_algorithm = "HTTP/1.1", True
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: HttpServer
-    rfile: Any  # what the client sends
-    fields: dict[str, str]  # the headers, by lower-case name
+    rfile: Any  # reads from the connection
+    request_id: Any  # of the message, if it is known to be a modern request
+    fields: dict[str, str]  # the headers of the request, by lower-case name
+    extra_headers: dict[str, str]  # of the response
 
     def handle(self) -> None:
         self.limits = self.server.limits
         self.connection.settimeout(self.limits.idle)
-        with suppress(OSError):  # nobody is there any more
+        with suppress(OSError):  # the client has closed the connection
             super().handle()
             self.connection.shutdown(socket.SHUT_WR)
-            self.allow(1)  # to close on unread input would take the answer back
+            # If unread input were left, close() would reset the connection, and the
+            # client could lose the end of the response.
+            self.set_deadline(1.0)
             while self.rfile.read(1 << 16):
                 pass
 
-    def allow(self, seconds: float) -> None:
-        """Set the deadline of what is read; see HttpServer.service_actions()."""
-        self.server.deadlines[self.connection] = time.monotonic() + seconds
+    def set_deadline(self, seconds: Optional[float]) -> None:
+        """Stop reading from the connection after so many seconds; None: never."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        self.server.set_deadline(self.connection, deadline)
 
     def handle_one_request(self) -> None:
-        """Serve one request. One that cannot be read whole ends the connection."""
-        self.close_connection, self.command, self.request_version = True, "", "HTTP/1.1"
-        self.id: Any = None  # of the message, once it is known to be a request
-        self.more: dict[str, str] = {}  # headers of the answer
+        """Serve one request.
+
+        If it cannot be read completely, the connection is closed: the beginning of the
+        next request would be uncertain.
+        """
+        self.close_connection = True  # until parse_request() has read the headers
+        self.command = ""
+        self.request_version = "HTTP/1.1"
+        self.request_id = None
+        self.extra_headers = {}
         body = None
-        self.allow(self.limits.idle)
+        self.set_deadline(self.limits.idle)
         if not self.rfile.peek(1):
             return
-        self.allow(self.limits.request)
+        self.set_deadline(self.limits.request)
         try:
             self.read_head()
-            self.check()
+            self.check_access()
             body = self.read_body()
-            self.allow(float("inf"))
+            self.set_deadline(None)
             self.serve(body)
         except RpcError as error:
-            self.close_connection |= body is None
-            line = response_line(self.id, error, null_id=False)
-            self.reply(getattr(error, "status", 400), line)
+            if body is None:
+                self.close_connection = True
+            status = error.status if isinstance(error, Refused) else 400
+            line = response_line(self.request_id, error, null_id=False)
+            self.write_response(status, line)
 
     def read_head(self) -> None:
-        """Read request line and headers, raw, and have the library parse them."""
-        head, line = bytearray(), b"?"
-        while line.strip():
+        """Read and check the head. The library then parses it."""
+        head = bytearray()
+        while True:
             line = self.rfile.readline(self.limits.head + 1 - len(head))
             head += line
+            if not line.strip():
+                break
         if len(head) > self.limits.head:
-            raise Refused(431, "The head is too long")
+            raise Refused(431, "The request line and the headers are longer than "
+                          f"{self.limits.head} bytes")
+        if not line:
+            raise Refused(408, "The request line and the headers did not arrive within "
+                          f"{self.limits.request} seconds")
         if not HEAD.fullmatch(head):
-            raise Refused(400 if line else 408, "The head is no HTTP/1.1, or too late")
-        rest, self.rfile = self.rfile, io.BytesIO(head)
+            raise Refused(400, "The request line or a header is not valid HTTP/1.1")
+        connection = self.rfile
+        self.rfile = io.BytesIO(head)
         self.raw_requestline = self.rfile.readline()
-        self.parse_request()  # which sets close_connection, too
-        self.rfile = rest
-        # What comes twice is a list [RFC 9110 5.3], and no valid Host or length.
-        self.fields = {name.lower(): ", ".join(
-            value.strip(" \t") for value in self.headers.get_all(name, []))
-            for name in self.headers}
+        self.parse_request()  # also sets close_connection
+        self.rfile = connection
+        # Equal headers are joined [RFC 9110 5.3]. So a second Host or Content-Length
+        # makes the value invalid, and the request is refused.
+        self.fields = {}
+        for name in self.headers:
+            values = self.headers.get_all(name, [])
+            self.fields[name.lower()] = ", ".join(one.strip(" \t") for one in values)
 
     def read_body(self) -> bytes:
-        """Read a body, by its length or in chunks; both at once are an attack."""
-        length = self.fields.get("content-length", "0")
-        coding = self.fields.get("transfer-encoding")
-        if coding is None and re.fullmatch("[0-9]{1,18}", length):
-            return self.read(int(length))
-        if not coding or coding.lower() != "chunked" or (
-                "content-length" in self.fields or self.request_version == "HTTP/1.0"):
-            raise Refused(400, "Neither one Content-Length nor chunked alone")
-        chunk, body = b"?", bytearray()
-        while chunk:
-            found = CHUNK.fullmatch(self.rfile.readline(1024))
-            chunk = self.read(int(found[1], 16), len(body)) if found else b""
-            if not found or self.read(2) != b"\r\n":
-                raise Refused(400, "A chunk is not as long as it says, or a trailer")
-            body += chunk
-        return bytes(body)
+        """Read a body with a Content-Length or in chunks.
 
-    def read(self, size: int, more: int = 0) -> bytes:
-        """Read exactly so many bytes of a body that has `more` already."""
-        if size + more > self.limits.body:
-            raise Refused(413, "The body is too large")
+        A body with both is refused, because attackers use it to hide a request.
+        """
+        length = self.fields.get("content-length")
+        coding = self.fields.get("transfer-encoding")
+        if length is None and coding is None:
+            return b""
+        if coding is None and re.fullmatch("[0-9]{1,18}", str(length)):
+            return self.read(int(str(length)))
+        if length is None and str(coding).lower() == "chunked" and (
+                self.request_version != "HTTP/1.0"):
+            return self.read_chunks()
+        raise Refused(400, "The length of the body is not clear. Send one "
+                      "Content-Length in decimal digits, or only Transfer-Encoding: "
+                      "chunked")
+
+    def read_chunks(self) -> bytes:
+        body = bytearray()
+        while True:
+            size = CHUNK_SIZE.fullmatch(self.rfile.readline(1024))
+            if size is None:
+                raise Refused(400, "A chunk of the body does not begin with its size "
+                              "in hexadecimal digits and a line break")
+            chunk = self.read(int(size[1], 16), len(body))
+            if self.read(2) != b"\r\n":
+                raise Refused(400, "A chunk of the body is longer than its size says, "
+                              "or trailers follow; trailers are not supported")
+            if not chunk:
+                return bytes(body)
+            body += chunk
+
+    def read(self, size: int, size_so_far: int = 0) -> bytes:
+        """Read exactly `size` bytes of a body that has size_so_far bytes already."""
+        if size + size_so_far > self.limits.body:
+            raise Refused(413, f"The body is longer than {self.limits.body} bytes")
         data: bytes = self.rfile.read(size)
         if len(data) < size:
-            raise Refused(408, "The body did not come whole, and in time")
+            raise Refused(408, "The body did not arrive completely within "
+                          f"{self.limits.request} seconds")
         return data
 
-    def check(self) -> None:
-        """Refuse other paths, DNS rebinding, and who has not the token."""
+    def check_access(self) -> None:
+        """Refuse other paths, other hosts and origins, and requests without the token.
+
+        The hosts are checked because of DNS rebinding: a web page on any site can make
+        the browser of its reader send requests to this machine.
+        """
         if self.requestline.split()[1].partition("?")[0] != "/mcp":
-            raise Refused(404, "There is nothing here but /mcp")
-        host, origin = self.fields.get("host", ""), self.fields.get("origin")
-        for url in f"//{host}", origin or "//localhost":
-            found = PLACE.fullmatch(url)
-            if not found or found[1].lower() not in self.server.names:
-                raise Refused(403 if host else 400, f"{url:.80} is no name of ours")
-        given, token = self.fields.get("authorization", ""), self.server.token
-        if token and given and not re.match("(?i:bearer) .", given):
-            raise Refused(400, "Authorization is not: Bearer TOKEN")
-        if token and not secrets.compare_digest(given[7:].encode(), token.encode()):
-            error = ', error="invalid_token"' if given else ""  # [RFC 6750 3]
-            self.more["WWW-Authenticate"] = f'Bearer realm="mcp"{error}'
-            raise Refused(401, "This takes a token, and the right one")
+            raise Refused(404, "The path does not exist; the only path is /mcp")
+        host = self.fields.get("host")
+        if not host:
+            raise Refused(400, "The request has no Host header")
+        self.check_host("Host", f"//{host}")
+        origin = self.fields.get("origin")
+        if origin:
+            self.check_host("Origin", origin)
+        if self.server.token is not None:
+            self.check_token(self.server.token)
+
+    def check_host(self, header: str, url: str) -> None:
+        found = ORIGIN.fullmatch(url)
+        if found is None or found[1].lower() not in self.server.names:
+            raise Refused(403, f"{header} is {url:.80}, which is not a name of this "
+                          "server; the option --name adds a name")
+
+    def check_token(self, token: str) -> None:
+        given = self.fields.get("authorization", "")
+        if given and not re.match("(?i:bearer) .", given):
+            raise Refused(400, "The header Authorization is not: Bearer TOKEN")
+        given_token = given[len("Bearer "):]
+        if not secrets.compare_digest(given_token.encode(), token.encode()):
+            challenge = 'Bearer realm="mcp"'
+            if given:
+                challenge += ', error="invalid_token"'  # [RFC 6750 3]
+            self.extra_headers["WWW-Authenticate"] = challenge
+            raise Refused(401, "The token is missing or wrong. Send the header "
+                          "Authorization: Bearer TOKEN")
 
     def serve(self, body: bytes) -> None:
-        if not re.search(r"text/event-stream|\*/\*", self.fields.get("accept", "*/*")):
-            raise Refused(406, "Accept has to name text/event-stream")
+        accept = self.fields.get("accept", "*/*")
+        if not re.search(r"text/event-stream|\*/\*", accept):
+            raise Refused(406, "The header Accept must contain text/event-stream")
         if self.command == "POST":
-            return self.post(body)
-        if self.command not in ("GET", "DELETE") or self.is_modern():
-            self.more["Allow"] = "POST, GET, DELETE"
-            raise Refused(405, "No such verb here")
-        if self.command == "GET":
-            return self.get(self.session())
-        self.server.end(self.session())
-        self.reply(204, None)
+            self.post(body)
+        elif self.command not in ("GET", "DELETE") or self.is_modern():
+            self.extra_headers["Allow"] = "POST, GET, DELETE"
+            raise Refused(405, f"{self.command} is not allowed here. Use POST or, in a "
+                          "legacy session, also GET and DELETE")
+        elif self.command == "GET":
+            self.get(self.find_session())
+        else:
+            self.server.end(self.find_session())
+            self.write_response(204, None)
 
     def is_modern(self, message: Any = None) -> bool:
-        """Tell the era: the body says it or, where it does not, the header."""
-        default = newest_revision(modern=False).version
-        row = REVISIONS.get(self.fields.get("mcp-protocol-version", default))
-        told = member(message, "params", "_meta", META_VERSION) is not None
-        return told or row is None or row.modern
+        """Return the era. It is in the body or, if the body does not say, in a header.
 
-    def session(self) -> HttpSession:
+        An unknown version counts as modern.
+        """
+        if member(message, "params", "_meta", META_VERSION) is not None:
+            return True
+        version = self.fields.get("mcp-protocol-version")
+        if version is None:
+            return False
+        row = REVISIONS.get(version)
+        return row is None or row.modern
+
+    def find_session(self) -> HttpSession:
         """Return the session that the request names."""
-        name = self.fields.get("mcp-session-id", "")
-        session = self.server.sessions.get(name)
+        name = self.fields.get("mcp-session-id")
+        if not name:
+            raise Refused(400, "The header Mcp-Session-Id is missing. Send initialize "
+                          "first; its response has this header")
+        session = self.server.find_session(name)
         if session is None:
-            raise Refused(404 if name else 400, "Send initialize, then its session id")
+            raise Refused(404, "The session does not exist or has ended. Send "
+                          "initialize again")
         session.used = time.monotonic()
         return session
 
     def post(self, body: bytes) -> None:
-        kind = self.fields.get("content-type", "").partition(";")[0]
-        if kind.strip().lower() != "application/json":
+        content_type = self.fields.get("content-type", "").partition(";")[0]
+        if content_type.strip().lower() != "application/json":
             raise Refused(415, "Content-Type is not application/json")
         message = decode(body)
         if self.is_modern(message):
@@ -278,86 +408,119 @@ class Handler(BaseHTTPRequestHandler):
             self.post_legacy(body, message)
 
     def post_legacy(self, body: bytes, message: Any) -> None:
-        """Serve a line of a session; initialize opens one. [2025-11-25 transports]"""
-        new = member(message, "method") == "initialize" and (
+        """Serve a line of a session. initialize opens one. [2025-11-25 transports]"""
+        is_first = member(message, "method") == "initialize" and (
             "mcp-session-id" not in self.fields)
-        if new and len(self.server.sessions) >= self.limits.sessions:
-            raise Refused(503, "There are too many sessions")
-        session = HttpSession(self.server) if new else self.session()
-        stream = session.receive(body)
+        if is_first:
+            session = self.server.open_session(self.limits.sessions)
+        else:
+            session = self.find_session()
+        stream = session.receive(body, self)
         if session.peer.row is None:  # the handshake was refused
             self.server.end(session)
-        elif new:
-            self.more["Mcp-Session-Id"] = session.id
-        self.answer(stream)
+        elif is_first:
+            self.extra_headers["Mcp-Session-Id"] = session.id
+        self.write_answer(stream)
 
     def post_modern(self, body: bytes, message: Any) -> None:
-        """Serve a request that stands alone: to close its connection cancels it."""
+        """Serve a request without a session. Closing the connection cancels it."""
         kind, fault = classify(message)
-        if fault or kind == "response":
-            raise Refused(400, fault or "A server takes requests and notifications")
+        if fault is not None:
+            raise Refused(400, f"Invalid request: {fault}")
+        if kind == "response":
+            raise Refused(400, "The body is a response, but a modern server sends no "
+                          "requests")
         if kind == "notification":
-            return self.reply(202)  # there is nothing that it could be about
-        self.id = message["id"]
+            # A notification refers to a session or to a request, and this line has
+            # neither. So it has no effect.
+            self.write_response(202)
+            return
+        self.request_id = message["id"]
         tools = self.server.mcp.entries("tools")
-        for header, value in repeated(message, tools).items():
-            if not agrees(self.fields.get(header), value):
-                raise RpcError(HEADER_MISMATCH, f"{header} is not what the body says")
+        for header, value in body_headers(message, tools).items():
+            if not header_matches(self.fields.get(header), value):
+                raise RpcError(HEADER_MISMATCH, f"The header {header} does not match "
+                               f"the body, which has {value!r:.80}")
         request_revision(member(message, "params", "_meta") or {})
-        session = HttpSession(self.server)
+        session = self.server.open_session()
         try:
-            self.answer(session.receive(body))
+            self.write_answer(session.receive(body, self))
         finally:
             self.server.end(session)
 
     def get(self, session: HttpSession) -> None:
-        """Follow what a session says unasked, or go on where a stream broke off."""
-        stream, at = session.unasked, session.unasked.read
-        if "last-event-id" in self.fields:
-            name, _, number = self.fields["last-event-id"].partition("-")
-            kept = [one for one in tuple(session.streams) if one.name == name.encode()]
-            if not kept or not re.fullmatch("[0-9]{1,9}", number):
-                raise Refused(400, "Last-Event-ID names nothing that is still here")
-            stream, at = kept[0], int(number)
-        reader = stream.reader = threading.get_ident()  # for others, it is over
-        self.relay(stream, reader, at)
-
-    def answer(self, stream: Stream) -> None:
-        """Answer with JSON if that is all there is, and soon; else with events."""
-        lines, _ = stream.take(0, 0, self.limits.quick)
-        first = decode(lines[0][1]) if lines else None
-        if len(lines) == 1 and member(first, "method") is None:  # responses and no more
-            code = member(first, "error", "code")
-            unknown = code == METHOD_NOT_FOUND and not stream.session.peer.row
-            self.reply(400 if code in BAD else 404 if unknown else 200, lines[0][1])
-        elif stream.ended and not stream.count:
-            self.reply(202)  # what came has no answer, or was cancelled
+        """Send the lines of a session that belong to no POST, or resume a stream."""
+        last_event_id = self.fields.get("last-event-id")
+        if last_event_id is None:
+            stream = session.unasked
+            after = stream.take_over(self)
         else:
-            self.relay(stream, 0, 0)
+            name, _, number = last_event_id.partition("-")
+            found = session.find_stream(name)
+            if found is None or not re.fullmatch("[0-9]{1,9}", number):
+                raise Refused(400, "Last-Event-ID is not the id of an event that this "
+                              "server still has")
+            stream = found
+            stream.take_over(self)
+            after = int(number)
+        self.write_events(stream, after)
 
-    def relay(self, stream: Stream, reader: int, at: int) -> None:
-        """Write lines as events, until there are no more or the client has left."""
-        self.close_connection = True  # which ends the events
-        self.more.update({"Content-Type": "text/event-stream",
-                          "Cache-Control": "no-store", "X-Accel-Buffering": "no"})
-        self.reply(200, None)
-        session, legacy, over = stream.session, stream.session.peer.row, False
-        if legacy and stream not in tuple(session.streams):
-            session.streams.append(stream)
-        if legacy is newest_revision(modern=False):  # older ones do not know how to come again
-            self.wfile.write(b"id: %s-%d\nretry: %d\ndata:\n\n" % (
-                stream.name, at, 1000 * self.limits.retry))
-        while not over:
-            lines, over = stream.take(reader, at, self.limits.pulse)
-            for at, line in lines:
-                name = b"id: %s-%d\n" % (stream.name, at) if legacy else b""
-                self.wfile.write(b"%sdata: %s\n\n" % (name, line))
-            if not lines and not over:
-                self.wfile.write(b":\n\n")  # a comment; it fails if the client has left
+    def write_answer(self, stream: Stream) -> None:
+        """Answer a POST: as JSON if only a response comes, and soon; else as events."""
+        lines, _ = stream.take(self, 0, self.limits.quick)
+        if stream.ended_empty():  # the message has no response, or it was cancelled
+            self.write_response(202)
+            return
+        if len(lines) == 1:
+            line = lines[0][1]
+            message = decode(line)
+            if member(message, "method") is None:  # a response is the last line
+                self.write_response(self.status_of(message, stream.session), line)
+                return
+        self.write_events(stream, 0)
+
+    def status_of(self, response: Any, session: HttpSession) -> int:
+        code = member(response, "error", "code")
+        if code in BAD_REQUEST_CODES:
+            return 400
+        if code == METHOD_NOT_FOUND and session.peer.row is None:
+            return 404  # only in the modern era
+        return 200
+
+    def write_events(self, stream: Stream, after: int) -> None:
+        """Send lines as events, until the stream ends or the client has left."""
+        self.close_connection = True  # the end of the connection ends the events
+        self.extra_headers.update({
+            "Content-Type": "text/event-stream",
+            "Cache-Control": "no-store",
+            "X-Accel-Buffering": "no"})
+        self.write_response(200, None)
+        session = stream.session
+        revision = session.peer.row  # None for a modern request
+        if revision is not None:
+            session.make_resumable(stream)
+        if revision is newest_revision(modern=False):
+            # An event without data. It gives the client an id to resume from, even if
+            # the connection breaks before the first line. Older clients do not expect
+            # such an event.
+            retry = round(1000 * self.limits.retry)
+            self.wfile.write(
+                f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
+        must_stop = False
+        while not must_stop:
+            lines, must_stop = stream.take(self, after, self.limits.pulse)
+            for number, line in lines:
+                event = b"data: " + line + b"\n\n"
+                if revision is not None:
+                    event = f"id: {stream.name}-{number}\n".encode() + event
+                self.wfile.write(event)
+                after = number
+            if not lines and not must_stop:
+                self.wfile.write(b":\n\n")  # a comment; fails if the client has left
             session.used = time.monotonic()
 
-    def reply(self, status: int, body: Optional[bytes] = b"") -> None:
-        """Write an answer in one piece, or just its head where the body is None."""
+    def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
+        """Write the head of a response, and its body unless that is None."""
         self.send_response_only(status)
         self.send_header("Date", self.date_time_string())
         if self.close_connection:
@@ -366,84 +529,133 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         if body:
             self.send_header("Content-Type", "application/json")
-        for name, value in self.more.items():
+        for name, value in self.extra_headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body if body and self.command != "HEAD" else b"")
+        if body and self.command != "HEAD":
+            self.wfile.write(body)
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves a Server at `url`, from serve_forever() to shutdown(). names: more names
-    of this host. token: what clients have to bring. ValueError for a public host with
-    no token, or an invalid x-mcp-header."""
+    """Serves a Server at `url`, from serve_forever() to shutdown().
+
+    host is the address to listen on, and names are more names of this host that clients
+    may use. token is what clients must send in the header Authorization. Raises
+    ValueError if other machines can reach host but token is missing, or if a tool has
+    an x-mcp-header that is not valid.
+    """
 
     request_queue_size = 128
-    server_bind = socketserver.TCPServer.server_bind  # no DNS is asked for our name
+    # HTTPServer.server_bind() looks up the name of this host in the DNS, which can be
+    # slow.
+    server_bind = socketserver.TCPServer.server_bind
 
     def __init__(self, server: Server, host: str = "127.0.0.1", port: int = 0,
                  token: Optional[str] = None, names: Iterable[str] = (),
                  limits: Limits = Limits()) -> None:
         name = f"[{host}]" if ":" in host else host
         if not token and name not in LOOPBACK:
-            raise ValueError(f"{host} can be reached from outside: set a token")
+            raise ValueError(f"other machines can reach {host!r}: set a token, or use "
+                             "the host 127.0.0.1")
         for tool in server.entries("tools").values():
-            mirrored(tool["inputSchema"])
-        self.mcp, self.token, self.limits = server, token or None, limits
-        self.workers = Pool(max(server.workers, 1))
+            argument_headers(tool["inputSchema"])  # ValueError if they are not valid
+        self.mcp = server
+        self.token = token or None
+        self.limits = limits
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
+        self.workers = Pool(max(server.workers, 1))
+        self._lock = threading.Lock()  # guards the tables that follow
         self.sessions: dict[str, HttpSession] = {}
-        self.deadlines: dict[Any, float] = {}  # of each connection
+        # For each connection, when to stop reading from it.
+        self.deadlines: dict[Any, Optional[float]] = {}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
 
+    def open_session(self, limit: Optional[int] = None) -> HttpSession:
+        """Open a session. Refuse it if `limit` sessions are open already."""
+        with self._lock:
+            if limit is not None and len(self.sessions) >= limit:
+                raise Refused(503, f"{limit} sessions are open, and no more are "
+                              "allowed. Try again later")
+            session = HttpSession(self)
+            self.sessions[session.id] = session
+        return session
+
+    def find_session(self, name: str) -> Optional[HttpSession]:
+        with self._lock:
+            return self.sessions.get(name)
+
     def end(self, session: HttpSession) -> None:
-        """End a session: who listens is told, calls are cancelled, streams end."""
-        self.sessions.pop(session.id, None)
+        """End a session. Its calls are cancelled, and its streams end.
+
+        close() comes first, because it answers the open subscriptions/listen requests.
+        All other requests are cancelled then; they get no response, so flush() only has
+        to write the ends of their streams.
+        """
+        with self._lock:
+            self.sessions.pop(session.id, None)
         session.peer.close()
         for request in session.peer.unanswered():
             session.peer.cancel_incoming(request.request_id)
         session.peer.flush()
         session.unasked(None)
 
+    def set_deadline(self, connection: Any, deadline: Optional[float]) -> None:
+        with self._lock:
+            self.deadlines[connection] = deadline
+
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Let a connection in, if there are not too many."""
-        self.deadlines[request] = float("inf")
-        return len(self.deadlines) <= self.limits.connections
+        """Accept a connection, unless too many are open."""
+        with self._lock:
+            self.deadlines[request] = None
+            return len(self.deadlines) <= self.limits.connections
 
     def shutdown_request(self, request: Any) -> None:
-        self.deadlines.pop(request, None)
+        with self._lock:
+            self.deadlines.pop(request, None)
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """End what takes too long, requests and sessions; called twice a second."""
+        """Stop slow requests, and end unused sessions. Called twice a second."""
         now = time.monotonic()
-        for connection, deadline in tuple(self.deadlines.items()):
-            with suppress(OSError):  # it is closed already
-                if deadline < now:
+        with self._lock:
+            deadlines = list(self.deadlines.items())
+            sessions = list(self.sessions.values())
+        for connection, deadline in deadlines:
+            if deadline is not None and deadline < now:
+                with suppress(OSError):  # it is closed already
                     connection.shutdown(socket.SHUT_RD)
-        for session in tuple(self.sessions.values()):
+        for session in sessions:
             if session.used < now - self.limits.session:
                 self.end(session)
 
     def server_close(self) -> None:
         super().server_close()
-        for session in tuple(self.sessions.values()):
+        with self._lock:
+            sessions = list(self.sessions.values())
+        for session in sessions:
             self.end(session)
+
+
+def exit_by_signal(number: int, frame: Any) -> None:
+    sys.exit(128 + number)  # the status that Server.run() has, too
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", help="a Python file with an object `server`")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--name", action="append", default=[], help="of this host")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    parser.add_argument("--name", action="append", default=[],
+                        help="a name of this host that clients may use; repeatable")
     given = parser.parse_args()
-    server, token = runpy.run_path(given.file)["server"], os.environ.get("MCP_TOKEN")
+    server = runpy.run_path(given.file)["server"]
+    token = os.environ.get("MCP_TOKEN")
     with HttpServer(server, given.host, given.port, token, given.name) as http:
         print(f"serving {server.info['name']} at {http.url}", flush=True)
-        for number in (signal.SIGINT, signal.SIGTERM):  # with the status of run()
-            signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        signal.signal(signal.SIGINT, exit_by_signal)
+        signal.signal(signal.SIGTERM, exit_by_signal)
         http.serve_forever()
 
 

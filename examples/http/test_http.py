@@ -1,9 +1,9 @@
-"""The same server and the same lines over Streamable HTTP: both ends of this folder.
+"""Tests of http_server.py and http_client.py, together and each alone.
 
     python3 -m unittest examples/http/test_http.py
 
-Talk speaks HTTP by hand, Fake is a server as a test wants it. Slugs in brackets are those of
-.ci/spec/requirements-http.tsv.
+Talk is a client that speaks plain HTTP. Fake is a server whose answers a test chooses. Slugs in
+brackets name requirements of .ci/spec/requirements-http.tsv.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def message(rid: Any, method: str, params: Any = None) -> bytes:
 
 
 def said(response: Any, most: int = 99) -> List[Any]:
-    """Read so many messages of a stream of events, at most to its end."""
+    """Read up to `most` messages of a stream of events."""
     messages = (json.loads(data) for _, data, _ in http_client.events(response) if data)
     return list(itertools.islice(messages, most))
 
@@ -88,7 +88,7 @@ def fixture(case: Any) -> Server:
 
     @server.tool
     def count(ctx: Context) -> str:
-        """Report 1, wait to be let go or cancelled, report 2, answer."""
+        """Report 1, wait for case.go or a cancellation, report 2, and answer."""
         ctx.progress(1, 2)
         case.running.set()
         end = time.monotonic() + DEADLINE
@@ -101,7 +101,7 @@ def fixture(case: Any) -> Server:
 
     @server.tool
     def let_go(ctx: Context) -> str:
-        """Give the connection away, then answer."""
+        """Close the connection, then answer."""
         getattr(ctx.sink, "let_go", lambda: None)()
         return "later"
 
@@ -117,7 +117,7 @@ def fixture(case: Any) -> Server:
             "n": {"type": "integer", "x-mcp-header": "N"},
             "b": {"type": "boolean", "x-mcp-header": "B"}}}}})
     def placed(region: Any = None, inner: Any = None) -> str:
-        """Take what goes into headers."""
+        """Take arguments that are repeated in headers."""
         return str(region)
 
     server.prompt("placed")(lambda region: region)
@@ -126,8 +126,11 @@ def fixture(case: Any) -> Server:
 
 
 class Talk:
-    """One kept connection to a server, by hand. version: legacy, with a session; MODERN, with
-    _meta and headers in each request; or none."""
+    """A client with one connection, which is kept open.
+
+    With a legacy version it opens a session. With MODERN, each request has _meta and headers.
+    Without a version, it sends only the given headers.
+    """
 
     def __init__(self, server: Any, version: str = "", token: str = "") -> None:
         self.connection = http.client.HTTPConnection(*server.server_address[:2], timeout=DEADLINE)
@@ -145,14 +148,14 @@ class Talk:
             assert self.line(ready)[0] == 202
 
     def send(self, verb: str, body: Optional[bytes] = None, **headers: Optional[str]) -> Any:
-        """Send a request; return http.client's response. A header of None is left out."""
+        """Send a request. Return the response of http.client. A header of None is left out."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(verb, "/mcp", body, {
             name: value for name, value in {**self.headers, **given}.items() if value is not None})
         return self.connection.getresponse()
 
     def open(self, method: str, params: Any = None, **headers: Optional[str]) -> Any:
-        """POST a request; return the response as it begins."""
+        """POST a request. Return the response, whose body is not read yet."""
         if self.version == MODERN:
             params = modern(params)
             headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method,
@@ -160,11 +163,11 @@ class Talk:
         return self.send("POST", message(next(self._ids), method, params), **headers)
 
     def post(self, method: str, params: Any = None, **headers: Optional[str]) -> Any:
-        """POST a request; return status, headers and the body, parsed."""
+        """POST a request. Return status, headers and the parsed body."""
         return self.read(self.open(method, params, **headers))
 
     def line(self, line: Any, **headers: Optional[str]) -> Tuple[int, Any, Any]:
-        """POST a message as it is."""
+        """POST a message unchanged. Return status, headers and the parsed body."""
         return self.read(self.send("POST", json.dumps(line).encode(), **headers))
 
     def read(self, response: Any) -> Tuple[int, Any, Any]:
@@ -175,7 +178,7 @@ class Talk:
 
 
 class Fake:
-    """A server as a test wants it: answer(message) returns status, headers and body."""
+    """A server for which answer(message) returns status, headers and body."""
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
         fake, self.seen = self, []  # type: Any, List[Any]  # verb, headers, message
@@ -212,7 +215,7 @@ class Fake:
 
 
 def result(to: Any, **members: Any) -> Any:
-    """What a fake modern server answers; to server/discover, what it is."""
+    """Return the answer of a fake modern server: a result with these members."""
     if to["method"] == "server/discover":
         members = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "ttlMs": 0,
                    "cacheScope": "private"}
@@ -221,7 +224,10 @@ def result(to: Any, **members: Any) -> Any:
 
 
 def kept_sessions(server: Server) -> Callable[[], int]:
-    """Return a function that counts the sessions opened from now on that something still holds."""
+    """Watch the sessions that are opened from now on.
+
+    Return a function that counts those that are still in memory.
+    """
     connect, opened = server.connect, []  # type: ignore[var-annotated]
 
     def connected(*arguments: Any, **options: Any) -> Any:
@@ -238,7 +244,7 @@ def kept_sessions(server: Server) -> Callable[[], int]:
 
 
 class HttpCase(unittest.TestCase):
-    """A server over HTTP for each test, and everything closed after it."""
+    """Each test has a server over HTTP. Everything is closed after the test."""
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
@@ -277,7 +283,7 @@ class HttpCase(unittest.TestCase):
         return self.closed_later(Client(transport, **options))  # type: ignore
 
     def raw(self, data: bytes, server: Any = None) -> bytes:
-        """Send bytes as they are; return all that comes until the server closes."""
+        """Send bytes unchanged. Return all bytes that come until the server closes."""
         address, parts = (server or self.http).server_address[:2], []
         with socket.create_connection(address, DEADLINE) as sock:
             with contextlib.suppress(ConnectionError):
@@ -290,7 +296,7 @@ class HttpCase(unittest.TestCase):
         return [int(one) for one in re.findall(rb"HTTP/1\.1 (\d+) ", self.raw(request, server))]
 
     def cut(self) -> None:
-        """Break all connections of the server, as a network does."""
+        """Break all connections of the server, as a broken network does."""
         for connection in tuple(self.http.deadlines):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -305,7 +311,7 @@ class HttpCase(unittest.TestCase):
 def spell(body: bytes, *headers: bytes, line: bytes = b"POST /mcp HTTP/1.1",
           host: bytes = b"Host: localhost", kind: bytes = b"Content-Type: application/json",
           length: Optional[bytes] = None) -> bytes:
-    """Write a request; its last header makes the server close."""
+    """Write a request. Its last header makes the server close the connection."""
     size = b"Content-Length: %d" % len(body) if length is None else length
     return b"\r\n".join([line, host, kind, size, *headers, b"Connection: close", b"", body])
 
@@ -326,20 +332,20 @@ INIT, NONE, SMALL = message(1, "initialize", HELLO), b"X: y", b"1\r\nx\r\n0\r\n\
 CHUNKS = b"%X\r\n%s\r\n0\r\n\r\n" % (len(INIT), INIT)
 PARTS = b"5;x=y\r\n%s\r\n%X ; z\r\n%s\r\n0\r\n\r\n" % (INIT[:5], len(INIT) - 5, INIT[5:])
 Rows = List[Tuple[int, bytes]]  # status, request
-FRAMING: Rows = [  # what two parsers could read in two ways
-    # Lengths: signed, in other digits, behind or before what only some count as blank.
+FRAMING: Rows = [  # requests that two parsers could read in two ways
+    # Lengths: signed, in other digits, beside characters that only some parsers skip.
     *((400, spell(INIT, length=b"Content-Length: " + length)) for length in (
         b"5, 5", b"+5", b"-1", b"0x10", b"1_0", "\u0665".encode(), b"5\xa0", b"\x855", b"9" * 400)),
     *((400, spell(INIT, b"Content-Length: " + length)) for length in (b"5", b"%d" % len(INIT))),
     (413, spell(b"", length=b"Content-Length: 100001")),
-    # Length and chunks at once; codings that are not chunked alone; chunks in HTTP/1.0.
+    # Length and chunks at once; codings other than chunked; chunks in HTTP/1.0.
     (400, spell(CHUNKS, b"Transfer-Encoding: chunked")),
     (400, chunked(CHUNKS, length=b"Content-Length:")),
     *((400, chunked(CHUNKS, coding=coding)) for coding in (
         b"gzip, chunked", b"", b"\x0bchunked", b"\x85chunked", b"chunked\xa0", b"xchunked")),
     (400, chunked(CHUNKS, b"Transfer-Encoding: chunked")),
     (400, chunked(CHUNKS, line=b"POST /mcp HTTP/1.0")),
-    # Chunks: too large, together as well; sizes; the ends of lines; longer than said; a trailer.
+    # Chunks: too large, alone or together; wrong sizes and line ends; too long; a trailer.
     *((413, chunked(body)) for body in (b"FFFFFF\r\n", b"EA60\r\n%s\r\n" % (b" " * 60000) * 2)),
     *((400, chunked(SMALL.replace(b"1\r\n", size))) for size in (
         b"\r\n", b"+1\r\n", b"0x1\r\n", b"1 \r\n", b"1\n", b"1;\n\r\n", b"G\r\n")),
@@ -363,7 +369,7 @@ FRAMING: Rows = [  # what two parsers could read in two ways
 HOSTILE: Rows = [
     *((404, spell(INIT, line=b"POST " + path + b" HTTP/1.1")) for path in (
         b"/", b"//mcp", b"/mcp/../../etc/passwd", b"/%2e%2e/mcp")),
-    # DNS rebinding: other hosts, two, one that hides another; other origins, of any verb.
+    # DNS rebinding: other hosts, two hosts, a hidden host; other origins, with any verb.
     (400, spell(INIT, host=NONE)), (403, spell(INIT, b"Host: evil.example.com")),
     *((403, spell(INIT, host=b"Host: " + host)) for host in (
         b"evil.example.com", b"localhost@evil.example.com", b"\xa0localhost", b"[::1")),
@@ -372,7 +378,7 @@ HOSTILE: Rows = [
     *((403, verb(name, b"Origin: http://evil")) for name in (b"GET", b"DELETE")),
     (200, spell(INIT, host=b"Host: [::1]:8000")),
     (200, spell(INIT, b"Origin: http://localhost:3000")),
-    # Sessions that are not there; what a form of another page can send; what is no message.
+    # Unknown sessions; content types that a form of a web page can send; invalid messages.
     *((404, spell(INIT, *names)) for names in (
         [b"Mcp-Session-Id: 123"], [b"Mcp-Session-Id: 123", b"Mcp-Session-Id: 456"])),
     *((415, spell(INIT, kind=kind)) for kind in (
@@ -383,16 +389,16 @@ HOSTILE: Rows = [
         b'{"jsonrpc":', b"[" * 90000, b'{"jsonrpc":"2.0","id":1,"method":"\xff"}',
         b'{"jsonrpc":"2.0","id":1,"method":5}', b"")),
     (400, spell(b"", length=NONE)), (413, spell(b"x" * 8_000_000)),
-    # Other verbs, also from elsewhere; what is unusual, and right.
+    # Other verbs; requests that are unusual but valid.
     *((405, verb(name, b"Origin: http://localhost")) for name in (b"PUT", b"OPTIONS", b"HEAD")),
     (200, spell(INIT)), (200, spell(INIT, line=b"POST /mcp HTTP/1.0")), (200, chunked(PARTS)),
 ]
 
 
 class TestTogether(HttpCase):
-    """Our client and our server."""
+    """The client of this folder with the server of this folder."""
 
-    def test_a_client_works_over_a_url_as_over_stdio_in_every_revision(self) -> None:
+    def test_a_client_works_over_a_url_in_every_revision(self) -> None:
         """[http.endpoint.post] [http.post.one-per-message] [http.post.client-both-types]
         [http.sse.has-response] [http.post.body-batch] [http.post.body-single]
         [http.post.body-single-modern] [http.post.batch-one-response-each]
@@ -411,10 +417,10 @@ class TestTogether(HttpCase):
                     self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
                     answers = client.batch([("tools/list", None), ("no/such", None)])
                     self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
-                    if version != LEGACY[1]:  # which has no elicitation
+                    if version != LEGACY[1]:  # that revision has no elicitation
                         self.assertEqual("Ada", first_text(client.call_tool("ask")))
 
-    def test_what_a_server_says_unasked_comes_on_a_stream_of_its_own(self) -> None:
+    def test_changes_of_the_server_reach_a_client_on_a_separate_stream(self) -> None:
         """[http.endpoint.post-get] [http.get.accept]"""
         for version in (None, NEWEST):
             with self.subTest(version=version):
@@ -422,13 +428,13 @@ class TestTogether(HttpCase):
                 with self.client(protocol_version=version, on_notification=(
                         lambda method, params, heard=heard: heard.append(method))) as client:
                     client.subscribe(tools=True)
-                    client.list_tools()  # now what came before it has arrived
+                    client.list_tools()  # its result comes after all earlier messages
                     self.eventually(lambda: heard or version, "the acknowledgement")
                     self.mcp.tool(name="another", description="-")(lambda: None)
                     self.eventually(lambda: NEWS in heard, "the news")
                     self.mcp.remove_tool("another")
 
-    def test_a_client_takes_up_what_broke_and_reports_what_is_lost(self) -> None:
+    def test_a_client_resumes_a_legacy_call_and_reports_a_lost_modern_call(self) -> None:
         """[http.sse.client-polls] [http.resume.client-get] [http.cancel.reissue-new-id]"""
         for version in (NEWEST, MODERN):
             self.go.clear()
@@ -455,7 +461,7 @@ class TestTogether(HttpCase):
             self.cancelled.clear()
             with self.subTest(version=version), self.client(protocol_version=version) as client:
                 call = client.start("tools/call", {"name": "count", "_meta": {
-                    "progressToken": 5}})  # so that its stream has begun
+                    "progressToken": 5}})  # the progress makes its stream begin
                 self.assertTrue(self.running.wait(DEADLINE))
                 call.cancel()
                 with self.assertRaises(RequestCancelled):
@@ -465,7 +471,26 @@ class TestTogether(HttpCase):
                 self.eventually(lambda: len(self.http.deadlines) <= listener, "a connection left")
                 self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
 
-    def test_a_stream_is_taken_up_after_the_time_that_the_server_says(self) -> None:
+    def test_the_rest_of_a_legacy_batch_is_answered_when_one_request_is_cancelled(self) -> None:
+        lines: List[Any] = []
+        transport = self.closed_later(http_client.HttpTransport(self.http.url))
+        transport.open(lines.append, lines.append)
+        transport.send(message(1, "initialize", {**HELLO, "protocolVersion": LEGACY[1]}))
+        self.eventually(lambda: lines, "the handshake")
+        transport.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        calls = [message(rid, "tools/call", {"name": "count"}) for rid in (2, 3)]
+        transport.send(b"[%s,%s]" % tuple(calls))
+        self.assertTrue(self.running.wait(DEADLINE))
+        transport.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                       b'"params":{"requestId":2}}')
+        transport.send(message(4, "ping"))
+        self.eventually(lambda: len(lines) == 2, "the response to ping")  # it is sent last
+        self.go.set()
+        self.eventually(lambda: len(lines) == 3, "the response to the other call")
+        answer, = json.loads(lines[2])
+        self.assertEqual((3, "counted"), (answer["id"], first_text(answer["result"])))
+
+    def test_a_client_resumes_a_stream_after_the_time_that_the_server_names(self) -> None:
         """[http.sse.retry-respected]"""
         server = self.serve(LIMITS._replace(retry=0.2))
         for ours in (0.01, 60.0):
@@ -474,21 +499,21 @@ class TestTogether(HttpCase):
                 self.assertEqual("later", first_text(client.call_tool("let_go")))
                 self.assertGreaterEqual(time.monotonic() - began, 0.2)
 
-    def test_a_session_that_is_over_ends_the_client_and_connect_begins_anew(self) -> None:
+    def test_a_client_whose_session_has_ended_can_connect_again(self) -> None:
         """[http.session.client-restarts] [http.session.echoed] [http.session.client-deletes]"""
         with self.client(protocol_version=LEGACY[2]) as client:
-            client.ping()  # now notifications/initialized has come
+            client.ping()  # the server has notifications/initialized before it
             session, = self.http.sessions.values()
             self.http.end(session)
-            with self.assertRaisesRegex(ConnectionClosed, "the session is over: connect again"):
+            with self.assertRaisesRegex(ConnectionClosed, "the session; connect again"):
                 client.call_tool("add", {"a": 1, "b": 2})
             client.connect()
             self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
             self.assertNotIn(session.id, self.http.sessions)
         self.assertEqual({}, self.http.sessions)
 
-    def test_a_server_that_is_not_there_or_does_not_answer_is_said_to_be_so_in_time(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as sock:  # it accepts, and that is all
+    def test_connect_fails_soon_if_the_server_is_missing_or_does_not_answer(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as sock:  # it accepts, and never answers
             url = f"http://127.0.0.1:{sock.getsockname()[1]}/mcp"
             began = time.monotonic()
             with self.assertRaises(TimeoutError):
@@ -497,14 +522,14 @@ class TestTogether(HttpCase):
         with self.assertRaisesRegex(ConnectionClosed, url), self.assertLogs("mcp_ref"):
             self.client(url).connect()
 
-    def test_a_client_that_lacks_headers_reads_the_list_and_tries_again(self) -> None:
+    def test_a_client_that_does_not_know_the_headers_of_a_tool_reads_them_and_retries(self) -> None:
         """[http.xheader.retry-after-mismatch]"""
         for region in ("here", ""):
             with self.client() as client:
                 placed = client.call_tool("placed", {"region": region, "inner": {"n": 3}})
                 self.assertEqual(region, first_text(placed))
 
-    def test_a_hundred_sessions_at_once_lose_nothing_and_leave_nothing(self) -> None:
+    def test_a_hundred_sessions_at_once_get_all_answers_and_are_all_released(self) -> None:
         """[http.session.id-quality]"""
         threads, kept = threading.active_count(), kept_sessions(self.mcp)
         server, together = self.serve(LIMITS._replace(connections=128)), threading.Barrier(100)
@@ -528,9 +553,9 @@ class TestTogether(HttpCase):
 
 
 class TestStreams(HttpCase):
-    """Events, resumption, and who reads what."""
+    """Streams of events: their contents, their readers, and how they are resumed."""
 
-    def test_a_broken_stream_of_a_session_is_taken_up_and_its_call_goes_on(self) -> None:
+    def test_a_legacy_call_goes_on_when_its_stream_breaks_and_can_be_resumed(self) -> None:
         """[http.cancel.disconnect-no-cancel] [http.resume.own-stream-only]
         [http.resume.id-unique] [http.resume.id-encodes-stream] [http.sse.prime-event]
         [http.sse.retry-sent] [http.sse.terminated-after-response]"""
@@ -559,7 +584,7 @@ class TestStreams(HttpCase):
             gone = talk.send("GET", Last_Event_ID=nobody)
             self.assertEqual((400, True), (gone.status, bool(gone.read())))
 
-    def test_a_broken_stream_of_the_modern_era_cancels_its_request(self) -> None:
+    def test_a_modern_request_is_cancelled_when_its_stream_breaks(self) -> None:
         """[http.cancel.disconnect-is-cancel] [http.cancel.stop-work] [http.sse.x-accel]
         [http.resume.removed]"""
         kept, talk = kept_sessions(self.mcp), self.talk(MODERN)
@@ -571,39 +596,38 @@ class TestStreams(HttpCase):
         self.assertTrue(self.cancelled.wait(DEADLINE))
         self.eventually(lambda: not kept(), "sessions are left")
 
-    def test_a_stream_can_be_let_go_and_its_answer_fetched_later(self) -> None:
+    def test_a_tool_can_close_its_stream_and_the_client_fetches_the_answer_later(self) -> None:
         """[http.sse.early-close] [http.sse.not-closed-early]"""
         talk = self.talk(NEWEST)
         response = talk.open("tools/call", {"name": "let_go"})
-        (prime, data, _), = http_client.events(response)  # and there is no more
+        (prime, data, _), = http_client.events(response)  # the stream ends here
         answer, = said(talk.send("GET", Last_Event_ID=prime))
         self.assertEqual((b"", "later"), (data, first_text(answer["result"])))
-        talk = self.talk(LEGACY[-2])  # which knows nothing of that: it keeps its connection
+        talk = self.talk(LEGACY[-2])  # this revision cannot resume, so the stream stays open
         _, _, body = talk.post("tools/call", {"name": "let_go"})
         self.assertEqual("later", first_text(body["result"]))
 
-    def test_a_later_reader_takes_the_place_of_an_earlier_one(self) -> None:
+    def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
         first, second = self.talk(NEWEST), self.talk()
         second.headers = first.headers
-        self.mcp.remove_tool("ask")  # what comes before the reader is not lost
+        self.mcp.remove_tool("ask")  # a line that comes before the reader is not lost
         one = first.send("GET")
         self.assertEqual([NEWS], methods(said(one, 1)))
         two = second.send("GET")
-        self.assertEqual([], said(one))  # its end
+        self.assertEqual([], said(one))  # the first stream has ended
         self.mcp.tool(name="another", description="-")(lambda: None)
         self.assertEqual([NEWS], methods(said(two, 1)))
         self.assertEqual(b":\n", two.readline())
         second.close()
         third = second.send("GET")
         self.mcp.remove_tool("another")
-        self.mcp.resource("test://new", name="new")(lambda: "-")  # the end of what is said
+        self.mcp.resource("test://new", name="new")(lambda: "-")  # the last message
         self.assertEqual([NEWS, "notifications/resources/list_changed"], methods(said(third, 2)))
 
-    def test_what_a_call_says_is_on_its_stream_and_on_no_other(self) -> None:
-        """Nor is what else happens meanwhile on that of the call. [http.sse.related-should]
-        [http.sse.related-must] [http.get.one-stream-only] [http.get.no-response]
-        [http.get.unrelated]"""
+    def test_the_stream_of_a_call_has_all_messages_about_it_and_no_others(self) -> None:
+        """[http.sse.related-should] [http.sse.related-must] [http.get.one-stream-only]
+        [http.get.no-response] [http.get.unrelated]"""
         for version in (LEGACY[-2], NEWEST, MODERN):
             with self.subTest(version=version):
                 self.go.clear()
@@ -621,7 +645,7 @@ class TestStreams(HttpCase):
                 self.mcp.remove_tool("another")
                 self.assertEqual([NEWS, NEWS], methods(said(listening, 2)))
 
-    def test_an_old_client_gets_all_up_to_the_end_of_the_connection(self) -> None:
+    def test_a_client_of_http_1_0_gets_events_until_the_connection_ends(self) -> None:
         """[http.sse.has-response]"""
         self.go.set()
         answer = self.raw(kept(spell(
@@ -630,7 +654,7 @@ class TestStreams(HttpCase):
         self.assertNotIn(b"chunked", answer)
         self.assertRegex(answer, rb'\ndata: \{"jsonrpc":"2.0","id":7,"result":.*\}\n\n\Z')
 
-    def test_a_stopped_server_ends_what_listens_and_no_other_server(self) -> None:
+    def test_a_server_that_stops_ends_its_subscriptions_and_those_of_no_other_server(self) -> None:
         """[http.compat.shutdown-close] [http.sse.listen-no-request-scoped]
         [http.sse.listen-stream]"""
         server = self.serve()
@@ -643,7 +667,7 @@ class TestStreams(HttpCase):
             self.assertIn(META + "subscriptionId", first["params"]["_meta"])
         self.go.set()
         call = self.talk(MODERN, server).open("tools/call", COUNT)
-        self.assertEqual(3, len(said(call)))  # two reports and the answer: here,
+        self.assertEqual(3, len(said(call)))  # two reports and the response
         server.stop()
         self.assertEqual([], said(stream))
         last = said(listens)
@@ -656,7 +680,7 @@ class TestStreams(HttpCase):
 
 
 class TestSessions(HttpCase):
-    def test_a_session_and_its_calls_live_from_initialize_to_delete(self) -> None:
+    def test_delete_ends_a_session_and_cancels_its_calls(self) -> None:
         """[http.session.id-charset] [http.session.missing-400] [http.session.ended-404]
         [http.session.assigned]"""
         talk = self.talk(NEWEST)
@@ -674,24 +698,24 @@ class TestSessions(HttpCase):
         for name in ("POST", "GET", "DELETE"):
             response = talk.send(name, message(1, "ping") if name == "POST" else None)
             self.assertEqual((404, True), (response.status, bool(response.read())), name)
-        status, headers, body = talk.post("initialize", {}, Mcp_Session_Id=None)  # is refused
+        status, headers, body = talk.post("initialize", {}, Mcp_Session_Id=None)  # no version
         self.assertEqual((200, None, -32602, {}), (
             status, headers["Mcp-Session-Id"], body["error"]["code"], self.http.sessions))
 
-    def test_sessions_end_when_nobody_uses_them_and_are_not_too_many(self) -> None:
+    def test_unused_sessions_end_and_the_number_of_sessions_is_limited(self) -> None:
         """[http.session.ended-404]"""
         server = self.serve(LIMITS._replace(session=0.5, sessions=1))
         talk = self.talk(NEWEST, server)
         self.assertEqual(503, self.talk(server=server).post("initialize", HELLO)[0])
-        self.assertEqual(200, self.talk(MODERN, server).post("tools/list")[0])  # needs none
-        self.eventually(lambda: not server.sessions, "a session that nobody uses")
+        self.assertEqual(200, self.talk(MODERN, server).post("tools/list")[0])  # no limit
+        self.eventually(lambda: not server.sessions, "an unused session is left")
         self.assertEqual(404, talk.post("ping")[0])
         talk = self.talk(NEWEST, server)
-        stream = talk.send("GET")  # it is used as long as somebody listens
+        stream = talk.send("GET")  # a session is in use while a client listens
         self.assertEqual(16, len([stream.readline() for _ in range(16)]))  # six comments
         self.assertEqual(1, len(server.sessions))
 
-    def test_the_other_verbs_are_of_the_legacy_era(self) -> None:
+    def test_get_and_delete_exist_only_in_the_legacy_era(self) -> None:
         """[http.endpoint.other-verbs-modern] [http.get.sse-or-405]
         [http.session.ignored-modern]"""
         talk = self.talk(NEWEST)
@@ -709,7 +733,7 @@ class TestSessions(HttpCase):
 class TestStatus(HttpCase):
     """Status codes, and headers that repeat the body."""
 
-    def test_each_line_gets_its_status_and_code(self) -> None:
+    def test_each_message_gets_the_right_http_status_and_error_code(self) -> None:
         """[http.post.notification-202] [http.post.answer-type] [http.status.unknown-method-404]
         [http.status.meta-missing-400] [http.status.capability-missing-400]
         [http.version.unsupported] [http.version.invalid-400]
@@ -738,6 +762,7 @@ class TestStatus(HttpCase):
                     "no/such", "initialize", "ping", "logging/setLevel")),
                 (new, "tools/call", {"name": "ask"}, {}, (400, -32021)),
                 (new, "tools/call", {"name": "no such"}, {}, (200, -32602)),
+                (new, "tools/list", {"": 1}, {}, (200, None)),
                 (new, "tools/list", meta("clientCapabilities", None), {}, (400, -32602)),
                 (new, "tools/list", meta("protocolVersion", "2099-01-01"), {
                     "MCP_Protocol_Version": "2099-01-01"}, (400, -32022))):
@@ -745,13 +770,13 @@ class TestStatus(HttpCase):
                 status, _, body = talk.post(method, params, **headers)
                 self.assertEqual(expected, (status, body.get("error", {}).get("code")))
 
-    def test_no_request_of_the_server_is_on_a_modern_stream(self) -> None:
+    def test_a_modern_server_asks_in_its_result_and_sends_no_request(self) -> None:
         """[http.sse.no-server-requests]"""
         status, _, body = self.talk(MODERN).post("tools/call", {"name": "ask", "_meta": {
             META + "clientCapabilities": {"elicitation": {}}}})
         self.assertEqual((200, "input_required"), (status, body["result"]["resultType"]))
 
-    def test_a_modern_request_says_the_same_in_headers_and_body(self) -> None:
+    def test_a_modern_request_is_refused_if_its_headers_differ_from_its_body(self) -> None:
         """[http.version.mismatch] [http.version.missing-rejected]
         [http.status.header-400] [http.header.missing-rejected] [http.header.mismatch-rejected]
         [http.header.values-cased] [http.header.invalid-chars] [http.header.decoded-before-compare]
@@ -762,7 +787,7 @@ class TestStatus(HttpCase):
 
         talk, listed, read = self.talk(MODERN), ("tools/list",), ("resources/read", {
             "uri": "test://r"})
-        for request, header, right, wrong in (  # None: it is not there
+        for request, header, right, wrong in (  # None: the header is missing
                 (listed, "MCP_Protocol_Version", [MODERN], [None, NEWEST, "2026-01-01"]),
                 (listed, "Mcp_Method", ["tools/list", "  tools/list \t "],
                  [None, "tools/call", "TOOLS/LIST"]),
@@ -787,7 +812,7 @@ class TestStatus(HttpCase):
                     self.assertEqual((400 if code else 200, code),
                                      (status, body.get("error", {}).get("code")), body)
 
-    def test_a_value_survives_its_way_through_a_header(self) -> None:
+    def test_every_value_can_be_written_to_a_header_and_read_back(self) -> None:
         """[http.xheader.conversion] [http.xheader.base64] [http.xheader.sentinel-collision]
         [http.xheader.safe-integer]"""
         for value, header in (
@@ -799,13 +824,13 @@ class TestStatus(HttpCase):
                 ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=")):
             with self.subTest(value=value):
                 self.assertEqual(header, http_wire.to_header(value))
-                self.assertTrue(http_wire.agrees(header, value))
-        for header in ("\xe9", "a\tb", " a", "=?base64?a?=", "=?base64?/w==?="):  # no UTF-8
+                self.assertTrue(http_wire.header_matches(header, value))
+        for header in ("\xe9", "a\tb", " a", "=?base64?a?=", "=?base64?/w==?="):  # not UTF-8
             with self.subTest(header=header), self.assertRaises(ValueError):
                 http_wire.from_header(header)
-        self.assertFalse(http_wire.agrees(str(2 ** 53), 2 ** 53))
+        self.assertFalse(http_wire.header_matches(str(2 ** 53), 2 ** 53))
 
-    def test_an_annotation_is_a_name_of_its_own_on_a_text_that_is_always_there(self) -> None:
+    def test_invalid_and_ambiguous_x_mcp_headers_are_refused(self) -> None:
         """[http.xheader.nonempty] [http.xheader.token] [http.xheader.no-control]
         [http.xheader.unique] [http.xheader.primitive] [http.xheader.reachable]
         [http.xheader.no-detours]"""
@@ -816,8 +841,8 @@ class TestStatus(HttpCase):
             return {"type": kind, "x-mcp-header": name}
 
         self.assertEqual({"mcp-param-n": ("a", "b")},
-                         http_wire.mirrored(tool(a=tool(b=marked()))))
-        self.assertEqual({}, http_wire.mirrored(tool(**{
+                         http_wire.argument_headers(tool(a=tool(b=marked()))))
+        self.assertEqual({}, http_wire.argument_headers(tool(**{
             "x-mcp-header": {"type": "string"}, "e": {"enum": [{"x-mcp-header": "N"}]}})))
         for schema in (
                 *(tool(a=marked(name)) for name in ("", "a b", "a:b", "a\r\nB: c", 1, "\xe9")),
@@ -827,31 +852,31 @@ class TestStatus(HttpCase):
                 tool(a={"type": "array", "items": marked()}), tool(a={"anyOf": [marked()]}),
                 tool(a={"anyOf": [tool(b=marked())]}), {**tool(), "$defs": {"d": marked()}}):
             with self.subTest(schema=schema), self.assertRaises(ValueError):
-                http_wire.mirrored(schema)
+                http_wire.argument_headers(schema)
         self.mcp.tool(name="bad", description="-", input_schema=tool(a=marked("")))(lambda a: None)
         with self.assertRaises(ValueError):
             http_server.HttpServer(self.mcp)
 
 
 class TestSecurity(HttpCase):
-    def test_each_hostile_request_gets_its_status_and_the_next_good_one_is_served(self) -> None:
+    def test_hostile_requests_are_refused_and_the_next_good_request_is_served(self) -> None:
         """[http.origin.validated] [http.origin.403] [http.post.notification-refused]"""
         for status, request in FRAMING + HOSTILE:
             with self.subTest(request[:200]):
                 self.assertEqual([status], self.statuses(request))
-        for status, request in FRAMING:  # nothing is smuggled behind what is refused
+        for status, request in FRAMING:  # the rest of a refused request is not read as a request
             with self.subTest(request[:200], followed=True):
                 self.assertEqual([status], self.statuses(kept(request) + spell(INIT)))
         self.assertEqual(200, self.talk(MODERN).post("tools/list")[0])
 
-    def test_requests_one_behind_the_other_are_answered_in_order(self) -> None:
+    def test_requests_on_one_connection_are_answered_in_order(self) -> None:
         again = kept(spell(INIT))
         answer = self.raw(again + kept(verb(b"HEAD")) + again + verb(b"PUT") + again)
         self.assertEqual([b"200", b"405", b"200", b"405"], re.findall(rb"HTTP/1\.1 (\d+)", answer))
-        self.assertIn(b"\r\n\r\nHTTP/1.1 200", answer)  # to HEAD, no body
+        self.assertIn(b"\r\n\r\nHTTP/1.1 200", answer)  # the answer to HEAD has no body
         self.assertEqual([100, 200], self.statuses(spell(INIT, b"Expect: 100-continue")))
 
-    def test_slow_senders_and_idle_connections_are_cut_off(self) -> None:
+    def test_slow_requests_are_refused_and_idle_connections_are_closed(self) -> None:
         slow, idle = self.serve(LIMITS._replace(request=0.3)), self.serve(LIMITS._replace(idle=0.3))
 
         def answer(sent: bytes) -> bytes:
@@ -859,7 +884,7 @@ class TestSecurity(HttpCase):
             with socket.create_connection(server.server_address[:2], DEADLINE) as sock:
                 began = time.monotonic()
                 sock.sendall(sent)
-                while not select.select([sock], [], [], 0.1)[0]:  # a byte now and then: no help
+                while not select.select([sock], [], [], 0.1)[0]:  # a byte does not extend the time
                     self.assertLess(time.monotonic(), began + DEADLINE)
                     with contextlib.suppress(OSError):
                         sock.sendall(b"x" if sent else b"")
@@ -871,11 +896,11 @@ class TestSecurity(HttpCase):
         with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
             self.assertEqual(cases, dict(zip(cases, pool.map(answer, cases))))
         with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(INIT))  # and then it does not close
+            sock.sendall(spell(INIT))  # the client does not close
             self.assertTrue(sock.recv(12))
             self.eventually(lambda: not self.http.deadlines, "a connection left")
 
-    def test_connections_are_not_too_many(self) -> None:
+    def test_the_number_of_connections_is_limited(self) -> None:
         server = self.serve(LIMITS._replace(connections=2))
         with contextlib.ExitStack() as stack:
             for _ in range(2):
@@ -885,7 +910,7 @@ class TestSecurity(HttpCase):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
-    def test_a_token_is_asked_of_every_request_and_of_every_public_server(self) -> None:
+    def test_a_public_server_needs_a_token_and_every_request_must_bring_it(self) -> None:
         """[http.bearer.missing-401] [http.bearer.invalid-401] [http.bearer.malformed-400]
         [http.bearer.every-request] [http.bearer.not-in-query]
         [http.bearer.client-parses-challenge] [http.bind.localhost] [http.auth.in-place]"""
@@ -912,13 +937,13 @@ class TestSecurity(HttpCase):
                 self.client(server.url, "wrong", protocol_version=version).connect()
             self.assertIn('error="invalid_token"', caught.exception.challenge)
 
-    def test_a_further_name_of_the_host_can_be_given(self) -> None:
+    def test_a_server_accepts_further_names_of_its_host(self) -> None:
         """[http.origin.validated]"""
         server = self.serve(names=["Mcp.example.com"])
         request = spell(INIT, b"Origin: https://mcp.example.com", host=b"Host: MCP.example.com:443")
         self.assertEqual([200, 403], self.statuses(request, server) + self.statuses(request))
 
-    def test_a_defect_ends_its_connection_and_tells_no_secret(self) -> None:
+    def test_an_unexpected_exception_ends_only_its_connection_and_leaks_no_text(self) -> None:
         def broken(kind: str) -> Any:
             raise OverflowError("/secret/path")
 
@@ -931,9 +956,9 @@ class TestSecurity(HttpCase):
 
 
 class TestClient(HttpCase):
-    """Our client, at servers that are not ours."""
+    """The client of this folder with fake servers."""
 
-    def test_a_client_says_in_headers_what_is_due(self) -> None:
+    def test_a_client_sends_the_required_headers_and_leaves_out_invalid_tools(self) -> None:
         """[http.version.every-post] [http.post.headers-each] [http.header.method]
         [http.header.name] [http.header.name-encoded] [http.post.accept]
         [http.xheader.mirrored] [http.xheader.omitted] [http.xheader.client-rejects]
@@ -959,7 +984,7 @@ class TestClient(HttpCase):
             [(one["mcp-method"], one.get("mcp-name"), one.get("mcp-param-region"))
              for one in headers])
 
-    def test_a_legacy_client_names_the_version_that_was_agreed_on(self) -> None:
+    def test_a_legacy_client_sends_the_agreed_version_in_a_header(self) -> None:
         """[http.version.client-sends] [http.version.negotiated-value]"""
         agreed = {**HELLO, "protocolVersion": LEGACY[2], "serverInfo": HELLO["clientInfo"]}
         fake = self.fake(lambda to: (202, {}, b"") if "id" not in to else (
@@ -974,7 +999,7 @@ class TestClient(HttpCase):
         self.assertEqual({"notifications/initialized", "ping", None}, {*named})  # None: a GET
         self.assertEqual({LEGACY[2]}, {*named.values()})
 
-    def test_a_400_is_read_before_the_client_falls_back(self) -> None:
+    def test_a_client_reads_the_body_of_status_400_before_it_falls_back_to_initialize(self) -> None:
         """[http.compat.inspect-400] [http.compat.modern-error-no-fallback]
         [http.compat.fallback-initialize]"""
         def error(code: int, **more: Any) -> Any:
@@ -991,7 +1016,7 @@ class TestClient(HttpCase):
                     self.client(fake.url).connect()
                 self.assertEqual(falls_back, "initialize" in fake.methods(), fake.methods())
 
-    def test_a_redirect_is_followed_once_and_on_the_same_origin_only(self) -> None:
+    def test_a_redirect_is_followed_once_and_only_to_the_same_origin(self) -> None:
         other = self.fake(result)
         for target, redirects, followed in (("/mcp/", 1, True), ("/mcp/", 9, False),
                                             (other.url, 1, False)):
@@ -1003,8 +1028,9 @@ class TestClient(HttpCase):
             self.assertEqual(1 if target == other.url else 2, len(fake.seen))
         self.assertEqual([], other.seen)
 
-    def test_a_modern_stream_that_breaks_is_not_taken_up(self) -> None:
-        """Nor is a request on it answered. [http.cancel.reissue-new-id] [http.post.no-responses]"""
+    def test_a_client_does_not_resume_a_modern_stream_that_breaks(self) -> None:
+        """A request of the server on this stream is not answered.
+        [http.cancel.reissue-new-id] [http.post.no-responses]"""
         fake = self.fake(lambda to: result(to) if len(fake.seen) != 2 else (
             200, {"Content-Type": "text/event-stream"},
             b"id: 1\nretry: 1\ndata:\n\ndata: " + message(1, "ping") + b"\n\n"))
@@ -1012,16 +1038,16 @@ class TestClient(HttpCase):
             with self.assertRaises(RpcError) as caught, self.assertLogs("mcp_ref"):
                 client.call_tool("any")
             self.assertEqual(-32000, caught.exception.code)
-            client.ping()  # that one request was lost, and nothing else
+            client.ping()  # the connection still works
         self.assertEqual(["POST"] * 3, [verb for verb, _, _ in fake.seen])
 
     def slow(self, to: Any) -> Any:
-        """Answer as a modern server whose calls and notifications take their time."""
+        """Answer as a modern server with slow calls and notifications."""
         if to["method"] != "server/discover":
             self.go.wait(DEADLINE)
         return result(to) if "id" in to else (202, {}, b"")
 
-    def test_a_cancelled_modern_request_is_a_closed_connection_and_nothing_else(self) -> None:
+    def test_a_client_cancels_a_modern_request_by_closing_only_its_connection(self) -> None:
         """[http.cancel.timeout-closes]"""
         fake, lines = self.fake(self.slow), []  # type: Any, List[Any]
         transport = self.closed_later(http_client.HttpTransport(fake.url))
@@ -1032,13 +1058,13 @@ class TestClient(HttpCase):
                                    "params": {"requestId": 5}}).encode())
         for rid in range(6, 12):
             if rid == 8:
-                self.go.set()  # now the call is answered, and nobody hears it
+                self.go.set()  # now the server answers the cancelled call
             transport.send(message(rid, "server/discover", modern()))
             self.eventually(lambda: len(lines) > rid - 6, "an answer")
         self.assertEqual([*range(6, 12)], [json.loads(line)["id"] for line in lines])
         self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
 
-    def test_what_is_late_changes_nothing_after_close(self) -> None:
+    def test_late_answers_have_no_effect_after_close(self) -> None:
         fake, lines, closed = self.fake(self.slow), [], []  # type: Any, List[Any], List[Any]
         transport = self.closed_later(http_client.HttpTransport(fake.url))
         transport.open(lines.append, closed.append)
@@ -1053,13 +1079,13 @@ class TestClient(HttpCase):
             self.eventually(lambda: len(lines) > rid - 6, "an answer")
         self.assertEqual(([6, 7, 8], []), ([json.loads(line)["id"] for line in lines], closed))
 
-    def test_what_was_sent_before_the_end_goes_out(self) -> None:
+    def test_lines_that_were_sent_before_close_still_go_out(self) -> None:
         fake = self.fake(lambda to: result(to) if "id" in to else (202, {}, b""))
         with self.client(fake.url) as client:
             client.notify("notifications/last")
         self.assertEqual("notifications/last", fake.methods()[-1])
 
-    def test_an_event_stream_is_read_as_the_standard_says(self) -> None:
+    def test_server_sent_events_are_read_as_the_standard_says(self) -> None:
         """[http.sse.comments-ignored]"""
         stream: Any = io.BytesIO(
             b": hello\n\nid: 1\nretry: 500\ndata: \n\nevent: x\r\ndata:{\r\ndata: }\r\n\r\n"

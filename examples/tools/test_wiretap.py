@@ -1,4 +1,7 @@
-"""Tests of wiretap.py: nothing changes, everything is seen, each fault has a remedy."""
+"""Tests of wiretap.py.
+
+The wiretap changes nothing that it passes on, it records everything, and it explains each fault.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -41,11 +44,12 @@ wiretap.EXIT_TIMEOUT = float(sys.argv.pop(1))
 sys.exit(wiretap.main(sys.argv[1:]))
 """
 
-# A recorded session is a list of lines, 10 ms apart. "> line" is from the client and "< line" from
-# the server, as it is. Shorter, ">>" and "<<": an id, or - for none, and a method with params, or
-# "= result", or "! code data"; "~" before the method or the "=" makes it modern. "@ 3" sets the
-# clock to 3 s, "|" is the end of the input, "! 1" that of the server, "! TERM" one that the host
-# asked for.
+# A recorded session is a list of lines, which come 10 ms after each other. "> line" is a line from
+# the client, and "< line" a line from the server. ">>" and "<<" begin a short form of a message:
+# the id, or "-" if it has none, and then the method with its params, or "= result", or "! code
+# data". A "~" before the method or the "=" makes the message modern. "@ 3" sets the clock to 3 s.
+# "|" is the end of the server's input. The last line may say how the server ended: "! 1" is an exit
+# status, "! TERM" means that the host sent SIGTERM, "! none" that the server could not be started.
 META = ('"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
         '"io.modelcontextprotocol/clientCapabilities":{}}')
 HELLO = ['>> 0 initialize {"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{}}',
@@ -85,7 +89,7 @@ def expand(text: str) -> str:
 
 
 def hear(lines: List[str], status: Optional[int] = 0) -> List[Any]:
-    """Let the wiretap hear a recorded session; return the entries."""
+    """Give a recorded session to the wiretap. Return the log entries."""
     watch, at = wiretap.Watch(), 0.0
     entries = [{**watch.entry(at, "", "start"), "about": "python3 server.py"}]
     for line in lines:
@@ -112,123 +116,140 @@ def told(lines: List[str]) -> str:
 
 FINE = [*HELLO, CALL, TOLD]
 STRAY = "output on stdout that is not a message: "
+TEXT = "text, perhaps from a call of print()"
+UNREADABLE = "an error without an id: the other side could not read a message"
+LATE = "the response came 4.5 s after the request was given up"
+NOT_AN_ID = " is not a string or an integer"
+
+
+def undeclared(method: str, capability: str, side: str) -> str:
+    return (f"capability not declared: {method} needs {capability}, which the {side} has not "
+            "declared")
+
+
 LIST = [">> 1 tools/list", '<< 1 = {"tools":[]}']
 BOTH = [f"{way} [{','.join(expand(line[3:]) for line in pair)}]"
         for way, pair in ((">", (CALL, PING[0])), ("<", (TOLD, PING[1])))]
-FAULTS: List[Tuple[Any, ...]] = [  # broken, its fault, and in one row for each symptom: sound
-    ([*HELLO, CALL, TOLD.replace("[]", '"M\xfcnchen"')], STRAY + "not UTF-8; a code page?",
+# A broken session and one of its faults. At least one row for each symptom also has a session that
+# follows the remedy, which has no faults.
+FAULTS: List[Tuple[Any, ...]] = [
+    ([*HELLO, CALL, TOLD.replace("[]", '"M\xfcnchen"')],
+     STRAY + "bytes that are not UTF-8; does the program use a code page?",
      [*HELLO, CALL, TOLD.replace("[]", '"M\xc3\xbcnchen"')]),
-    (["< {\x00}\x00"], STRAY + "NUL bytes; UTF-16 instead of UTF-8?"),
+    (["< {\x00}\x00"], STRAY + "NUL bytes; is it UTF-16 instead of UTF-8?"),
     ([*HELLO, CALL, "< Content-Length: 46\r", TOLD],
-     STRAY + "Content-Length; MCP puts one message on one line", FINE),
-    (["< {"], STRAY + "JSON spread over several lines"),
-    (['<   "id": 1,'], STRAY + "JSON spread over several lines"),
-    ([*HELLO, CALL, "< looking for a", TOLD], STRAY + "text; a stray print?", FINE),
+     STRAY + "a Content-Length header; MCP sends no headers", FINE),
+    (["< {"], STRAY + "a part of JSON on several lines"),
+    (['<   "id": 1,'], STRAY + "a part of JSON on several lines"),
+    ([*HELLO, CALL, "< looking for a", TOLD], STRAY + TEXT, FINE),
     (["< "], STRAY + "an empty line"),
     (['< {"a":NaN}'], STRAY + "Parse error: NaN is not JSON"),
-    (["> exit", *HELLO], "input that is not a message: text; a stray print?", HELLO),
+    (["> exit", *HELLO], "input that is not a message: " + TEXT, HELLO),
     (['< \xef\xbb\xbf{"jsonrpc":"2.0","method":"notifications/x"}'],
-     "a byte order mark does not belong here"),
-    # What hangs, and how it ends.
+     "the line begins with a byte order mark"),
+    # Requests that hang, and servers that end.
     ([MODERN[0], "@ 10", CANCEL.replace("2}", "1}"), *HELLO],
      "no response to server/discover 1: given up after 10.0 s",
      [MODERN[0], "<< 1 ! -32601", *HELLO]),
     ([*HELLO, LIST[0], '<< "1" = {}'],
-     'id of the wrong type: "1" for 1, so tools/list 1 has no response in 0.0 s',
+     'no response to tools/list 1 (id changed: a response has "1") for 0.0 s',
      [*HELLO, CALL.replace("2", '"2"'), TOLD.replace("2", '"2"')]),
     ([*HELLO, CALL, "@ 1.53", CANCEL, "@ 9", CANCEL],
      "no response to tools/call a 2: given up after 1.5 s", [*HELLO, CALL, CANCEL]),
-    ([*HELLO, CALL, "|", "! 0"], "no response to tools/call a 2 in 0.0 s",
+    ([*HELLO, CALL, "|", "! 0"], "no response to tools/call a 2 for 0.0 s",
      [*HELLO, CALL, "|", "@ 1", TOLD, "! 0"]),
     ([*HELLO, CALL, PING[0], "@ 5", TOLD, PING[1]],
-     "ping had to wait for tools/call 2; one thread only?", [*HELLO, CALL, *PING, "@ 5", TOLD]),
+     "ping had to wait for tools/call 2; does the server have only one thread?",
+     [*HELLO, CALL, *PING, "@ 5", TOLD]),
     ([*HELLO, CALL, "@ 0.5", CANCEL, "@ 5.001", TOLD],
-     "responded 4.5 s after it was given up; one thread only?", [*HELLO, CALL, CANCEL, TOLD]),
-    ([*HELLO, CALL, "@ 0.5", CANCEL, *PING, "@ 5", TOLD], "responded 4.5 s after it was given up",
+     LATE + "; does the server have only one thread?", [*HELLO, CALL, CANCEL, TOLD]),
+    ([*HELLO, CALL, "@ 0.5", CANCEL, *PING, "@ 5", TOLD], LATE,
      [*HELLO, CALL, PING[0], ">> 4 ping", "<< 4 = {}", "@ 5", TOLD, PING[1]]),
-    ([*MODERN, NEW_CALL, NEEDS_INPUT], "input_required of tools/call a 2 was never retried",
+    ([*MODERN, NEW_CALL, NEEDS_INPUT], "tools/call a 2 needed input, and was never retried with it",
      [*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]),
-    ([*MODERN, NEW_CALL, STATELESS], "input_required of tools/call a 2 was never retried",
+    ([*MODERN, NEW_CALL, STATELESS], "tools/call a 2 needed input, and was never retried with it",
      [*MODERN, NEW_CALL, STATELESS, RETRY[0].replace('"requestState":"s"', '"inputResponses":{}'),
       RETRY[1]]),
     (["! none"], "the server was not started: No such file", ["|", "! 0"]),
     ([HELLO[0], "! 3"], "the server ended with status 3, before its input ended",
      [*MODERN, "! TERM"]),
-    ([*HELLO, "|", "@ 9", "! -9"], "the server died of signal 9, 9.0 s after its input ended",
+    ([*HELLO, "|", "@ 9", "! -9"], "the server was ended by signal 9, 9.0 s after its input ended",
      [*HELLO, "|", "! -9"]),
     # Ids.
-    ([*HELLO, LIST[0], '<< "1" = {}', LIST[1]], 'id of the wrong type: "1" for 1'),
-    ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "id of the wrong type: 1.0"),
-    ([*HELLO, "<< true ! -1"], "id of the wrong type: true"),
-    ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "id of the wrong type: 1.0",
+    ([*HELLO, LIST[0], '<< "1" = {}', LIST[1]], 'id changed: the response has "1", the request 1'),
+    ([*HELLO, LIST[0], "<< 1.0 = {}", LIST[1]], "the id 1.0" + NOT_AN_ID),
+    ([*HELLO, "<< true ! -1"], "the id true" + NOT_AN_ID),
+    ([*HELLO, ">> 1.0 ping", "<< null ! -32600"], "the id 1.0" + NOT_AN_ID,
      [*HELLO, ">> 1 ping", "<< 1 = {}"]),
-    ([*HELLO, ">> null tools/list"], "id of the wrong type: null"),
-    ([*HELLO, ">> [] tools/list"], "id of the wrong type: []"),
+    ([*HELLO, ">> null tools/list"], "the id null" + NOT_AN_ID),
+    ([*HELLO, ">> [] tools/list"], "the id []" + NOT_AN_ID),
     ([*HELLO, CALL, CANCEL.replace("2}", '"2"}'), TOLD],
-     'id of the wrong type: nothing is called "2"'),
-    ([*HELLO, *LIST, *LIST], "duplicate id: 1 was used before", [*HELLO, *LIST, CALL, TOLD]),
-    ([*HELLO, LIST[0], *LIST], "duplicate id: 1 has no response yet"),
-    ([*HELLO, *LIST, LIST[1]], "responded twice: 1", FINE),
-    ([*HELLO, "<< 9 = {}"], "a response to no request: 9"),
-    ([*HELLO, TRACKED, TOLD, PROGRESS], 'progress for no open request: token "t"',
+     'id changed: the notification has "2", the request 2'),
+    ([*HELLO, *LIST, *LIST], "duplicate id: an earlier request had the id 1",
+     [*HELLO, *LIST, CALL, TOLD]),
+    ([*HELLO, LIST[0], *LIST], "duplicate id: the request 1 has no response yet"),
+    ([*HELLO, *LIST, LIST[1]], "a second response to the request 1", FINE),
+    ([*HELLO, "<< 9 = {}"], "the response has the id 9, which no request has"),
+    ([*HELLO, TRACKED, TOLD, PROGRESS], 'the progress has the token "t", which no open request has',
      [*HELLO, TRACKED, PROGRESS, TOLD]),
-    ([*HELLO, "<< - ! -32700"], "an error without an id: a message was not understood", HELLO),
-    ([*HELLO, "<< null ! -32700"], "an error without an id: a message was not understood"),
+    ([*HELLO, "<< - ! -32700"], UNREADABLE, HELLO),
+    ([*HELLO, "<< null ! -32700"], UNREADABLE),
     # Order, names and kinds.
     ([*HELLO[:2], *LIST, HELLO[2]],
      "out of order: tools/list came before notifications/initialized", [*HELLO, *LIST]),
     ([*HELLO[:2], "<< 1 x", ">> 1 = {}", HELLO[2]],
      "out of order: x came before notifications/initialized"),
     ([HELLO[0], HELLO[2], HELLO[1]], "handshake cut short: initialize has no response yet"),
-    (HELLO[:2], "handshake cut short: no notifications/initialized"),
+    (HELLO[:2], "handshake cut short: notifications/initialized is missing"),
     ([HELLO[0], CANCEL.replace("2}", "0}"), *HELLO[1:]], "initialize must not be cancelled"),
-    (LIST, "out of order: tools/list came before initialize, and has no _meta",
+    (LIST, "out of order: tools/list came before initialize and has no _meta",
      [NEW_CALL, NEW_TOLD]),
     (["> " + expand(MODERN[0][3:]).replace("2026", "2031"),
       '<< 1 ! -32022 {"supported":["2026-07-28"],"requested":"2031-07-28"}'],
-     'the server does not speak 2031-07-28, but ["2026-07-28"]', MODERN),
+     'the server does not support 2031-07-28; it supports ["2026-07-28"]', MODERN),
     ([HELLO[0], HELLO[1].replace("2025-11-25", "1.0"), HELLO[2]],
-     'no handshake knows protocol version "1.0"'),
+     'initialize cannot agree on the protocol version "1.0"'),
     ([*HELLO, ">> - initialized"],
-     "no notification is called initialized: notifications/ is missing", HELLO),
-    ([*HELLO, ">> - tools/list"], "tools/list without an id is never responded to"),
+     "the notification initialized does not begin with notifications/", HELLO),
+    ([*HELLO, ">> - tools/list"], "tools/list has no id, so it gets no response"),
     ([*HELLO, ">> 1 notifications/list", LIST[1]],
      "notifications/list is a notification and must not have an id"),
-    ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "tools/list is not for the server to send"),
+    ([*HELLO, "<< 1 tools/list", ">> 1 = {}"], "the server must not send tools/list"),
     ([*HELLO, *BOTH], "2025-11-25 has no batches", [*BATCHING, *BOTH]),
-    ([*BATCHING, "> []"], "an empty batch"), ([*BATCHING, "> [[]]"], "the message is not an object"),
+    ([*BATCHING, "> []"], "the batch is empty"),
+    ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
-     "capability not declared: tools/call; the client has no elicitation",
+     undeclared("tools/call", "elicitation", "client"),
      [*MODERN, "> " + expand(NEW_CALL[3:]).replace('ties":{', 'ties":{"elicitation":{}'),
       NEEDS_INPUT.replace("{}", '{"a":{"method":"elicitation/create"}}'), *RETRY]),
     ([*HELLO, "<< 1 roots/list", ">> 1 = {}"],
-     "capability not declared: roots/list; the client has no roots"),
+     undeclared("roots/list", "roots", "client")),
     ([*HELLO, ">> 1 prompts/list", LIST[1]],
-     "capability not declared: prompts/list; the server has no prompts"),
+     undeclared("prompts/list", "prompts", "server")),
     ([*HELLO, "<< - notifications/message"],
-     "capability not declared: notifications/message; the server has no logging"),
+     undeclared("notifications/message", "logging", "server")),
     ([*HELLO, ">> - notifications/roots/list_changed"],
-     "capability not declared: notifications/roots/list_changed; the client has no roots"),
+     undeclared("notifications/roots/list_changed", "roots", "client")),
     ([*HELLO, ">> 1 completion/complete", LIST[1]],
-     "capability not declared: completion/complete; the server has no completions",
+     undeclared("completion/complete", "completions", "server"),
      [*(line.replace("2025-11-25", "2024-11-05") for line in HELLO), ">> 1 completion/complete",
       '<< 1 = {"completion":{"values":[]}}']),
     # Eras.
-    ([*HELLO, NEW_CALL, NEW_TOLD], "era mixed up: a modern request, a legacy session",
+    ([*HELLO, NEW_CALL, NEW_TOLD], "eras mixed: a modern request in a legacy session",
      [*MODERN, NEW_CALL, NEW_TOLD]),
-    ([*MODERN, CALL, TOLD], "era mixed up: a legacy request, a modern session"),
-    ([*MODERN, NEW_CALL, TOLD], "era mixed up: a modern result without resultType"),
-    ([*HELLO, CALL, NEW_TOLD], "era mixed up: a legacy result with resultType"),
+    ([*MODERN, CALL, TOLD], "eras mixed: a legacy request in a modern session"),
+    ([*MODERN, NEW_CALL, TOLD], "eras mixed: the result of a modern request has no resultType"),
+    ([*HELLO, CALL, NEW_TOLD], "eras mixed: the result of a legacy request has a resultType"),
     ([*MODERN, "<< 1 x", ">> 1 = {}"],
-     "era mixed up: a modern server asks in a result, not with a request"),
-    ([*MODERN, HELLO[2]], "era mixed up: the modern era has no handshake"),
-    ([*MODERN, ">> 2 ~ping", "<< 2 ! -32601"], "era mixed up: ping is unknown to the modern era",
+     "eras mixed: a modern server sends no requests; it asks in the result of a call"),
+    ([*MODERN, HELLO[2]], "eras mixed: a modern session has no handshake"),
+    ([*MODERN, ">> 2 ~ping", "<< 2 ! -32601"], "eras mixed: ping does not exist in the modern era",
      [*MODERN, '>> 2 ~subscriptions/listen {"notifications":{}}', "@ 9", CANCEL]),
 ]
-SOUND: List[List[str]] = [  # nothing is wrong with these, either
+SOUND: List[List[str]] = [  # more sessions without faults
     [*BATCHING, "> [" + expand(PING[0][3:]) + "]", "< [" + expand(PING[1][3:]) + "]",
      "<< 1 ping", ">> 1 = {}"],
     [*MODERN, *MODERN], [*HELLO, PING[0], CALL, "@ 5", TOLD, PING[1]],
@@ -245,13 +266,16 @@ class WiretapTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def command(self, *options: str, code: str = ECHO, timeout: float = 2.0) -> List[str]:
-        """Return the wiretap, as a module that is compiled once, before a server of Python."""
+        """Return a command: the wiretap before a server, whose Python code is given.
+
+        The wiretap is imported as a module, so that it is compiled only once.
+        """
         options = tuple(filter(None, options)) if options else ("--log", self.path("log"))
         server = [sys.executable, "-c", code]
         return [sys.executable, "-c", START, str(timeout), *options, "--", *server]
 
     def start(self, command: List[str], stderr: int = subprocess.PIPE, **how: Any) -> Any:
-        """Start a process that is killed at the deadline, so that nothing waits for ever."""
+        """Start a process. It is killed at the deadline, so that no test waits for ever."""
         process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=stderr, **how)
         alarm = threading.Timer(DEADLINE, process.kill)
@@ -271,7 +295,7 @@ class WiretapTest(unittest.TestCase):
         return subprocess.run(command, input=data, stdout=stdout, stderr=-1, timeout=DEADLINE)
 
     def report(self, *arguments: str) -> Tuple[Any, str, str]:
-        """Have a log reported; return status, stdout and stderr."""
+        """Run --report with these arguments. Return status, stdout and stderr."""
         with contextlib.redirect_stdout(io.StringIO()) as out, \
                 contextlib.redirect_stderr(io.StringIO()) as errors:
             try:
@@ -281,7 +305,7 @@ class WiretapTest(unittest.TestCase):
         return status, out.getvalue(), errors.getvalue()
 
     def read(self, process: Any, size: int) -> bytes:
-        """Read exactly so many bytes of its stdout."""
+        """Read exactly so many bytes from the stdout of a process."""
         data = b""
         while len(data) < size:
             chunk = os.read(process.stdout.fileno(), size - len(data))
@@ -294,7 +318,7 @@ class WiretapTest(unittest.TestCase):
             return [json.loads(line) for line in file]
 
     def log(self, *sessions: List[str]) -> str:
-        """Write a log of some sessions, an hour apart; return its path."""
+        """Write a log of some sessions, which begin an hour apart. Return its path."""
         with open(self.path("log"), "w", encoding="ascii") as file:
             for number, lines in enumerate(sessions):
                 for entry in hear(lines):
@@ -303,8 +327,8 @@ class WiretapTest(unittest.TestCase):
         return self.path("log")
 
 
-class TestNothingChanges(WiretapTest):
-    def test_bytes_stderr_and_status_pass_unchanged_whatever_they_are(self) -> None:
+class TestTheSessionIsUnchanged(WiretapTest):
+    def test_bytes_stderr_and_exit_status_pass_unchanged(self) -> None:
         data = (b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n{"broken": \r\n\n\x00\xff\xfe{}[]\n'
                 + b"x" * 300_000 + b'\n[]\n"last line without newline')
         bare = self.play([sys.executable, "-c", ECHO], data)
@@ -327,14 +351,14 @@ class TestNothingChanges(WiretapTest):
             process.stdin.write(part)
             self.assertEqual(part, self.read(process, len(part)))
 
-    @unittest.skipUnless(hasattr(os, "mkfifo"), "no named pipes here")
-    def test_a_pipe_that_nobody_reads_as_log_does_not_hold_up_the_session(self) -> None:
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "this system has no named pipes")
+    def test_a_log_that_is_a_pipe_without_a_reader_does_not_block_the_session(self) -> None:
         os.mkfifo(self.path("pipe"))
         done = self.play(self.command("--log", self.path("pipe"), "--html", self.path("page")),
                          b"x\n" * 9)
         self.assertEqual((b"x\n" * 9, 7), (done.stdout, done.returncode))
 
-    def test_a_stderr_that_nobody_reads_does_not_hold_up_the_session(self) -> None:
+    def test_a_stderr_without_a_reader_does_not_block_the_session(self) -> None:
         process = self.start(self.command("", timeout=0.1))  # the log is its stderr
         lines = b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * 5000
         threading.Thread(target=process.stdin.write, args=(lines,), daemon=True).start()
@@ -342,15 +366,15 @@ class TestNothingChanges(WiretapTest):
         process.stdin.close()
         self.assertEqual(7, process.wait(DEADLINE))
 
-    def test_the_end_of_either_direction_passes(self) -> None:
+    def test_the_end_of_either_direction_is_passed_on(self) -> None:
         process = self.start(self.command(
             code="import os; os.close(1); os.read(0, 1); os._exit(3)"))
-        self.assertEqual(b"", process.stdout.read())  # while the server lives on
+        self.assertEqual(b"", process.stdout.read())  # the server still runs
         self.assertIsNone(process.poll())
         process.stdin.close()
         self.assertEqual(3, process.wait(DEADLINE))
 
-    def test_what_a_server_wrote_before_it_ended_waits_for_a_slow_reader(self) -> None:
+    def test_a_slow_reader_gets_all_output_of_a_server_that_has_ended(self) -> None:
         process = self.start(self.command(
             code="import os; os.write(1, b'x' * 100000); os._exit(5)"))
         with self.assertRaises(subprocess.TimeoutExpired):
@@ -359,31 +383,31 @@ class TestNothingChanges(WiretapTest):
         self.assertEqual(5, process.wait(DEADLINE))
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
-    def test_a_grandchild_that_holds_the_pipe_does_not_hold_up_the_end(self) -> None:
+    def test_the_wiretap_ends_although_a_grandchild_keeps_the_pipe_open(self) -> None:
         process = self.start(self.command(code=(
             "import os, sys\nif os.fork() == 0:\n    os.read(0, 1)\n    os._exit(0)\n"
             "os.write(1, b'x' * 300000)\nos._exit(5)")))
         self.assertEqual(b"x" * 300_000, self.read(process, 300_000))
         self.assertEqual(5, process.wait(DEADLINE))
 
-    def test_a_command_that_is_not_there_ends_as_in_a_shell_and_is_named(self) -> None:
+    def test_a_missing_command_has_the_exit_status_of_a_shell_and_is_reported(self) -> None:
         done = self.play([sys.executable, PROGRAM, "--log", self.path("log"), "--",
                           self.path("none")])
         self.assertEqual((b"", 127), (done.stdout, done.returncode))
         self.assertEqual(["the server was not started: No such file or directory"],
                          self.entries()[-1]["flags"])
 
-    @unittest.skipIf(os.name == "nt", "signals are another matter there")
-    def test_a_server_that_ignores_the_end_of_its_input_is_named_while_it_lives(self) -> None:
+    @unittest.skipIf(os.name == "nt", "Windows has other signals")
+    def test_a_server_that_ignores_the_end_of_its_input_is_reported_while_it_runs(self) -> None:
         code = "import os, signal\nwhile os.read(0, 9): pass\nsignal.pause()"
         process = self.start(self.command("", code=code, timeout=0.01))
         process.stdin.close()
-        self.assertTrue(any(b"it ignores EOF?" in line for line in process.stderr))
+        self.assertTrue(any(b"does it ignore EOF?" in line for line in process.stderr))
         process.terminate()
         self.assertEqual(-signal.SIGTERM, process.wait(DEADLINE))
 
-    @unittest.skipIf(os.name == "nt", "signals are another matter there")
-    def test_signals_pass_in_both_directions(self) -> None:
+    @unittest.skipIf(os.name == "nt", "Windows has other signals")
+    def test_signals_reach_the_server_and_a_signal_that_ends_it_ends_the_wiretap(self) -> None:
         code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
                 "assert not signal.pthread_sigmask(signal.SIG_BLOCK, asked)\n"
                 "os.write(1, b'up')\nos._exit(40 + signal.sigwait(asked))")
@@ -392,13 +416,13 @@ class TestNothingChanges(WiretapTest):
             self.read(process, 2)
             process.send_signal(number)
             self.assertEqual(40 + number, process.wait(DEADLINE))
-            self.assertEqual([], self.entries()[-1]["flags"])  # the host wanted it
+            self.assertEqual([], self.entries()[-1]["flags"])  # because the host sent the signal
         for number in (signal.SIGKILL, signal.SIGTERM):
             died = self.start(self.command(
                 code=f"import os; os.kill(os.getpid(), {int(number)})"))
             self.assertEqual(-number, died.wait(DEADLINE))
 
-    @unittest.skipIf(os.name == "nt", "signals are another matter there")
+    @unittest.skipIf(os.name == "nt", "Windows has other signals")
     def test_a_signal_that_the_host_ignores_is_ignored_by_the_server(self) -> None:
         ignoring = ("import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
                     "os.execv(sys.argv[1], sys.argv[1:])")
@@ -406,8 +430,8 @@ class TestNothingChanges(WiretapTest):
         done = self.play([sys.executable, "-c", ignoring, *self.command(code=code)])
         self.assertEqual((b"alive", 0), (done.stdout, done.returncode))
 
-    @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere the server has to see EOF")
-    def test_sigkill_reaches_the_server_and_the_record_is_kept(self) -> None:
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "needs pidfd_open")
+    def test_sigkill_of_the_wiretap_also_kills_the_server_and_the_log_is_complete(self) -> None:
         here, there = socket.socketpair()  # its end closes with the server
         self.addCleanup(here.close)
         code = ("import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -420,12 +444,12 @@ class TestNothingChanges(WiretapTest):
         process.kill()
         here.settimeout(DEADLINE)
         self.assertEqual(b"", here.recv(9999), "the server and the recorder are gone")
-        self.assertIn("the server was killed with the wiretap", self.entries()[-1]["about"])
+        self.assertIn("killed together with the wiretap", self.entries()[-1]["about"])
         self.assertTrue(os.path.getsize(self.path("page")))
 
-    @unittest.skipUnless(hasattr(os, "pidfd_open"), "elsewhere nobody is killed")
-    def test_a_process_that_has_got_the_number_of_the_server_is_not_killed(self) -> None:
-        """The server has ended; its number belongs to another process, which must live."""
+    @unittest.skipUnless(hasattr(os, "pidfd_open"), "needs pidfd_open")
+    def test_another_process_with_the_pid_of_an_ended_server_is_not_killed(self) -> None:
+        """The server has ended, and another process has got its process id."""
         ended = self.start([sys.executable, "-c", ""])
         other = self.start([sys.executable, "-c", ECHO], start_new_session=True)
         handle = os.pidfd_open(ended.pid)  # type: ignore[attr-defined]
@@ -436,7 +460,7 @@ class TestNothingChanges(WiretapTest):
         other.stdin.close()
         self.assertEqual(7, other.wait(DEADLINE))
 
-    def test_a_session_of_the_module_is_the_same_with_and_without(self) -> None:
+    def test_a_client_sees_no_difference_between_a_server_and_its_wiretap(self) -> None:
         module = os.path.abspath(mcp_ref.__file__)
         serve = f"import runpy, sys\nrunpy.run_path({module!r}, run_name='__main__')"
         for version in REVISIONS:
@@ -452,8 +476,8 @@ class TestNothingChanges(WiretapTest):
         self.assertLessEqual(len(REVISIONS), sum("server" in one for one in entries))
 
 
-class TestEverythingIsSeen(WiretapTest):
-    def test_each_line_of_the_log_says_what_when_and_how_big(self) -> None:
+class TestTheRecordIsComplete(WiretapTest):
+    def test_each_log_entry_has_kind_time_size_and_text_of_a_message(self) -> None:
         answer = TOLD.replace("[]", '[{"type":"text","text":"no a"}],"isError":true')
         ask, answered = (expand(line[3:]) for line in (CALL, answer))
         entries = hear([*HELLO, CALL, answer])[4:6]
@@ -465,7 +489,7 @@ class TestEverythingIsSeen(WiretapTest):
              "size": len(answered), "text": answered}], entries)
         self.assertEqual("< tools/call a 2 isError no a", wiretap.label(entries[1]))
 
-    def test_labels_name_the_tool_and_what_was_cancelled_and_agreed_on(self) -> None:
+    def test_labels_name_tools_cancelled_requests_and_the_version_in_use(self) -> None:
         lines = [*HELLO, TRACKED, PROGRESS, CANCEL, TOLD]
         lines[1] = BATCHING[1]
         self.assertEqual([
@@ -474,51 +498,52 @@ class TestEverythingIsSeen(WiretapTest):
             "> notifications/cancelled tools/call a 2", "< tools/call a 2"
         ], [*map(wiretap.label, hear(lines))][1:8])
 
-    def test_each_fault_is_named_with_its_remedy_and_gone_with_the_remedy(self) -> None:
-        legacy, probed = "a legacy server, nobody's fault", [MODERN[0], "<< 1 ! -32601", *HELLO]
-        covered = {wiretap.symptom(legacy)}  # this is no fault
+    def test_each_fault_is_reported_with_a_remedy_and_the_remedy_removes_it(self) -> None:
+        legacy, probed = "a legacy server, not a fault", [MODERN[0], "<< 1 ! -32601", *HELLO]
+        covered = {wiretap.symptom(legacy)}  # it is explained, but it is not a fault
         self.assertEqual(([], True), (faults(probed), legacy in told(probed)))
         for broken, fault, *sound in FAULTS:
             row = wiretap.symptom(fault)
             with self.subTest(fault):
                 self.assertIn(fault, faults(broken))
                 self.assertLessEqual(len(faults(broken)), 2, faults(broken))
-                for name, text in zip(("shows as", "cause", "remedy"), wiretap.SYMPTOMS[row][1:]):
-                    self.assertIn(f"{name:8} {text}", told(broken))
+                self.assertIn(self.advice(fault), told(broken))
                 for lines in sound:
                     self.assertEqual([], faults(lines))
                     covered.add(row)
         self.assertEqual({*range(len(wiretap.SYMPTOMS))}, covered)
         for lines in SOUND:
             self.assertEqual([], faults(lines))
-            self.assertIn("Unanswered\n  none", told(lines))
+            self.assertIn("Unanswered requests\n  none", told(lines))
 
     def test_the_table_of_symptoms_can_be_printed(self) -> None:
         lines = self.play([sys.executable, PROGRAM, "--symptoms"]).stdout.decode().splitlines()
         self.assertEqual(4 * len(wiretap.SYMPTOMS), len(lines))
-        self.assertEqual(["not UTF-8 / UTF-16", *wiretap.SYMPTOMS[0][1:]],
-                         [line.strip() for line in lines[:4]])
+        row = wiretap.SYMPTOMS[0]
+        self.assertEqual("not UTF-8 | UTF-16", lines[0])
+        for text, line in zip(row[1:], lines[1:4]):
+            self.assertIn(text, line)
 
-    def test_a_call_that_hung_until_it_was_given_up_is_unanswered(self) -> None:
+    def test_a_call_that_was_cancelled_after_a_long_wait_is_a_fault(self) -> None:
         hung, quick = [*HELLO, CALL, "@ 1.53", CANCEL], [*HELLO, CALL, CANCEL, CANCEL]
         for words in ("\n      1.540 s   no response to tools/call a 2: given up after 1.5 s\n",
-                      "Unanswered\n      0.040 s   > tools/call a 2, given up after 1.5 s"):
+                      "Unanswered requests\n      0.040 s   > tools/call a 2, given up after 1.5 s"):
             self.assertIn(words, told(hung))
         graph = wiretap.Graph(hear(hung))
         self.assertEqual(["given up after 1.5 s"], [*filter(None, map(graph.lost, hear(hung)))])
-        self.assertIn("> tools/call a 2, given up after 0.0 s", told(quick))  # which is no fault
-        early = [HELLO[0], "! 3"]  # what follows from the end of the server is no fault of its own
+        self.assertIn("> tools/call a 2, given up after 0.0 s", told(quick))  # a user may cancel
+        early = [HELLO[0], "! 3"]  # the missing response follows from the end of the server
         self.assertEqual(1, len(faults(early)))
-        self.assertIn("Unanswered\n      0.010 s   > initialize 2025-11-25 0, no", told(early))
+        self.assertIn("Unanswered requests\n      0.010 s   > initialize 2025-11-25 0, no", told(early))
 
-    def test_a_server_that_the_host_ends_is_not_blamed(self) -> None:
+    def test_a_server_that_the_host_has_ended_has_no_fault(self) -> None:
         for ended, at, status, signalled in (
                 (1.0, 1.5, -9, 0), (0.0, 2.0, -9, 9), (0.0, 2.0, None, 0)):
             watch = wiretap.Watch()
             watch.ended = {">": ended} if ended else {}
             self.assertEqual([], watch.end(at, status, "", signalled)["flags"])
 
-    def test_no_message_whatever_it_is_stops_the_watch(self) -> None:
+    def test_random_messages_never_stop_the_watch(self) -> None:
         chance = random.Random(7)
         methods = [*wiretap.METHODS, *wiretap.INPUT_METHODS, "x", 7, "notifications/progress",
                    "notifications/cancelled", "notifications/initialized"]
@@ -542,7 +567,7 @@ class TestEverythingIsSeen(WiretapTest):
 
     # The tape and the log.
 
-    def test_a_tape_that_is_cut_anywhere_is_told_up_to_there(self) -> None:
+    def test_a_tape_may_be_cut_anywhere_and_all_complete_frames_are_read(self) -> None:
         ping, about = expand(PING[0][3:]).encode() + b"\n", b'{"command": ["server"], "pid": 1}'
         tape = b"0.0 + %d\n" % len(about) + about + b"0.1 > %d\n" % len(ping) + ping
         kinds = [[one["kind"] for one in wiretap.entries_of(io.BytesIO(tape[:cut]))]
@@ -550,7 +575,7 @@ class TestEverythingIsSeen(WiretapTest):
         self.assertEqual([["end"], ["start", "end"], ["start", "request", "end"]],
                          [one for one, _ in itertools.groupby(kinds)])
 
-    def test_a_gap_in_the_record_is_said_and_reading_goes_on(self) -> None:
+    def test_a_gap_in_the_tape_is_recorded_and_reading_goes_on(self) -> None:
         ping, end = expand(PING[0][3:]).encode() + b"\n", b'{"status": 0}'
         tape = (b"0.1 > 9\n" + ping[:9] + b"0.2 >! %d\n" % len(ping) + ping
                 + b"0.3 > 0\n0.4 + %d\n" % len(end) + end)
@@ -558,23 +583,23 @@ class TestEverythingIsSeen(WiretapTest):
         self.assertEqual(["gap", "request", "end"], [one["kind"] for one in entries])
         self.assertEqual([], entries[1]["flags"])
 
-    def test_lines_are_the_same_however_the_bytes_arrive(self) -> None:
+    def test_lines_do_not_depend_on_how_the_bytes_are_divided_into_chunks(self) -> None:
         data = ("\n".join(expand(line[3:]) for line in [*HELLO, CALL]) + "\nlast").encode()
         whole, parts = wiretap.Watch(), wiretap.Watch()
         once = [*whole.feed(0.0, ">", data), *whole.feed(0.0, ">", b"")]
         pieces = [*(data[i:i + 1] for i in range(len(data))), b""]
         self.assertEqual(once, [one for piece in pieces for one in parts.feed(0.0, ">", piece)])
-        self.assertIn("the last line has no newline", once[-1]["flags"])
+        self.assertIn("the last line does not end with a newline", once[-1]["flags"])
 
-    def test_a_line_that_is_too_long_is_refused_and_not_kept(self) -> None:
+    def test_a_line_that_is_too_long_is_a_fault_and_is_not_kept_in_memory(self) -> None:
         watch, chunk = wiretap.Watch(), b'{"a":' + b" " * (1 << 24)
         for _ in range(5):
             self.assertEqual([], list(watch.feed(0.0, "<", chunk)))
-        self.assertLess(len(watch.rest["<"]), 5 << 24)
+        self.assertLess(len(watch.partial_line["<"]), 5 << 24)
         self.assertIn("the line is longer than", next(watch.feed(0.0, "<", b"\n"))["flags"][0])
 
-    def test_an_empty_log_is_said_to_be_empty_with_a_status(self) -> None:
-        for content, status, said in (("", 1, "is empty"), ("no entry\n", 1, "is empty"),
+    def test_a_report_of_an_empty_or_missing_log_fails_with_a_message(self) -> None:
+        for content, status, said in (("", 1, "no sessions"), ("not an entry\n", 1, "no sessions"),
                                       (None, 2, "No such file")):
             if content is not None:
                 with open(self.path("log"), "w", encoding="ascii") as file:
@@ -585,14 +610,19 @@ class TestEverythingIsSeen(WiretapTest):
             self.assertIn(said, done[2])
             self.assertFalse(os.path.exists(self.path("page")))
 
-    def test_a_report_that_nobody_reads_ends_quietly(self) -> None:
+    def test_a_report_ends_without_a_message_if_its_reader_has_left(self) -> None:
         nobody, pipe = os.pipe()
         os.close(nobody)
         done = self.play([sys.executable, PROGRAM, "--report", self.log(HELLO)], stdout=pipe)
         os.close(pipe)
         self.assertEqual((0, b""), (done.returncode, done.stderr))
 
-    def test_the_report_shows_what_each_call_triggered_and_who_waited(self) -> None:
+    def advice(self, fault: str) -> str:
+        """Return the lines of the report that explain a fault."""
+        row = wiretap.SYMPTOMS[wiretap.symptom(fault)]
+        return "\n".join(" " * 16 + line for line in row.explanation())
+
+    def test_the_report_shows_faults_and_what_each_call_triggered(self) -> None:
         hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')
                  for line in HELLO]
         lines = [*hello, TRACKED.replace('"a"', '"ask"'), PROGRESS, PROGRESS,
@@ -603,14 +633,10 @@ s 1
   the server ended with status 0
 
 Faults
-      0.110 s   < "oops": output on stdout that is not a message: text; a stray print?
-                shows as "Unexpected token", "invalid JSON"
-                cause    the server prints to stdout
-                remedy   print to stderr: stdout belongs to the protocol
-      0.130 s   no response to x\x1b[2J 3 in 0.0 s
-                shows as the last responses are missing
-                cause    the server ended before the tool was done
-                remedy   respond to all that was received, then exit
+      0.110 s   < "oops": %s
+%s
+      0.130 s   no response to x\x1b[2J 3 for 0.0 s
+%s
 
 Calls, and what each triggered
   > initialize 2025-11-25 0                        10.0 ms
@@ -620,37 +646,38 @@ Calls, and what each triggered
     < sampling/createMessage 7                     10.0 ms
   > x\x1b[2J 3                                     no response
 
-Slowest
+Slowest responses
        60.0 ms  < tools/call ask 2
        10.0 ms  < initialize 2025-11-25 0
        10.0 ms  > sampling/createMessage 7
 
-Unanswered
-      0.090 s   > x\x1b[2J 3, no response""".strip(), told(lines))
+Unanswered requests
+      0.090 s   > x\x1b[2J 3, no response""".strip() % (
+            STRAY + TEXT, self.advice(STRAY), self.advice("no response to x")), told(lines))
         self.assertIn("\n  > tools/call a 2                                 10.0 ms, input_required"
                       "\n    > tools/call a 3                               10.0 ms\n",
-                      told([*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]))  # rounds hang together
+                      told([*MODERN, NEW_CALL, NEEDS_INPUT, *RETRY]))  # the retry is below its call
         said = told([*HELLO, *["< oops"] * 7])
-        self.assertEqual((5, 1), (said.count("a stray print?"), said.count("remedy")))
+        self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
 
     # The page.
 
     def page(self, *sessions: List[str]) -> Tuple[str, Any]:
-        """Write the page of a log by the command; return it, and the data in it."""
+        """Write the page of a log by the command. Return the page, and the data in it."""
         log = self.log(*sessions)
         with open(log, "a", encoding="ascii") as file:
             file.write('{"session": "c", "n": 1, "at')  # the recorder was killed
         status, out, errors = self.report(log, "--html", self.path("page"))
         self.assertEqual((0, len(sessions)), (status, out.count("Calls, and what each triggered")))
-        self.assertIn("wiretap: skipped what is no entry", errors)
+        self.assertIn("wiretap: skipped a line that is not a log entry", errors)
         with open(self.path("page"), encoding="ascii") as page:
             text = page.read()
         data = text.split('type="application/json">', 1)[1].split("</script>", 1)[0]
         self.assertNotIn("<", data)
         return text, json.loads(data)
 
-    def test_the_page_has_all_sessions_with_title_and_faults(self) -> None:
+    def test_the_page_has_title_and_faults_of_all_sessions(self) -> None:
         _, data = self.page(*[HELLO] * 120, [*HELLO, CALL, "@ 2", CANCEL], MODERN)
         titles = [one["title"] for one in data]
         self.assertEqual((122, "m 2"), (len({*titles}), titles[-1].split(",")[0]))
@@ -661,21 +688,21 @@ Unanswered
         self.assertEqual(([4], symptom), (lost, next(
             list(row[1:]) for row in wiretap.SYMPTOMS if row[0] == "given up after")))
 
-    def test_a_page_beside_a_log_has_the_sessions_before_it(self) -> None:
+    def test_a_page_that_is_written_with_a_log_has_its_earlier_sessions_too(self) -> None:
         options = "--log", self.log(HELLO), "--html", self.path("page")
         for _ in range(2):
             self.assertEqual(7, self.play(self.command(*options)).returncode)
         with open(self.path("page"), encoding="ascii") as file:
             self.assertEqual(3, file.read().count('"kind": "end"'))
 
-    def test_the_page_holds_hostile_strings_as_data(self) -> None:
+    def test_hostile_strings_are_data_in_the_page_and_never_markup(self) -> None:
         hostile = "</script><img src=x onerror=alert(1)></title><!-- @DATA@ \\1"
         line = "> " + json.dumps({"jsonrpc": "2.0", "id": hostile, "method": hostile})
         text, data = self.page([HELLO[0], HELLO[1].replace('"s"', json.dumps(hostile)), line])
         self.assertEqual(hostile, data[0]["entries"][3]["method"])
         self.assertEqual((2, 1, 0), tuple(map(text.count, ("</script>", "</title>", "<img"))))
 
-    def test_the_page_needs_no_network_and_builds_no_markup(self) -> None:
+    def test_the_page_loads_nothing_and_its_script_builds_no_markup(self) -> None:
         page = wiretap.PAGE + wiretap.STYLE + wiretap.SCRIPT
         for word in ("http:", "https:", "//cdn", "@import", "url(", "innerHTML", "outerHTML",
                      "insertAdjacent", "document.write", "eval(", "fetch(", "src="):
