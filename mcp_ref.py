@@ -100,7 +100,7 @@ continue the line above. The server is the one that this file runs when it is st
 How to read this file
 ---------------------
 The parts and sections build on each other. This file may be cut off at the end of any
-part or section. What stands before the cut still works.
+part or section. The code before the cut still works.
 
 The list below names the functions that run during one tools/call of a legacy client, in
 this order. All of them run on the thread that reads stdin. (If the tool is slow,
@@ -150,7 +150,7 @@ transport     moves lines between two peers
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
-answer        the response to an incoming message, or the fact that it gets none
+answer        the response to an incoming message; None in the code if it gets none
 outbox        the lines that a peer has to write
 sink          a function that writes the answer to one incoming line; only transports
               such as HTTP need it
@@ -196,8 +196,8 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
-# Python 2 reports a syntax error in the next line and shows the line. Its comment
-# tells the user the reason.
+# The next line is a syntax error in Python 2, which shows the line to the user. So the
+# reason stands in that line.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
@@ -700,12 +700,12 @@ class Peer:
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
             self._append_answer(request.sink, request.batch, line)
-        else:  # it was cancelled or answered before; if it had a job, that has ended
+        else:  # the request was cancelled or answered before, and its job has ended now
             self._cancelled_jobs.discard(request)
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
                        line: bytes | None) -> None:
-        """Put the answer to a message into the outbox; None: it has no answer.
+        """Put the answer to a message into the outbox. line is None if it gets none.
 
         The caller holds the lock. The answer to a batch waits for its last message.
         """
@@ -1003,7 +1003,8 @@ class PendingTable:
             return self._requests.get(rid) if type(rid) in (int, str) else None
 
     def note_response(self, pending: PendingRequest) -> bool:
-        """Note that the response of a request is here, and will be given to it later.
+        """Record that the response to a request has arrived, although the request is
+        not finished yet.
 
         Return False if the request is finished, or if this is a second response.
         """
@@ -1062,8 +1063,8 @@ class PendingRequest:
     So finish() is called once.
     """
 
-    # True: the response has arrived. result() does not return it yet, because calls of
-    # on_progress that arrived before it have to run first. See ClientSession.
+    # True: the response has arrived, but result() does not return it yet. A client sets
+    # this while on_progress is still to be called for the request. See ClientSession.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1073,9 +1074,10 @@ class PendingRequest:
         self.params = params
         self._result: Any = None
         self._error: Exception | None = None
-        # This lock is held until finish(). So a thread that wants to wait until then
-        # acquires it. threading.Event is made for this, but a client's call_tool()
-        # would be a third slower (163,000 instructions instead of 124,000).
+        # finish() releases this lock. A thread that waits for the response tries to
+        # acquire it, and so sleeps until finish(). threading.Event is made for this,
+        # but with it a client's call_tool() takes 163,000 instructions instead of
+        # 124,000.
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
 
@@ -1121,7 +1123,8 @@ class PendingRequest:
                                    "s; a larger timeout allows more time")
             self._give_up(error)
             # Another thread may have removed the request from the table just before.
-            # Then it finishes the request in a moment, unless Ctrl-C has ended it.
+            # Usually that thread finishes the request in a moment. Ctrl-C may have
+            # ended that thread, so do not wait for ever.
             if not self.wait(1.0):
                 raise error
         if self._error is not None:
@@ -1192,9 +1195,9 @@ class BatchResponse:
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
-    Blank lines are skipped. The last line may have no newline. A line that is too long
-    cannot use up the memory: after `longest` bytes, most of the line is dropped. The
-    line that is yielded is still longer than `longest` bytes, so decode() refuses it.
+    Blank lines are skipped. The last line may have no newline. If a line is longer than
+    `longest` bytes, a part in its middle is dropped, so that it cannot use up the
+    memory. Enough of it is yielded that decode() finds it too long.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -1216,7 +1219,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             if line and not line.isspace():
                 yield line
         try:
-            if len(start_of_line) <= longest:
+            if len(start_of_line) <= longest:  # otherwise drop this chunk
                 start_of_line += rest
         except MemoryError:
             # One line must not end the session. Replace the line by a byte that is not
@@ -1263,8 +1266,8 @@ class Pool:
         """Run jobs of the queue until it is empty. This thread is counted already."""
         while True:
             with self._changed:
-                # More than `limit` may be running: a thread that only writes counts as
-                # well, if writing is slow. See ReadingPool.
+                # In a ReadingPool, one thread more than `limit` may be running, if that
+                # thread only writes. Then this thread must not take another job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1296,8 +1299,8 @@ class ReadingPool(Pool):
     thread usually finds that another thread has the turn. Then it runs the jobs that
     wait in the queue, if there are any, and ends.
 
-    _running counts these threads: each has lost the turn, and still runs a job. If
-    `limit` threads have lost the turn, the next job that is read goes to the queue.
+    _running counts the threads that run a job while another thread has the turn. If
+    `limit` threads do so, the next job that is read goes to the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1367,9 +1370,12 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # No other thread can make _running larger while this thread has the
-                # turn. So if it is 0 now, no lock is needed to see that there is room.
-                is_queued = self._running > 0 and self._queue_if_full(job)
+                # Only start(), on this thread, and the loss of the turn make _running
+                # larger. This thread has the turn. So if _running is 0 now, it stays 0,
+                # and no lock is needed to see that there is room.
+                is_queued = False
+                if self._running > 0:
+                    is_queued = self._queue_if_full(job)
                 if not is_queued:
                     yield job
             if peer.unwritten > limit:
@@ -1395,14 +1401,14 @@ class ReadingPool(Pool):
         while not self._ended and not self._aborted:
             has_new_job = self._jobs_read != seen
             seen = self._jobs_read
-            is_waiting = self._turn.locked()
-            if has_new_job:
-                quiet_looks = 0
-            elif is_waiting:
-                quiet_looks += 1
-            else:
+            is_reading = self._turn.locked()  # a thread waits for the next line
+            if not has_new_job and not is_reading:  # a slow job is running
                 self._start_reader(jobs)
                 pause = WATCH_SECONDS_AFTER_SLOW_JOB
+            elif has_new_job:
+                quiet_looks = 0
+            else:
+                quiet_looks += 1
             if quiet_looks <= WATCH_QUIET_LOOKS:
                 time.sleep(pause)
                 pause = min(2 * pause, WATCH_SECONDS_MOST)
@@ -1413,9 +1419,9 @@ class ReadingPool(Pool):
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
 
-        The thread that reads first counts a job and then looks at _asleep. This thread
-        first sets _asleep and then looks at the count. So at least one of them notices
-        the other. If a processor reorders these steps, this thread sleeps for
+        The reading thread counts a job, and after that looks at _asleep. This thread
+        sets _asleep, and after that looks at the count. So at least one of the threads
+        notices the other. If a processor reorders these steps, this thread sleeps for
         WATCH_SLEEP seconds, and a slow job holds up the next line for that time.
         """
         self._asleep = True
@@ -1437,8 +1443,9 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. When the job is done, that thread needs
-            # the lock to look into the queue. So it is counted before.
+            # Count the thread of the slow job. If the job ends at this moment, that
+            # thread waits for the lock in _run_queue(), and is counted before it goes
+            # on.
             self._running += 1
         self._read(jobs)
 
@@ -1482,8 +1489,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         signals.raises = False
     except BaseException:
         signals.raises = False
-        # After a signal, the exception is Interrupted. If the signal has interrupted a
-        # method of a lock, it may be another exception. Both are dropped here.
+        # After a signal, the exception is Interrupted. A signal that arrives inside of
+        # a method of a lock may lead to another exception. Drop both.
         if signals.number is None:
             raise
     finally:
@@ -1507,7 +1514,7 @@ def finish(peer: Peer, timeout: float) -> None:
     try:
         # Another thread writes the last lines, because that blocks if the client does
         # not read.
-        spawn(peer.close).join(timeout)
+        spawn(peer.close).join(at_most(timeout))
     except RuntimeError:  # no thread can be started
         peer.close()
     peer.wait_until_written(timeout)
@@ -1520,8 +1527,10 @@ LINGER = 1.0  # seconds that idle threads of sections 9 and 10 wait for more wor
 
 
 def runner_for(workers: int) -> ReadingPool | CallingThread:
-    """Return an object that reads lines and runs their jobs, with at most so many jobs
-    at once. With 0 workers, jobs run on the calling thread."""
+    """Return an object that reads lines and runs their jobs.
+
+    At most `workers` jobs run at once. With 0 workers, jobs run on the calling thread.
+    """
     return ReadingPool(workers) if workers > 0 else CallingThread()
 
 
@@ -1547,7 +1556,7 @@ class CallingThread:
     """Runs jobs in order on the thread that calls serve(). Another thread reads.
 
     Server(workers=0) uses this class, for applications whose objects belong to one
-    thread. A job that hangs holds up the jobs behind it, and the end.
+    thread. If a job hangs, the next jobs do not run, and the server does not end.
     """
 
     def __init__(self) -> None:
@@ -1556,7 +1565,7 @@ class CallingThread:
         self._aborted = False
 
     def start(self, job: Job) -> None:
-        """Run a job after those before it."""
+        """Run a job when the jobs that were given earlier are done."""
         self._jobs.put(job)
 
     def abort(self) -> None:
@@ -1744,7 +1753,7 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
         if cwd and error.filename == cwd:
             advice = "give a cwd that exists"
         elif " " in command[0]:
-            advice = "give each word of the command as a string of its own"
+            advice = "give each word of the command as a separate string"
         raise type(error)(
             error.errno, f"cannot start {' '.join(command)!r:.60} ({error.strerror}); "
             f"{advice}", error.filename) from None
@@ -1778,7 +1787,8 @@ class ChildProcess:
         when a line cannot be sent because it has closed its stdin.
         """
         self._running = RunningProcess(self, on_line, on_close)
-        self._running.start()  # now, because the first line may lead to send()
+        # Start reading after the assignment, because a line may lead to send().
+        self._running.start()
 
     def send(self, line: bytes) -> None:
         """Send one line. This does not block. OSError means that too much waits."""
@@ -1947,7 +1957,8 @@ class Schema:
         form = KEYWORDS[word].form
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
-            expected = fault.partition(", got")[0]  # the value is shown instead
+            # ": expected integer, got string" becomes ": expected integer; it is 'x'".
+            expected = fault.partition(", got")[0]
             raise ValueError(f"{place}{expected}; it is {reprlib.repr(argument)}")
         if not is_supported(word, argument, form, place):
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
@@ -1978,8 +1989,8 @@ def quick_check(schema: Any) -> Callable[[Any], bool]:
     """Return a function that returns True only for values that fit a schema.
 
     Most arguments of tools are objects with members of plain types, and most are right.
-    FlatObject checks these. Without it, a tool call takes nearly twice as long (148,000
-    instructions instead of 81,000, in edition 2.0.0).
+    FlatObject checks these. Without it, a tool call took 148,000 instructions instead
+    of 81,000 (measured in version 2.0.0).
     """
     if type(schema) is dict and schema.get("type") == "object":
         keywords = KEYWORDS.keys() & schema.keys()
@@ -1993,7 +2004,7 @@ def never_fits(value: Any) -> bool:
 
 
 class FlatObject:
-    """The quick check of an object whose schema asks for nothing but types."""
+    """The quick check of an object whose schema only names types."""
 
     def __init__(self, schema: Json) -> None:
         self._required = tuple(schema.get("required", ()))
@@ -2021,6 +2032,18 @@ class FlatObject:
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check ends
 DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
+
+
+def types_in(schema: Any) -> set[str]:
+    """Return the names of the types that a schema allows; {"any"} if it names none."""
+    names: set[str] = set()
+    if isinstance(schema, dict):
+        type_ = schema.get("type", ())
+        names.update([type_] if isinstance(type_, str) else map(str, type_))
+        if not names:
+            for alternative in schema.get("anyOf", ()):
+                names |= types_in(alternative)
+    return names or {"any"}
 
 
 def validate(instance: Any, schema: Any, name: str = "value") -> None:
@@ -2064,8 +2087,9 @@ class Walk:
     outputSchema: with a few nested anyOf, a check would not end in a lifetime.
 
     References may form a cycle. For example, a tree has branches that are trees. A
-    check follows such a cycle as deep as the value is nested. A cycle that never leads
-    to a part of the value would not end, so the check reports a fault.
+    check follows such a cycle as deep as the value is nested. But in the schema
+    {"$ref": "#"}, the cycle stays at the same value. That check would not end, so it
+    reports a fault.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -2184,8 +2208,8 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if not max(abs(value), divisor) < float("inf"):  # 1e999 is JSON: it is infinite
-        return False
+    if not max(abs(value), divisor) < float("inf"):  # for example, Python reads 1e999
+        return False                                 # as infinity
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
 
@@ -2477,10 +2501,10 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # Whether a value for which Schema.fits() is true needs no cast. For such a value,
-    # the members of an object have exactly the types of the schema. So an object needs
-    # no cast if its only casts are those of int, which turn 1.0 into 1.
-    is_optional: bool = False
+    # True: the cast can be left out for a value that passes the quick check. In such a
+    # value, each member has exactly the type that the schema names. The cast of int
+    # turns 1.0 into 1, so it has nothing to do there. Other casts are needed.
+    cast_is_optional: bool = False
 
 
 def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = None,
@@ -2505,19 +2529,20 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
     other_cast = None
     if other_hint is not None:
         other = describe(other_hint, f"{where}.**")
-        others = other.schema or True
+        others = True if other.schema == {} else other.schema
         other_cast = other.cast
     schema = present(
         description=doc, type="object", properties=properties,
         additionalProperties=others,
         required=[name for name in hints if name not in defaults])
     casts = {name: part.cast for name, part in parts.items()}
-    used_casts = {other_cast, *casts.values()} - {None}
+    used_casts = [cast for cast in (other_cast, *casts.values()) if cast is not None]
     if not used_casts and make is None:
-        return Described(schema, None, True)
-    cast = functools.partial(cast_members, casts, other_cast, make)
-    has_only_int_casts = used_casts == {int}
-    return Described(schema, cast, is_optional=has_only_int_casts and make is None)
+        return Described(schema, None, cast_is_optional=True)
+    all_are_int = all(cast is int for cast in used_casts)
+    return Described(
+        schema, functools.partial(cast_members, casts, other_cast, make),
+        cast_is_optional=all_are_int and make is None)
 
 
 def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
@@ -2712,8 +2737,8 @@ def describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
-        # Required[X] and NotRequired[X], from Python 3.11 on. If the hints are text,
-        # __required_keys__ does not know of them.
+        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. If the hints
+        # are text, Python has not used these marks for __required_keys__.
         mark = getattr(typing.get_origin(member_hint), "_name", "")
         is_required = name in hint.__required_keys__
         if mark in ("Required", "NotRequired"):
@@ -2867,8 +2892,8 @@ def hints_of(function: Any) -> Json:
         return hints  # plain classes, which are most hints, contain no text
     resolved: Json = {}
     for name, hint in hints.items():
-        # get_type_hints(function) turns a default of None into Optional, up to Python
-        # 3.10. To avoid that, it gets an object with one hint and without defaults.
+        # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
+        # default is None. An object that has the hint, but no default, avoids that.
         holder = types.SimpleNamespace(__annotations__={name: hint})
         where = f"{name_of(function)}().{name}"
         resolved.update(resolve_hints(holder, function.__globals__, where, hint))
@@ -2878,8 +2903,8 @@ def hints_of(function: Any) -> Json:
 def resolve_hints(owner: Any, namespace: Any, where: str, hint: Any) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
-    namespace has the global names that the text may use. If it is None, owner is a
-    class, and these are the names of its module. where and hint are for messages.
+    namespace has the global names that the text may use. It is None for a class:
+    Python finds the module of the class. where and hint are for messages.
     """
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
@@ -3155,8 +3180,8 @@ NEW = "before initialize"
 INITIALIZING = "before notifications/initialized"
 READY = "after the handshake"
 
-# Only ping may come before the handshake is complete. "*" stands for every method
-# without a row of its own. [2025-11-25 basic/lifecycle]
+# Only ping may come before the handshake is complete. "*" stands for every method that
+# this table does not name. [2025-11-25 basic/lifecycle]
 TRANSITIONS = {
     (NEW, "ping"): NEW,
     (NEW, "initialize"): INITIALIZING,
@@ -3273,9 +3298,10 @@ class Context(IncomingRequest):
 
     @property
     def client_meta(self) -> Json:
-        """What the client has said about itself. The keys are those of _meta.
+        """The version, the capabilities and other facts that the client has sent about
+        itself. The keys are those of _meta.
 
-        A modern client says this in each request, a legacy client in its handshake.
+        A modern client sends them in each request, a legacy client in its handshake.
         """
         return self.meta if self.row.modern else self.session.client_meta
 
@@ -3342,8 +3368,8 @@ class Context(IncomingRequest):
     # session, each input request is sent as a request, and the function waits for the
     # response. For a modern client, the input requests are the result. The client calls
     # again with the responses, and the function runs again from its top. A key tells
-    # which response belongs to which input request. By default it is made of the number
-    # of the input request, its method and its params.
+    # which response belongs to which input request. The default key is made of a count
+    # of the input requests, of the method and of the params.
 
     def elicit(self, message: str, schema: Json | None = None, *,
                url: str | None = None, key: str | None = None,
@@ -3487,8 +3513,9 @@ class ServerSession(McpPeer):
         self.state = NEW
         self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
-        # The client's words about itself in the handshake, under the names of _meta. It
-        # is replaced when it changes, because jobs on other threads read it.
+        # Facts that the client has sent about itself in the handshake, under the names
+        # of _meta. Jobs on other threads read this dict, so it is never changed, but
+        # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
         self._subscribed_uris: set[str] = set()  # by resources/subscribe
@@ -3528,7 +3555,7 @@ class ServerSession(McpPeer):
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in METHODS_WITH_A_ROW:
-            # For all other requests next_state() would return READY.
+            # (In the state READY, all methods without a row of their own are allowed.)
             state = next_state(state, context.method)
         if not served.params.fits(params):
             faults = served.params.faults(params)
@@ -3540,7 +3567,7 @@ class ServerSession(McpPeer):
                 return compute_modern_result
             return served.handler
         result = served.handler(context)
-        self.state = state  # only if the handler raised no exception
+        self.state = state  # after the handler, which may refuse the request
         if result is not None:
             self.respond(context, complete_result(context, result))
         return None
@@ -3564,10 +3591,11 @@ class ServerSession(McpPeer):
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
-    # Subscriptions. A legacy session is told of changed lists if the handshake declared
-    # them, and of a resource if it has subscribed to its URI. A modern client sends
-    # subscriptions/listen with a filter. That request stays open until it is cancelled
-    # or the connection ends, and notifications about it carry its id.
+    # Subscriptions. A legacy client gets a notification of a changed list if the server
+    # declared that in the handshake, and of a changed resource if the client has
+    # subscribed to its URI. A modern client sends subscriptions/listen with a filter.
+    # That request stays open until it is cancelled or the connection ends, and
+    # notifications about it carry its id.
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy session to a resource."""
@@ -3675,10 +3703,10 @@ class Function:
             f"{where}, input schema")
         self._cast = described.cast
         # Whether arguments that pass the quick check need no cast.
-        self._cast_is_optional = described.is_optional and input_schema is None
+        self._cast_is_optional = described.cast_is_optional and input_schema is None
         warn_of_wrong_defaults(described.schema, where)
-        self.output_schema: Json | None = None  # of a TypedDict or dataclass
-        if {"__required_keys__", "__dataclass_fields__"} & set(dir(signature.result)):
+        self.output_schema: Json | None = None
+        if key_of(signature.result) in ("TypedDict", "dataclass"):
             self.output_schema = describe(signature.result, where).schema
 
     def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
@@ -4094,17 +4122,18 @@ class Server:
 class Registration(NamedTuple):
     """A tool, a resource, a resource template or a prompt."""
     number: int  # counts all registrations of a server; it is the cursor of lists
-    definition: Json  # as it is listed
+    definition: Json  # the item of the list method
     function: Function
     output_schema: Schema | None = None  # of a tool with structured results
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
 class Registry:
-    """What a server offers, by kind and by name or URI. The kinds are those of LISTS.
+    """The registrations of a server, by kind and by name or URI. The kinds are the
+    values of LISTS.
 
-    A change replaces the tables instead of changing them. So readers need no lock, and
-    what they have read stays as it is.
+    add() and remove() do not change a table. They replace it by a new one. So a thread
+    that reads a table needs no lock, and the table that it reads does not change.
     """
 
     def __init__(self) -> None:
@@ -4255,8 +4284,9 @@ class StateSigner:
 
         state = given[64:]  # the signature has 256 bits, in hexadecimal
         signature = self._signature(binding_of(context), state)
-        # ascii(), because compare_digest() does not take other characters
-        if not hmac.compare_digest(signature, ascii(given[:64])[1:-1]):
+        # compare_digest() does not take strings with other characters than ASCII.
+        given_signature = given[:64].encode("utf-8", "backslashreplace")
+        if not hmac.compare_digest(signature.encode(), given_signature):
             raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
                            "request")
         expires, earlier = json.loads(state)
@@ -4288,14 +4318,15 @@ def input_fault(method: str, params: Json, result: Any) -> str | None:
 
 
 def run_coroutine(coroutine: Any) -> Any:
-    """Run what an async function returned in an event loop of its own."""
+    """Run the coroutine of an async function in a new event loop; return its result."""
     import asyncio  # 20 ms, and few functions are async
 
     try:
         return asyncio.run(coroutine)
     finally:
         # If this thread already runs an event loop, asyncio.run() raises an exception
-        # before the coroutine begins. Then close() avoids a second warning.
+        # before the coroutine begins. Without close(), Python would also warn that the
+        # coroutine was never awaited.
         coroutine.close()
 
 
@@ -4327,7 +4358,8 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # run() does not use the queue of the pool, so any limit will do.
+            # run() runs each job at once and puts none into the queue, so the limit
+            # has no effect here.
             ReadingPool(limit=1).run(self._flushes(), drain=0.0)
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4408,8 +4440,7 @@ def check_tool_definition(definition: Json) -> None:
 def check_strings(function: Function) -> None:
     """Refuse parameters that do not take strings, because only strings can arrive."""
     for name, schema in function.arguments.schema["properties"].items():
-        types_of_value = schema.get("type", "string")  # the name of a type, or a list
-        if "string" not in types_of_value:
+        if "string" not in types_in(schema) and types_in(schema) != {"any"}:
             raise TypeError(f"{function.name}(): {name} arrives as a string; use the "
                             "hint str")
 
@@ -4447,8 +4478,8 @@ _text_chunks = kept_json_encoder(ensure_ascii=False)
 def to_content(value: Any, row: Revision) -> list[Json]:
     """Turn what a function returned into content blocks.
 
-    A block that the revision does not have becomes text. So do items that stand beside
-    blocks in a list.
+    A block that the revision does not have becomes text. If a list holds blocks and
+    other values, the other values become text as well.
     """
     if value is None:
         return []
@@ -4623,7 +4654,7 @@ def _subscriptions_listen(context: Context) -> None:
 
 
 def _prompts_get(context: Context) -> Json:
-    """A message holds one block, so each block gets a message of its own."""
+    """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = context.session.server.registry.find("prompts", params["name"])
     value = prompt.function.call(context, params.get("arguments", {}))
@@ -4860,9 +4891,10 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. (If a callback uses call_tool(), its progress is reported later.) meta
-        goes into _meta. Raises what request() raises, and ValueError if the structured
-        result does not fit the output schema that list_tools() returned.
+        call. (If a callback uses call_tool(), on_progress is called after the callback
+        has returned.) meta goes into _meta. Raises what request() raises, and
+        ValueError if the structured result does not fit the output schema that
+        list_tools() returned.
         """
         check_type("Client.call_tool", "name", name, str, "a string")
         check_type("Client.call_tool", "arguments", arguments, (dict, type(None)),
@@ -4997,8 +5029,8 @@ class Client:
 
         A model needs "inputSchema" to call the tool. "description" and "title" are for
         the model and the user. "annotations" are hints of the server, such as
-        readOnlyHint; do not trust them if you do not trust the server. From then on,
-        call_tool() checks structured results.
+        readOnlyHint; do not trust them if you do not trust the server. After
+        list_tools(), call_tool() checks structured results with the "outputSchema".
         """
         tools = self._list("tools/list")
         self._output_schemas = {
@@ -5181,7 +5213,7 @@ class ClientSession(McpPeer):
 
 
 class Introduction(NamedTuple):
-    """What both sides have agreed on, and what the server says of itself."""
+    """The revision that both sides have agreed on, and facts about the server."""
     row: Revision
     info: Json
     capabilities: Json
@@ -5250,8 +5282,8 @@ class Opening:
     def _discover(self, row: Revision, timeout: float) -> Introduction | None:
         """Send server/discover. None means that the server has only legacy versions.
 
-        ConnectionError means that the server has no version that this client supports,
-        or not the modern version that this client asks for.
+        ConnectionError means that the client and the server have no common version, or
+        that the server does not have the version that the client was told to use.
         """
         self._session.row = row
         params = with_client_meta({}, row, self._client.inputs.capabilities)
@@ -5365,7 +5397,7 @@ def completion_schema() -> Schema:
 
 
 class OutputSchema:
-    """The output schema of a tool. It is examined when the tool is first called."""
+    """The output schema of a tool. It is examined when the first result arrives."""
 
     def __init__(self, tool: str, schema: Any) -> None:
         self._tool = tool
@@ -5378,9 +5410,9 @@ class OutputSchema:
             try:
                 self._examined = Schema(self._schema)
             except NotImplementedError as error:  # for example, another dialect
-                warn("%s: the result was not checked, because of the outputSchema: %s",
+                warn("%s: results are not checked, because of the outputSchema: %s",
                      self._tool, error)
-                return
+                self._examined = Schema(True)  # any value fits
         self._examined.check(structured, "result")
 
 
@@ -5538,8 +5570,8 @@ class Callbacks:
         token = (pending.params.get("_meta") or {}).get("progressToken")
         with self._changed:
             listener = self._listeners.get(token) if type(token) is int else None
-        # A callback may make the call itself. Until the call returns, no other callback
-        # can run, so the response must not wait for one.
+        # If a callback has sent the request, the callback waits for the response. While
+        # it waits, no other callback can run. So this response must not wait.
         return listener is not None and not listener.in_callback
 
     def put(self, job: Job) -> None:
@@ -5560,8 +5592,8 @@ class Callbacks:
             try:
                 job()
             except BaseException as error:  # SystemExit as well
-                warn("on_notification(method, params) or on_progress(progress, total, "
-                     "message) failed", error=error)
+                warn("a callback failed: on_notification(method, params) or "
+                     "on_progress(progress, total, message)", error=error)
 
 
 class ProgressListener:
@@ -5599,8 +5631,8 @@ class Subscription:
 
     A legacy server sends changes of its lists to every client, and changes of a
     resource to the clients that have subscribed to its URI. A modern client sends one
-    request, subscriptions/listen. It gets its response when the stream of notifications
-    ends.
+    request, subscriptions/listen. The response to this request comes when the stream of
+    notifications ends.
     """
 
     def __init__(self, client: Client, wanted: Json) -> None:
@@ -5901,7 +5933,7 @@ def describe_item(item: Json) -> str:
     parameters = []
     for parameter, subschema in (schema.get("properties") or {}).items():
         suffix = "" if parameter in required else " = ..."
-        parameters.append(f"{parameter}: {types_in(subschema)}{suffix}")
+        parameters.append(f"{parameter}: {words_for_types(subschema)}{suffix}")
     for argument in item.get("arguments") or ():
         parameters.append(str(argument.get("name")))
     if "inputSchema" in item or parameters:
@@ -5910,17 +5942,9 @@ def describe_item(item: Json) -> str:
     return f"{name}: {description}" if description else name
 
 
-def types_in(schema: Any) -> str:
-    """Return the types that a schema allows, such as "string or null"; "any" if it
-    names none."""
-    if not isinstance(schema, dict):
-        return "any"
-    names = schema.get("type")
-    if isinstance(names, str):
-        return names
-    if not names:
-        names = [types_in(one) for one in schema.get("anyOf", ())]
-    return " or ".join(map(str, names)) or "any"
+def words_for_types(schema: Any) -> str:
+    """Return the types that a schema allows, such as "null or string"."""
+    return " or ".join(sorted(types_in(schema)))
 
 
 def call_tool(command: list[str], trace: Trace | None, tool: str,
