@@ -1911,6 +1911,16 @@ async def loop() -> int:
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
+    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
+        """The argument `drain` of run() may be very large or infinite."""
+        def check(workers: int, drain: float) -> None:
+            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
+            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
+            self.assertEqual("done", text_of(child.end()["run"]["result"]))
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), (1e10, float("inf")))])
+
     def test_a_server_without_stdin_and_stdout_does_not_wait_for_running_calls(self) -> None:
         """After stdin, stdout breaks: a response can no longer be written. Then the server ends
         although one more tool runs and drain is long."""
