@@ -1841,6 +1841,20 @@ os.write(2, b"the child lived on\\n")"""
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
+    def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
+        """A long response fills the pipe while one call runs and others wait for the worker."""
+        child = self.start("workers=1")
+        child.relay.send_signal(signal.SIGSTOP)
+        code = f"inside.append(1)\n{PROCESS_HOLD}\n"
+        code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
+        child.run(code)
+        stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
+        child.send(process_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
+        child.read_stderr("all lines")
+        child.gate.close()
+        child.relay.send_signal(signal.SIGCONT)
+        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
     def test_calls_begin_in_order_of_arrival(self) -> None:
         """A cancelled call does not begin. Without workers, all calls run on the thread that called
         run(). [cancel.receiver-stops]"""
@@ -1896,6 +1910,29 @@ async def loop() -> int:
         self.beside(check, [
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
+
+    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
+        """The argument `drain` of run() may be very large or infinite."""
+        def check(workers: int, drain: float) -> None:
+            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
+            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
+            self.assertEqual("done", text_of(child.end()["run"]["result"]))
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), (1e10, float("inf")))])
+
+    def test_a_server_without_stdin_and_stdout_does_not_wait_for_running_calls(self) -> None:
+        """After stdin, stdout breaks: a response can no longer be written. Then the server ends
+        although one more tool runs and drain is long."""
+        child = self.start(drain=2 * DEADLINE)
+        child.run(PROCESS_STUCK, "stuck")
+        child.send(process_run(1, "try: context.list_roots()\n"  # fails when stdin has ended
+                                  f"except ConnectionError: {PROCESS_HOLD}"))
+        child.stdin.close()
+        child.read_stderr("here")
+        child.relay.kill(), child.relay.wait()
+        child.gate.close()
+        self.assertEqual(0, child.wait_for_end())
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
         """The server is idle, or a tool does not return, on a worker or on the main thread, or a
@@ -2751,6 +2788,12 @@ class TestHints(unittest.TestCase):
             self.assertEqual([True, None], [client.call_tool("odd", {"spot": spot}).get("isError")
                                             for spot in (0, 1)])
 
+    def test_the_fields_of_a_dataclass_may_have_any_names(self) -> None:
+        fields = {"class_": 1, "settable": 2, "members": 3, "hint": 4, "args": 5, "self": 6}
+        any_names = dataclasses.make_dataclass("any_names", [(name, int) for name in fields])
+        take = schema_hinted(lambda it: it, it=any_names)
+        self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
+
     @unittest.skipIf(sys.version_info < (3, 10), "None | Context is new in 3.10")
     def test_the_context_parameter_of_a_tool_may_be_optional(self) -> None:
         """The function can then be called without a server, too."""
@@ -3490,6 +3533,16 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
    "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
 
+== An empty output schema is listed, and structuredContent may then be any value  OURS modern
+   on empty
+! server.tool(name="any", description="?", output_schema={})(lambda: "text")
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{
+   "name":"any","description":"?","inputSchema":"...","outputSchema":{}}]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"any"}}
+< {"jsonrpc":"2.0","id":2,"result":{
+   "content":[{"type":"text","text":"text"}],"structuredContent":"text"}}
+
 == A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
@@ -3892,6 +3945,24 @@ class TestLists(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
 > {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+
+== A method that its author has added may have the name of a member  OURS on empty
+! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"title"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":2,"method":"icons"}
+< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":3,"method":"_meta"}
+< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
+
+== A method cannot be added twice under the same name  OURS on empty
+! server.method("sum")(lambda: {"n": 1})
+= raised is None
+! server.method("sum")(lambda: {"n": 2})
+= type(raised) is ValueError
+> {"jsonrpc":"2.0","id":1,"method":"sum"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
@@ -3973,6 +4044,13 @@ class TestRegistration(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+
+== The data of a log message may be null  MUST modern on empty [log.shape]
+! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
 
 == A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
@@ -5162,6 +5240,33 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
 < {"jsonrpc":"2.0","id":"$b","result":{"tools":[]}}
 = other.result(DEADLINE)["tools"] == [] and gate.set() is None
+
+== If a server repeats a response while on_progress is slow, the call gets the first response and no
+   notification is lost  OURS modern client
+! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
+   "progressToken":"$t","...":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[],"n":1}}
+# A notification is dropped if 10,000 callbacks wait. Ignored responses must not wait among them.
+! again = mcp_ref.encode({"jsonrpc": "2.0", "id": a, "result": {"content": [], "n": 2}})
+! for _ in range(10_000): wire.give(again)
+< {"jsonrpc":"2.0","method":"notifications/last"}
+! gate.set()
+= call.result(DEADLINE)["n"] == 1
+= "notifications/last" in [heard.get(timeout=DEADLINE)[0] for _ in range(2)]
+
+== A call whose response waits for on_progress gets the result even if the client is closed
+   meanwhile  OURS client
+! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
+   "progressToken":"$t","...":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[],"n":1}}
+! client.close(); gate.set()
+= call.result(DEADLINE)["n"] == 1
 
 == An on_progress function may close the client  OURS client
 ! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
