@@ -5445,6 +5445,15 @@ class TestClientRequests(unittest.TestCase):
 
 # --- Subscriptions, and a server that goes away.
 
+== A modern subscription asks only for the changes that the caller names
+   OURS modern client
+! client.subscribe(["x:1"])
+> {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
+   "params":{"notifications":{"resourceSubscriptions":["x:1"]}}}
+! client.subscribe(prompts=True)
+> {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen",
+   "params":{"notifications":{"promptsListChanged":true}}}
+
 == A modern subscription is a request that stays pending, and connect() renews it after a crash of
    the server  MUST modern client [subs.filter-present] [subs.client-correlates]
    [subs.client-cancel] [subs.resubscribe]
