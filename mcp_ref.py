@@ -4872,10 +4872,13 @@ class Client:
         without a response; ConnectionClosed; ValueError if the result does not have the
         shape that the specification demands. [2026-07-28 basic/patterns/mrtr]
         """
-        check_type("Client.request", "params", params, (dict, type(None)), "a dict")
-        check_type("Client.request", "timeout", timeout, (int, float, type(None)),
-                   "a number of seconds")
-        seconds = self.timeout if timeout is None else timeout
+        if params is not None:
+            check_type("Client.request", "params", params, dict, "a dict")
+        seconds = self.timeout
+        if timeout is not None:
+            check_type("Client.request", "timeout", timeout, (int, float),
+                       "a number of seconds")
+            seconds = timeout
         return self._result_of(self.start(method, params), params, seconds)
 
     def call_tool(self, name: str, arguments: Json | None = None,
@@ -4897,8 +4900,8 @@ class Client:
         list_tools() returned.
         """
         check_type("Client.call_tool", "name", name, str, "a string")
-        check_type("Client.call_tool", "arguments", arguments, (dict, type(None)),
-                   "a dict")
+        if arguments is not None:
+            check_type("Client.call_tool", "arguments", arguments, dict, "a dict")
         if on_progress is None:
             params = present(name=name, arguments=arguments, _meta=meta or None)
             result = self.request("tools/call", params, timeout)
