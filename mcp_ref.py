@@ -27,8 +27,8 @@ server's stdin, and `<` lines that it reads from the server's stdout. Indented l
 continue the line above. The server is the one that this file runs when it is started.
 
     # Legacy. A handshake comes first. Opening._initialize() sends the request,
-    # Peer.take() receives it, ServerSession.admit_request() checks it, and
-    # _initialize() answers it.
+    # Peer.take() receives it, ServerSession.admit_request() checks it, and the
+    # handler _initialize() of the server returns the result.
     > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
       "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
       "clientInfo":{"name":"an application","version":"1.0"}}}
@@ -37,7 +37,7 @@ continue the line above. The server is the one that this file runs when it is st
       "serverInfo":{"name":"mcp_ref demo","version":"3.0.0"},
       "instructions":"Add, divide, count, greet."}}
     # A notification has no id and gets no response. This one ends the handshake. From
-    # now on, next_state() allows all other methods.
+    # now on, all other methods are allowed.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
     # A call. The client gives a progress token, so Context.progress() sends a report.
     # _tools_call() runs the tool, and Peer.run_job() sends its result with the id of
@@ -103,12 +103,14 @@ The parts and sections build on each other. This file may be cut off at the end 
 part or section. The code before the cut still works.
 
 The list below names the functions that run during one tools/call of a legacy client, in
-this order. All of them run on the thread that reads stdin. (If the tool is slow,
-another thread takes over reading.) Each section begins with its functions of this list,
-and with the classes that they belong to. Then a line says that the rest of the section
-can wait. In a long class such a line stands in the class as well. So to understand one
-tools/call, read each section or class only up to that line, skip section 6, and stop
-before section 10.
+this order. (The tool returns a str. For other values, result_of_tool() needs more.) All
+of them run on the thread that reads stdin. (If the tool is slow, another thread takes
+over reading.)
+
+At the beginning of each section stand the functions that are in this list, and their
+classes. Then a line says that the rest of the section can wait. In a long class such a
+line stands in the class as well. So to understand one tools/call, read each section or
+class only up to that line, skip section 6, and stop before section 10.
 
     ReadingPool._read            runs one job for each line
     ReadingPool._jobs_of_lines   gives the next line to the session
@@ -150,7 +152,8 @@ transport     moves lines between two peers
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
-answer        the response to an incoming message; None in the code if it gets none
+answer        the response to an incoming message. Some messages get no response; then
+              the code says None
 outbox        the lines that a peer has to write
 sink          a function that writes the answer to one incoming line; only transports
               such as HTTP need it
@@ -250,8 +253,8 @@ class RpcError(Exception):
 
 
 class ConnectionClosed(ConnectionError):
-    """The connection is closed, so no response can come. The message says which side
-    closed it. For a server process that has ended, it names command and exit status."""
+    """The connection is closed, so no response can come. The message says why. For a
+    server process that has ended, it names the command and the exit status."""
 
 
 class RequestTimeout(TimeoutError):
@@ -327,7 +330,8 @@ def name_of(function: Any) -> str:
 
 
 # --- 2. Messages ----------------------------------------------------------------------
-# One line holds one message. A message stays the dictionary that it is on the wire.
+# One line holds one message, or a batch. A message stays the dictionary that it is on
+# the wire.
 # decode() turns a line into JSON values, classify() checks a message once, where it
 # comes in, and encode() turns a message into a line.
 
@@ -515,8 +519,10 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
     if encoder.ensure_ascii:
         quote = json.encoder.encode_basestring_ascii
     chunks: Callable[[Any, int], Iterable[str]] = make_encoder(
-        None, encoder.default, quote,  # None: do not look for circular references
-        None, encoder.key_separator, encoder.item_separator,  # None: no indentation
+        None,  # do not look for circular references
+        encoder.default, quote,
+        None,  # no indentation
+        encoder.key_separator, encoder.item_separator,
         False, False, False)  # no sorted keys, no skipped keys, no NaN
     return chunks
 
@@ -531,9 +537,9 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 # send requests.
 #
 # One lock guards all tables of a peer and its outbox. While the lock is held, nothing
-# is written and no code of a user runs. The order of the outbox is the order of events.
-# Every request gets one response, unless it was cancelled. After its response or its
-# cancellation, no message about the request is sent.
+# is written and no code of a user runs. Lines are written in the order in which they
+# were put into the outbox. Every request gets one response, unless it was cancelled.
+# After its response or its cancellation, no message about the request is sent.
 
 Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
@@ -735,7 +741,7 @@ class Peer:
                     request = None
                 if is_first and self._writing:
                     return  # another thread is writing, and writes these lines, too
-                is_first = False
+                is_first = False  # from now on, _writing is about this thread
                 self._writing = len(self._outbox) > 0
                 if self._waiting_for_writes:
                     self._written.notify_all()
@@ -1063,8 +1069,8 @@ class PendingRequest:
     So finish() is called once.
     """
 
-    # True: the response has arrived, but result() does not return it yet. A client sets
-    # this while on_progress is still to be called for the request. See ClientSession.
+    # True: the response has arrived, but result() does not return it yet, because
+    # on_progress is still to be called for this request. See ClientSession.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1192,6 +1198,11 @@ class BatchResponse:
 # and serve_lines() are enough for a simple JSON-RPC server over pipes.
 
 
+# A line that does not fit into the memory must not end the session. It is replaced by
+# this byte, which is not UTF-8, so decode() refuses it.
+NOT_UTF_8 = b"\xff"
+
+
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
@@ -1214,7 +1225,10 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
         rest = lines.pop()  # the line after the last newline is not complete
         for line in lines:
             if start_of_line:
-                line = bytes(start_of_line + line)
+                try:
+                    line = bytes(start_of_line + line)
+                except MemoryError:
+                    line = NOT_UTF_8
                 start_of_line.clear()
             if line and not line.isspace():
                 yield line
@@ -1222,9 +1236,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
             if len(start_of_line) <= longest:  # otherwise drop this chunk
                 start_of_line += rest
         except MemoryError:
-            # One line must not end the session. Replace the line by a byte that is not
-            # UTF-8, so that decode() refuses it.
-            start_of_line = bytearray(b"\xff")
+            start_of_line = bytearray(NOT_UTF_8)
     if start_of_line and not start_of_line.isspace():
         yield bytes(start_of_line)
 
@@ -1266,8 +1278,9 @@ class Pool:
         """Run jobs of the queue until it is empty. This thread is counted already."""
         while True:
             with self._changed:
-                # In a ReadingPool, one thread more than `limit` may be running, if that
-                # thread only writes. Then this thread must not take another job.
+                # In a ReadingPool, _running may be limit + 1, because a thread that
+                # only writes the outbox counts as well. Then this thread must not take
+                # a job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1370,9 +1383,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # Only start(), on this thread, and the loss of the turn make _running
-                # larger. This thread has the turn. So if _running is 0 now, it stays 0,
-                # and no lock is needed to see that there is room.
+                # _running becomes larger in two places: in start(), which only this
+                # thread calls, and when a thread has lost the turn. This thread has the
+                # turn. So if _running is 0 now, it stays 0, and no lock is needed.
                 is_queued = False
                 if self._running > 0:
                     is_queued = self._queue_if_full(job)
@@ -1443,9 +1456,8 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. If the job ends at this moment, that
-            # thread waits for the lock in _run_queue(), and is counted before it goes
-            # on.
+            # Count the thread of the slow job. After its job, it calls _run_queue(),
+            # which needs the lock that is held here. So it is counted before that.
             self._running += 1
         self._read(jobs)
 
@@ -1464,8 +1476,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
                 drain: float = 5.0) -> None:
     """Serve stdin and stdout until stdin ends or stdout is closed.
 
-    connect(send, start) returns the peer. Everything that was received is answered.
-    After the end of stdin, the jobs have `drain` seconds to finish. Jobs that need
+    connect(send, start) returns the peer. After the end of stdin, the jobs have `drain`
+    seconds to finish, so that everything that was received is answered. Jobs that need
     longer are abandoned, and stderr names their requests. SIGTERM and SIGINT end the
     server at once, with SystemExit(128 + number).
     """
@@ -1510,7 +1522,10 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 
 
 def finish(peer: Peer, timeout: float) -> None:
-    """Close a peer, and wait up to timeout seconds until its last lines are written."""
+    """Close a peer, and wait until its last lines are written.
+
+    Both the closing and the writing may take up to timeout seconds.
+    """
     try:
         # Another thread writes the last lines, because that blocks if the client does
         # not read.
@@ -1822,6 +1837,7 @@ class RunningProcess:
         self._on_line = on_line
         self._on_close = on_close
         self._is_broken = False
+        self._writer: PipeWriter | None = None
         self._ended = threading.Event()
         self._process = start_process(settings.command, settings.env, settings.cwd)
 
@@ -1838,14 +1854,15 @@ class RunningProcess:
 
     def send(self, line: bytes) -> None:
         try:
-            if not self._is_broken:
+            if self._writer is not None and not self._is_broken:
                 self._writer.send(line)
         except BrokenPipeError:
             self._is_broken = True
             spawn(functools.partial(self._report, "has closed its stdin"))
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         if not self._ended.wait(self._close_timeout):
             self._process.terminate()
             if not self._ended.wait(self._close_timeout):
@@ -1885,7 +1902,8 @@ class RunningProcess:
 # ======================================================================================
 # Part II: Schemas
 #
-# No code in this part knows JSON-RPC or MCP.
+# No code in this part depends on JSON-RPC or MCP. Only some messages name Server and
+# Context.
 # ======================================================================================
 
 # --- 5. JSON Schema, dialect 2020-12 --------------------------------------------------
@@ -2503,7 +2521,8 @@ class Described(NamedTuple):
     cast: Cast | None = None  # None: values stay unchanged
     # True: the cast can be left out for a value that passes the quick check. In such a
     # value, each member has exactly the type that the schema names. The cast of int
-    # turns 1.0 into 1, so it has nothing to do there. Other casts are needed.
+    # turns 1.0 into 1, but 1.0 does not pass the quick check, so this cast can be left
+    # out. Other casts are needed.
     cast_is_optional: bool = False
 
 
@@ -2514,10 +2533,10 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
     of a dataclass, or the keys of a TypedDict.
 
     hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema, or `...` to show none. A function with **kwargs
-    takes members with other names, too. other_hint is the hint of their values; None
-    means that other names are not allowed. make(members) returns the Python value; if
-    make is None, the value is a dict.
+    the value to show in the schema, or `...` to show none. If other names are allowed,
+    as in a function with **kwargs, other_hint is the hint of the values of these
+    members; otherwise it is None. make(members) returns the Python value; if make is
+    None, the value is a dict.
     """
     parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
     properties = {}
@@ -2675,7 +2694,7 @@ def describe_sequence(hint: Any, args: Any, where: str) -> Described:
         return Described(full, functools.partial(cast_items, make, cast))
     if make is tuple:
         return Described(full, cast=tuple)
-    return Described(full)  # JSON has lists
+    return Described(full)  # a JSON array is a list already
 
 
 def cast_items(make: Any, cast: Cast, value: Any) -> Any:
@@ -2737,8 +2756,8 @@ def describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
-        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. If the hints
-        # are text, Python has not used these marks for __required_keys__.
+        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. Python puts
+        # them into __required_keys__, but not if the hints are text.
         mark = getattr(typing.get_origin(member_hint), "_name", "")
         is_required = name in hint.__required_keys__
         if mark in ("Required", "NotRequired"):
@@ -2865,8 +2884,8 @@ def signature_of(function: Any) -> Signature:
 
 
 def unwrap(function: Any) -> tuple[Any, bool]:
-    """Return the function whose code says the parameters, and whether it is a method
-    that is bound to an object."""
+    """Return the function behind decorators, and whether it is a method that is bound
+    to an object."""
     given = function
     if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
         function = getattr(function, "__call__", function)  # an object with __call__()
@@ -2935,7 +2954,8 @@ def schema_of(function: Callable[..., Any]) -> Json:
 # Part III: MCP
 #
 # This part leaves descriptors and processes to section 4. The differences between
-# protocol versions stand in the tables of section 7. No other code compares versions.
+# protocol versions stand in the tables of section 7. No other code asks whether a
+# version is older or newer than another one.
 # ======================================================================================
 
 # --- 7. Revisions ---------------------------------------------------------------------
@@ -2981,7 +3001,9 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # modes
-    sampling_parts: tuple[str, ...] = ("tools",)  # parts of the client's capability
+    # Parts of the capability sampling that a client must offer before a server uses
+    # them. In old revisions, "context" needs no offer.
+    sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
     missing_members: tuple[str, ...] = ()
@@ -2995,8 +3017,9 @@ class Revision(NamedTuple):
     def _has_member(self, kind: str, name: str, value: Any) -> bool:
         if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
             return False
-        if name == "outputSchema" and object not in self.structured:
-            return bool(value.get("type") == "object")  # a result can only be a dict
+        if name == "outputSchema" and self.structured == (dict,):
+            # Structured content must be an object, so its schema must say so.
+            return isinstance(value, dict) and value.get("type") == "object"
         return True
 
 
@@ -3105,8 +3128,8 @@ METHODS = {
 
 # ********************** The rest of section 7 can wait. *******************************
 
-# List methods, with the member of their result that holds the items. The values are the
-# kinds of definitions.
+# List methods, with the member of their result that holds the items. These members name
+# the four kinds of definitions.
 LISTS = {
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
@@ -3130,7 +3153,7 @@ class InputMethod(NamedTuple):
     A legacy server sends it as a request, a modern server as part of a result.
     """
     capability: str  # of the client
-    option: str  # of Client(), which offers the capability
+    option: str  # the argument of Client() that offers the capability
     params: Json  # the schema of params
     result: Json  # the schema of the result
     parts: dict[str, str] = {}  # member of params -> part of the capability it needs
@@ -3180,8 +3203,8 @@ NEW = "before initialize"
 INITIALIZING = "before notifications/initialized"
 READY = "after the handshake"
 
-# Only ping may come before the handshake is complete. "*" stands for every method that
-# this table does not name. [2025-11-25 basic/lifecycle]
+# Before the handshake is complete, only its own messages and ping may come. "*" stands
+# for every method that this table does not name. [2025-11-25 basic/lifecycle]
 TRANSITIONS = {
     (NEW, "ping"): NEW,
     (NEW, "initialize"): INITIALIZING,
@@ -3461,12 +3484,12 @@ class Context(IncomingRequest):
             mode = params.get("mode", "form")
             self._check_elicitation(mode, params)
             needed = [mode]
-            if isinstance(offer, dict) and not offer.keys() & {"form", "url"}:
+            if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
                 offer = {**offer, "form": {}}  # a client that names no mode means form
         for member, part in row.parts.items():
-            # includeContext may have the value "none", which needs nothing.
-            is_used = params.get(member, "none") != "none"
-            if is_used and part in self.row.sampling_parts:
+            if params.get(member) in (None, "none"):  # includeContext may be "none"
+                continue
+            if part in self.row.sampling_parts:
                 needed.append(part)
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
@@ -3487,7 +3510,8 @@ class Context(IncomingRequest):
                              "https://example.com")
 
 
-PROGRESS_BURST = 50  # reports of one request that are sent at once, or per second
+# So many reports of one request are sent without delay; after that, so many per second.
+PROGRESS_BURST = 50
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
@@ -3554,8 +3578,9 @@ class ServerSession(McpPeer):
         if context.row.modern:
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state != READY or context.method in METHODS_WITH_A_ROW:
-            # (In the state READY, all methods without a row of their own are allowed.)
+        elif state == READY and context.method not in METHODS_WITH_A_ROW:
+            pass  # most requests: next_state() would return READY
+        else:
             state = next_state(state, context.method)
         if not served.params.fits(params):
             faults = served.params.faults(params)
@@ -3769,7 +3794,7 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     if tool.output_schema is not None:
         tool.output_schema.check(value, "result")
     result: Json = {"content": to_content(value, row)}
-    if isinstance(value, row.structured):  # the revision allows such values
+    if isinstance(value, row.structured):  # a type that the revision allows
         if tool.output_schema is not None or not is_content(value):
             result["structuredContent"] = value
     return result
@@ -3844,10 +3869,11 @@ class Server:
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
 
-        Everything that was received by then is answered. Jobs have `drain` seconds to
-        finish; after that they are abandoned, and stderr names their requests. SIGTERM
-        and SIGINT raise SystemExit. While this runs, print() writes to stderr, because
-        stdout belongs to the protocol. [2025-11-25 basic/transports]
+        After that, jobs have `drain` seconds to finish, so that everything that was
+        received is answered. Jobs that need longer are abandoned, and stderr names
+        their requests. SIGTERM and SIGINT raise SystemExit. While this runs, print()
+        writes to stderr, because stdout belongs to the protocol. [2025-11-25
+        basic/transports]
         """
         check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
         if sys.stdin is not None and sys.stdin.isatty():
@@ -3890,8 +3916,8 @@ class Server:
         it returns a TypedDict or dataclass, that becomes the output schema. It may
         return a str, a content block, a list that holds a block, or data, which is sent
         as structuredContent as well. If it raises an exception, the model reads the
-        text. meta is listed as _meta. TypeError or ValueError means that a hint or a
-        schema cannot be used. [2025-11-25 server/tools]
+        text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
+        means that a hint or a schema cannot be used. [2025-11-25 server/tools]
         """
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
@@ -4358,8 +4384,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # run() runs each job at once and puts none into the queue, so the limit
-            # has no effect here.
+            # The limit has no effect, because these jobs never go to the queue.
             ReadingPool(limit=1).run(self._flushes(), drain=0.0)
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4830,8 +4855,9 @@ class Client:
         return session
 
     def close(self) -> None:
-        """End the connection and the server: EOF, SIGTERM, SIGKILL, with a limited wait
-        after each.
+        """End the connection and the server: EOF, then SIGTERM, then SIGKILL.
+
+        The server has close_timeout seconds to end after EOF, and again after SIGTERM.
 
         Requests that wait for a response get ConnectionClosed. This may be called
         twice, from any thread, and from a callback.
@@ -4894,10 +4920,10 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. (If a callback uses call_tool(), on_progress is called after the callback
-        has returned.) meta goes into _meta. Raises what request() raises, and
-        ValueError if the structured result does not fit the output schema that
-        list_tools() returned.
+        call. There is one exception: if a callback uses call_tool(), on_progress is
+        called after that callback has returned. meta goes into _meta. Raises what
+        request() raises, and ValueError if the structured result does not fit the
+        output schema that list_tools() returned.
         """
         check_type("Client.call_tool", "name", name, str, "a string")
         if arguments is not None:
@@ -4972,8 +4998,8 @@ class Client:
 
         They are sent in one line if the revision has batches. The server may answer in
         any order. timeout is the time for all responses together. When it is over,
-        RequestTimeout is raised, and the requests without a response are cancelled.
-        (The time that a modern server's input requests take is added.)
+        RequestTimeout is raised, and the requests without a response are cancelled. If
+        a modern server asks for input, the call may take longer than timeout.
         """
         for call in calls:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
@@ -5188,7 +5214,7 @@ class ClientSession(McpPeer):
         if self._callbacks.has_listeners:
             pending = self._pending.find(message.get("id"))
             if pending is not None and self._callbacks.may_report(pending):
-                if self._pending.note_response(pending):
+                if self._pending.note_response(pending):  # else a second response
                     self._callbacks.put(functools.partial(
                         self._settle, pending, message))
                 return
@@ -5451,8 +5477,9 @@ class InputHandlers:
         RpcError -32602 for params with a wrong shape or a mode that the revision does
         not have.
         If a handler of the user raises an exception, this raises it, too. In a legacy
-        session, the server then gets an internal error, and the text goes to the log.
-        In the modern era, the call that needs the input raises the exception.
+        session, the server then gets an error response: an RpcError unchanged, any
+        other exception as an internal error. In the modern era, the call that needs the
+        input raises the exception; instead of an RpcError it raises ValueError.
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
@@ -5753,8 +5780,8 @@ class InProcess:
 
 # --- 11. Command line and demo server -------------------------------------------------
 # Results go to stdout, everything else to stderr. The exit status is 0 for success, 1
-# if something has failed (also if the tool has failed), 2 for a wrong command line, and
-# 128 + number after a signal. Text from a server is printed with its control characters
+# if the connection or the tool has failed, 2 for a wrong command line, and 128 + number
+# after a signal. Text from a server is printed with its control characters
 # escaped, so that it cannot steer the terminal.
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
@@ -5926,9 +5953,9 @@ def inspect_server(command: list[str], trace: Trace | None) -> None:
 
 
 def describe_item(item: Json) -> str:
-    """Return the name, the parameters and the first line of the description of an item.
+    """Return the name or URI, the parameters and the first line of the description.
 
-    An optional parameter is shown with ` = ...` after its type.
+    An optional parameter of a tool is shown with ` = ...` after its type.
     """
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
     schema = item.get("inputSchema") or {}
