@@ -29,7 +29,6 @@ import socket
 import stat
 import tempfile
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
@@ -81,7 +80,7 @@ class App:
         try:
             write_private(self._file, {
                 "name": name, "pid": self._pid, "port": port, "key": self._key.hex(),
-                "machine": socket.gethostname(), "started": time.time()})
+                "machine": socket.gethostname()})
         except BaseException:
             self._listener.close()
             raise

@@ -27,7 +27,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, cast
 from urllib.parse import quote
 
 from mcp_app import (
@@ -35,7 +35,7 @@ from mcp_app import (
     write_private)
 from mcp_ref import (
     INTERNAL_ERROR, LISTS, META, METHOD_NOT_FOUND, READY, REVISIONS, ConnectionClosed,
-    McpPeer, PendingRequest, Registry, RequestCancelled, RpcError, Server,
+    Context, McpPeer, PendingRequest, Registry, RequestCancelled, RpcError, Server,
     ServerSession, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for the application, while there is none
@@ -52,12 +52,12 @@ class Instance(NamedTuple):
     """A running application, as its discovery file describes it."""
 
     file: Path
+    started: float  # when the file was written
     name: str
     pid: int
     port: int
     key: str  # in hexadecimal
     machine: str
-    started: float  # seconds since 1970
 
     @property
     def id(self) -> str:
@@ -71,11 +71,6 @@ class RelayingPeer(McpPeer):
         super().__init__(*args, **options)
         self._relays_lock = threading.Lock()  # guards the dict
         self._relays: dict[Any, Any] = {}  # request of this side -> the one it became
-
-    def relays(self) -> list[tuple[Any, Any]]:
-        """Return the requests that wait for the other peer."""
-        with self._relays_lock:
-            return list(self._relays.items())
 
     def relay(self, request: Any, other: McpPeer, params: Any) -> Any:
         """Send a request to the other peer, and return its result."""
@@ -93,7 +88,9 @@ class RelayingPeer(McpPeer):
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel a request of this side, and the request that it has become."""
         super().cancel_incoming(rid)
-        for request, pending in self.relays():
+        with self._relays_lock:
+            relays = list(self._relays.items())
+        for request, pending in relays:
             if request.cancelled:
                 pending.cancel()
 
@@ -252,9 +249,10 @@ class AppPeer(RelayingPeer):
             elif method.endswith("list_changed"):
                 self.changed.set()
         elif method == "notifications/progress":
-            for request, _ in self._bridge.host.relays():
-                if request.meta.get("progressToken") == params.get("progressToken"):
-                    request.notify(method, **params)
+            for request in self._bridge.host.unanswered():
+                meta = getattr(request, "meta", {})  # missing while it is admitted
+                if meta.get("progressToken") == params.get("progressToken"):
+                    cast(Context, request).notify(method, **params)
         elif method == "notifications/message":
             self._bridge.host.notify(method, params)
 
@@ -343,7 +341,7 @@ class Bridge(Server):
             except ConnectionRefusedError:  # it has ended without removing its file
                 with suppress(OSError):
                     instance.file.unlink()
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, TypeError) as error:
                 self._note(f"process {instance.pid}: {error}")
         for _, connection, lines in reached[1:]:
             with connection, lines:
@@ -368,11 +366,11 @@ class Bridge(Server):
             return []
         for file in files:
             try:
-                one = Instance(file, **read_private(file))
+                one = Instance(file, file.stat().st_mtime, **read_private(file))
             except FileNotFoundError:  # the application has just ended
                 continue
             except (OSError, ValueError, TypeError) as error:
-                self._note(f"{file}: {error}")
+                self._note(f"{file.name}: {error}")
                 continue
             is_wanted = one.name == self._name and self._pid in (None, one.pid)
             if is_wanted and one.machine == socket.gethostname():
@@ -417,9 +415,9 @@ class Bridge(Server):
         instructions = memory["instructions"]
         if self._others:
             instructions += (
-                f"\n\nSeveral instances of {self.title} run, and this is the newest. The "
-                f"process ids of the others are {self._others}. The option --pid of "
-                "mcp_app_bridge.py selects one of them.")
+                f"\n\nSeveral instances of {self.title} run, and this is the newest. "
+                f"The process ids of the others are {self._others}. The option --pid "
+                "of mcp_app_bridge.py selects one of them.")
         self.registry = registry  # at once, so that no list is incomplete
         self.info = memory["info"]
         self.instructions = instructions.strip() or None
@@ -449,11 +447,11 @@ def as_modern(params: Json) -> Json:
         META + "clientInfo": {"name": "mcp_app_bridge", "version": "1.0"}}}
 
 
-def main() -> None:
+def main(argv: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
     parser.add_argument("--pid", type=int, help="the process id of the application")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     Bridge(arguments.name, arguments.pid).run()
 
 

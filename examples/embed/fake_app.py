@@ -1,0 +1,138 @@
+"""An application for test_embed.py. Its event loop is a queue.
+
+    python3 fake_app.py NAME [--busy-after SECONDS] [--handshake SECONDS] [--no-loop]
+
+The line "go" on stdin lets the tool `wait` return, and the end of stdin ends the
+application. A line on stdout says what a tool does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import sys
+import threading
+from typing import Any, Callable, Optional
+
+import mcp_app
+from mcp_ref import Context, Server, image
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+Json = dict[str, Any]
+
+
+def make_server(name: str, go: threading.Event) -> Server:
+    """Make the server of the application."""
+    server = Server(name, "2.0", title="Fake App", instructions="Be kind.")
+    begun: list[str] = []
+
+    @server.tool
+    def who() -> str:
+        """Return the process and the thread that run this."""
+        return f"{os.getpid()} {threading.current_thread().name}"
+
+    @server.tool
+    def wait(label: str, context: Context) -> str:
+        """Occupy the main thread until the command "go" or a cancellation."""
+        begun.append(label)
+        context.progress(1, 2, label)
+        print("begun", label, flush=True)
+        while not go.wait(0.01) and not context.cancelled:
+            pass
+        if context.cancelled:
+            print("cancelled", label, flush=True)
+        go.clear()
+        return label
+
+    @server.tool
+    def log() -> list[str]:
+        """Return the labels of the calls of wait that have begun."""
+        return begun
+
+    @server.tool
+    def ask(context: Context) -> str:
+        """Ask the user for a name."""
+        answer = context.elicit("Who are you?", FORM)
+        return f"Hello, {answer['content']['name']}"
+
+    @server.tool
+    def picture() -> Json:
+        """Return an image."""
+        return image(b"\x89PNG\r\n\x1a\n", "image/png")
+
+    @server.tool
+    def broken() -> None:
+        """Fail."""
+        raise ValueError("the mesh has no faces")
+
+    @server.tool
+    def learn(name: str) -> str:
+        """Add a tool."""
+        server.tool(name)(picture)
+        return "learned"
+
+    @server.tool
+    def touch(context: Context) -> str:
+        """Say that the scene has changed."""
+        context.log("info", "touched")
+        server.resource_updated("app://scene")
+        return "touched"
+
+    @server.resource("app://scene")
+    def scene() -> str:
+        """The scene."""
+        return "a cube"
+
+    @server.resource("app://object/{name}")
+    def thing(name: str) -> str:
+        """An object of the scene."""
+        return f"the object {name}"
+
+    @server.prompt
+    def describe(what: str) -> str:
+        """Describe something."""
+        return f"Describe {what}."
+
+    @server.completion("describe", "what")
+    def words(value: str, others: Json) -> list[str]:
+        return [value + "ube"]
+
+    return server
+
+
+def main(arguments: Optional[list[str]] = None) -> None:
+    """Serve until stdin ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name")
+    parser.add_argument("--busy-after", type=float, default=30.0)
+    parser.add_argument("--handshake", type=float, default=30.0)
+    parser.add_argument("--no-loop", action="store_true")
+    args = parser.parse_args(arguments)
+    mcp_app.HANDSHAKE_SECONDS = args.handshake
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    go = threading.Event()
+
+    def run_on_main(job: Callable[[], None]) -> None:
+        if args.no_loop:
+            raise RuntimeError("no window is open")
+        jobs.put(job)
+
+    def read_commands() -> None:
+        for line in sys.stdin:
+            if line == "go\n":
+                go.set()
+        jobs.put(None)
+
+    try:
+        mcp_app.serve(make_server(args.name, go), run_on_main, args.busy_after)
+    except OSError as error:
+        raise SystemExit(print("cannot serve:", error))
+    print("serving", flush=True)
+    threading.Thread(target=read_commands, daemon=True).start()
+    for job in iter(jobs.get, None):
+        job()
+
+
+if __name__ == "__main__":
+    main()
