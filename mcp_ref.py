@@ -3985,6 +3985,21 @@ class Function:
         return to_plain(value)
 
 
+class RawFunction(Function):
+    """A function that gets all arguments of a request as one dict."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        names = list(self.arguments.schema["properties"])
+        if len(names) != 1:
+            raise TypeError(f"{self.name}() has the parameters {names}; with raw, it "
+                            "gets all arguments as one dict")
+        self._parameter = names[0]
+
+    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
+        return super().call(context, {self._parameter: arguments}, name)
+
+
 MENDABLE = 1000  # faults of one call that mended() looks at
 
 
@@ -4042,11 +4057,8 @@ def _tools_call(context: Context) -> Json:
     """
     params = context.params
     tool = context.session.server.registry.find("tools", params["name"])
-    arguments = params.get("arguments", {})
-    if tool.dict_name is not None:
-        arguments = {tool.dict_name: arguments}
     try:
-        value = tool.function.call(context, arguments)
+        value = tool.function.call(context, params.get("arguments", {}))
         return result_of_tool(tool, value, context.row)
     except InvalidArguments as error:
         if not context.row.tool_errors:
@@ -4267,13 +4279,9 @@ class Server:
         return register(function)
 
     def _register_raw_tool(self, raw: Json, function: F) -> F:
-        shape_of_tool().check(raw, "Server.tool: raw")
-        adapted = Function(function)
-        parameters = list(adapted.arguments.schema["properties"])
-        if len(parameters) != 1:
-            raise TypeError(f"{adapted.name}() has the parameters {parameters}; with "
-                            "raw, it gets all arguments as one dict")
-        self._register("tools", raw["name"], raw, adapted, dict_name=parameters[0])
+        validate(raw, shape("name inputSchema", name="string", inputSchema="object"),
+                 "Server.tool: raw")
+        self._register("tools", raw["name"], raw, RawFunction(function))
         return function
 
     def remove_tool(self, name: str) -> None:
@@ -4506,7 +4514,6 @@ class Registration(NamedTuple):
     definition: Json  # the item of the list method
     function: Function
     output_schema: Schema | None = None  # of a tool with structured results
-    dict_name: str | None = None  # of a raw tool: the parameter that gets all arguments
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
@@ -5803,10 +5810,6 @@ def handshake_schema() -> Schema:
                         protocolVersion="string", capabilities="object",
                         serverInfo="object"))
 
-
-@functools.lru_cache(maxsize=None)
-def shape_of_tool() -> Schema:
-    return Schema(shape("name inputSchema", name="string", inputSchema="object"))
 
 
 @functools.lru_cache(maxsize=None)

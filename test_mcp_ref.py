@@ -2618,6 +2618,10 @@ class SchemaNull:
     d: Annotated[Optional[List[str]], "text"] = None
 
 
+class SchemaDeep(TypedDict):
+    deep: List[SchemaNull]
+
+
 class SchemaMaybe(TypedDict, total=False):
     key: Optional[int]
 
@@ -2840,10 +2844,29 @@ class TestHints(unittest.TestCase):
         sent = tool["outputSchema"]["properties"]
         self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
         self.assertIn(null, sent["c"]["anyOf"])
+        outer, _ = self.use(schema_hinted(
+            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
+        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
+        self.assertIn(null, deep["a"]["anyOf"])
         self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
         mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
         fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
         self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
+
+    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
+        """The default can be sent back as it is listed."""
+        got: List[Any] = []
+        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
+        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
+        server = Server("s", "1")
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            server.tool(tool)
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(1, len(logs.output))
+        with Client(server, timeout=DEADLINE) as client:
+            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
+            client.call_tool("take", {"it": listed})
+        self.assertEqual([SchemaNull()], got)
 
     def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
         """The listed schema allows both types at both positions."""
@@ -2865,8 +2888,8 @@ class TestHints(unittest.TestCase):
             All books are searched.
 
             Args:
-                words: Words of the title,
-                    such as: Emma.
+                words: Words of the title. An
+                    example: Emma.
                 limit (int, optional): How many titles.
                 at: Where to search.
                 own: Another text.
@@ -2881,12 +2904,12 @@ class TestHints(unittest.TestCase):
                          tool["description"])
         self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
         self.assertEqual(
-            {"words": "Words of the title, such as: Emma.", "limit": "How many titles.",
+            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
              "at": "Where to search.", "own": "Its own.", "plain": None},
             {name: one.get("description")
              for name, one in tool["inputSchema"]["properties"].items()})
         server = Server("s", "1")
-        for doc, rest in (("Do it.\n\nArgs: none.", "Do it.\n\nArgs: none."),
+        for doc, rest in (("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none"),
                           ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore."),
                           ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.")):
             with self.subTest(doc):
@@ -4083,6 +4106,7 @@ UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cann
     ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
     ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
     ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
+    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
     ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
 
 
@@ -4113,6 +4137,7 @@ class TestForgiving(unittest.TestCase):
             with self.subTest(hint, value=repr(value)[:40]):
                 got, result = self.take(hint, value)
                 self.assertEqual(([], True), (got, result["isError"]))
+                self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
         said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
         self.assertIn("it.a: expected integer", said)
         self.assertIn("it.b: expected integer", said)
@@ -4131,7 +4156,8 @@ class TestForgiving(unittest.TestCase):
 
     def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
         schema = {"type": "object", "required": ["it"], "properties": {
-            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}}}
+            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
+            "propertyNames": {"pattern": "^[a-z]+$"}}
         got, _ = self.take("int", "7", input_schema=schema)
         self.assertEqual([7], got)
         server = Server("s", "1")
@@ -4140,6 +4166,7 @@ class TestForgiving(unittest.TestCase):
             self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
             result = client.call_tool("take", {"it": None, "more": None})
             self.assertEqual(["it"], result["structuredContent"])
+            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
 
     def test_everything_else_on_the_wire_stays_strict(self) -> None:
         server = Server("s", "1")
