@@ -111,12 +111,16 @@ class TestFindings(unittest.TestCase):
 
     def test_a_schema_is_found_wherever_it_stands_in_another_schema(self) -> None:
         bare = {"type": "array"}
-        places = {
-            "items": bare, "not": bare, "contains": bare, "additionalProperties": bare,
-            "properties": {"a": bare}, "patternProperties": {"^a": bare},
-            "$defs": {"a": bare}, "dependentSchemas": {"a": bare},
-            "anyOf": [{"type": "string"}, bare], "allOf": [bare], "oneOf": [bare],
-            "prefixItems": [bare], "additionalItems": bare}
+        places: Dict[str, Any] = {}
+        for keyword in ("properties", "patternProperties", "dependentSchemas", "$defs",
+                        "definitions"):
+            places[keyword] = {"a": bare}
+        for keyword in ("allOf", "anyOf", "oneOf", "prefixItems", "items"):
+            places[keyword] = [{"type": "string"}, bare]
+        for keyword in ("items", "contains", "not", "if", "then", "else",
+                        "propertyNames", "contentSchema", "additionalProperties",
+                        "unevaluatedProperties", "additionalItems", "unevaluatedItems"):
+            places[keyword] = bare
         for keyword, value in places.items():
             with self.subTest(keyword):
                 found = hosts.findings([tool_with({keyword: value})])
@@ -177,6 +181,9 @@ class TestProgram(unittest.TestCase):
         hello = str(HERE.parent / "01_hello.py")
         status, output = output_of("--name", "hello", "--", sys.executable, hello)
         self.assertEqual(0, status, output)
+        status, output = output_of("--name", "h" * 60, "--", sys.executable, hello)
+        self.assertEqual(1, status, output)
+        self.assertIn("Cursor", output)
 
     def test_without_a_command_it_explains_its_usage(self) -> None:
         with contextlib.redirect_stderr(io.StringIO()) as output:
