@@ -175,6 +175,7 @@ from __future__ import annotations
 
 import binascii
 import collections
+import contextlib
 import enum
 import functools
 import io
@@ -203,8 +204,8 @@ if sys.version_info < (3, 9):
 # reason stands in that line.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
-    "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
-    "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
+    "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
+    "Subscription", "Bounds", "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
     "text", "image", "audio", "decode", "encode", "validate", "schema_of",
     "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",
     "INTERNAL_ERROR", "TOO_MANY", "RESOURCE_NOT_FOUND", "HEADER_MISMATCH",
@@ -1072,6 +1073,8 @@ class PendingRequest:
     # True: the response has arrived, but result() does not return it yet, because
     # on_progress is still to be called for this request. See ClientSession.
     has_response = False
+    # Functions to call when the request is finished. The lock of the peer guards them.
+    _callbacks: tuple[Callable[[PendingRequest], Any], ...] = ()
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1097,6 +1100,8 @@ class PendingRequest:
         self._result = result
         self._error = error
         self._unfinished.release()
+        if self._callbacks:
+            self._run_callbacks()
 
     def finish_with(self, response: Json) -> None:
         """Note the outcome that a response brings."""
@@ -1141,6 +1146,30 @@ class PendingRequest:
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
         self._give_up(RequestCancelled(reason))
+
+    def add_done_callback(self, function: Callable[[PendingRequest], Any]) -> None:
+        """Call function(self) once, when result() will not wait any longer.
+
+        That is after the response, a cancellation, or the end of the connection. If the
+        request is finished already, the function is called at once. Otherwise it is
+        called on the thread that finishes the request. Usually that is the thread that
+        reads, so the function must not wait for another response. An exception of the
+        function is logged.
+        """
+        with self.peer._lock:
+            self._callbacks += (function,)
+        if self.wait(0.0):  # finish() may have looked for callbacks before
+            self._run_callbacks()
+
+    def _run_callbacks(self) -> None:
+        with self.peer._lock:
+            callbacks = self._callbacks
+            self._callbacks = ()
+        for function in callbacks:
+            try:
+                function(self)
+            except Exception as error:
+                warn("a callback of %s failed", self, error=error)
 
     def _give_up(self, why: Exception) -> None:
         self.peer.give_up(self, why)
@@ -3142,6 +3171,12 @@ CHANGES = {
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": "resourceSubscriptions"}
 
+# The capabilities of a server, with the values that it declares.
+CAPABILITIES: dict[str, Json] = {
+    "tools": {"listChanged": True}, "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True}, "completions": {},
+    "logging": {}}
+
 # The types of content blocks, with the member that each must have.
 BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
           "resource_link": "uri"}
@@ -3772,8 +3807,11 @@ def _tools_call(context: Context) -> Json:
     """
     params = context.params
     tool = context.session.server.registry.find("tools", params["name"])
+    arguments = params.get("arguments", {})
+    if tool.dict_name is not None:
+        arguments = {tool.dict_name: arguments}
     try:
-        value = tool.function.call(context, params.get("arguments", {}))
+        value = tool.function.call(context, arguments)
         return result_of_tool(tool, value, context.row)
     except InvalidArguments as error:
         if not context.row.tool_errors:
@@ -3828,6 +3866,12 @@ class Server:
     hold. state_key (bytes) signs the state that a modern client keeps while it collects
     input. Give a key if the next call of a client may reach another process.
 
+    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
+    The values are the settings of each extension. [2026-07-28 basic/versioning] A
+    server declares the capabilities tools, resources, prompts and completions when the
+    first of them is registered. Name them in capabilities if that happens after a
+    client has connected.
+
     The attribute `trace` may be set to a function. New connections call trace(arrow,
     line) for each line, with "<" if it arrived and ">" if it was sent.
     """
@@ -3837,7 +3881,8 @@ class Server:
     def __init__(self, name: str, version: str, title: str | None = None,
                  instructions: str | None = None, workers: int = 64,
                  page_size: int | None = None, state_key: bytes | None = None,
-                 bounds: Bounds = Bounds()) -> None:
+                 bounds: Bounds = Bounds(), extensions: Json | None = None,
+                 capabilities: Sequence[str] = ()) -> None:
         optional_string = (str, type(None))
         check_type("Server", "name", name, str, "a string")
         check_type("Server", "version", version, str, "a string")
@@ -3858,13 +3903,22 @@ class Server:
         self.registry = Registry()
         self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
+        self._open_batches = 0  # `with` blocks of batch_changes() that have not ended
+        self._delayed: set[str] = set()  # notifications to send after the last of them
         self.sessions: set[ServerSession] = set()
         # The tables below are replaced when they change, so readers need no lock.
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
         self.methods: dict[str, Served] = {}
         self._offer("", {})  # the methods that need no capability
-        self._offer("logging", {})
+        for capability in ("logging", *capabilities):
+            if capability not in CAPABILITIES:
+                raise ValueError(f"Server: capabilities has {capability!r}; the "
+                                 f"capabilities are {', '.join(CAPABILITIES)}")
+            self._offer(capability, CAPABILITIES[capability])
+        if extensions:
+            check_extensions("Server", extensions)
+            self._offer("extensions", extensions)
 
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
@@ -3882,14 +3936,16 @@ class Server:
                  self.info["name"])
         serve_stdio(self.connect, self.workers, drain)
 
-    def connect(self, send: Send, start: Start = spawn) -> ServerSession:
+    def connect(self, send: Send, start: Start = spawn,
+                session_type: type[ServerSession] = ServerSession) -> ServerSession:
         """Open a session over any transport.
 
         The transport calls receive(line) of the session for each line that arrives, and
         close() at the end. send(line) and start(job) are explained at Peer. Any number
-        of sessions can be open at the same time.
+        of sessions can be open at the same time. session_type is a subclass of
+        ServerSession that serves some requests in another way.
         """
-        session = ServerSession(self, send, start)
+        session = session_type(self, send, start)
         with self._lock:
             self.sessions.add(session)
         return session
@@ -3903,13 +3959,15 @@ class Server:
              title: str | None = None, description: str | None = None,
              input_schema: Json | None = None, output_schema: Json | None = None,
              annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Callable[[F], F]: ...
+             meta: Json | None = None,
+             raw: Json | None = None) -> Callable[[F], F]: ...
 
     def tool(self, function: Callable[..., Any] | str | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None,
+             raw: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name"), or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -3918,7 +3976,14 @@ class Server:
         as structuredContent as well. If it raises an exception, the model reads the
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
+
+        raw is for tools of another server that this server passes on. It is the item
+        of tools/list, {"name", "inputSchema", ...}, and is listed unchanged. The
+        function gets all arguments as one dict, which is not checked. Other options
+        have no effect.
         """
+        if raw is not None:
+            return functools.partial(self._register_raw_tool, raw)
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
         own_name = function if isinstance(function, str) else name
@@ -3948,6 +4013,16 @@ class Server:
         if function is None or isinstance(function, str):
             return register
         return register(function)
+
+    def _register_raw_tool(self, raw: Json, function: F) -> F:
+        shape_of_tool().check(raw, "Server.tool: raw")
+        adapted = Function(function)
+        parameters = list(adapted.arguments.schema["properties"])
+        if len(parameters) != 1:
+            raise TypeError(f"{adapted.name}() has the parameters {parameters}; with "
+                            "raw, it gets all arguments as one dict")
+        self._register("tools", raw["name"], raw, adapted, dict_name=parameters[0])
+        return function
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
@@ -4058,7 +4133,7 @@ class Server:
                     raise ValueError(f"the completion of {argument} of {ref} is "
                                      "registered already; keep only one")
                 self.completions = {**self.completions, (ref, argument): function}
-            self._offer("completions", {})
+            self._offer("completions", CAPABILITIES["completions"])
             return function
 
         return register
@@ -4096,6 +4171,31 @@ class Server:
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
+    @contextlib.contextmanager
+    def batch_changes(self) -> Iterator[None]:
+        """Tell clients of many changes with one notification for each list.
+
+            with server.batch_changes():
+                server.remove_tool("old")
+                server.tool(new)
+
+        The changes take effect at once. The notifications are sent when the `with`
+        block ends, or the outermost one if they are nested.
+        """
+        with self._lock:
+            self._open_batches += 1
+        try:
+            yield
+        finally:
+            delayed: set[str] = set()
+            with self._lock:
+                self._open_batches -= 1
+                if not self._open_batches:
+                    delayed = self._delayed
+                    self._delayed = set()
+            for method in sorted(delayed):
+                self._publish(method)
+
     def _register(self, kind: str, name: str, definition: Json, function: Function,
                   **more: Any) -> None:
         self.registry.add(kind, name, definition, function, **more)
@@ -4109,11 +4209,14 @@ class Server:
         """Tell the clients that a list has changed. Templates belong to resources."""
         capability = "resources" if kind == "resourceTemplates" else kind
         if capability not in self.capabilities:
-            value = {"listChanged": True}
-            if capability == "resources":
-                value["subscribe"] = True
-            self._offer(capability, value)
-        self._publish(f"notifications/{capability}/list_changed")
+            self._offer(capability, CAPABILITIES[capability])
+        method = f"notifications/{capability}/list_changed"
+        with self._lock:
+            is_delayed = self._open_batches > 0
+            if is_delayed:
+                self._delayed.add(method)
+        if not is_delayed:
+            self._publish(method)
 
     def _offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
@@ -4151,6 +4254,7 @@ class Registration(NamedTuple):
     definition: Json  # the item of the list method
     function: Function
     output_schema: Schema | None = None  # of a tool with structured results
+    dict_name: str | None = None  # of a raw tool: the parameter that gets all arguments
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
@@ -4398,6 +4502,23 @@ class Publisher:
                     return
                 session = self._waiting.popleft()
             yield session.flush
+
+
+# The identifier of an extension: a prefix such as "com.example", a slash, and a name.
+# Both follow the grammar of the keys of _meta. [2026-07-28 basic/versioning]
+_LABEL = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+EXTENSION = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
+
+
+def check_extensions(where: str, extensions: Any) -> None:
+    """Refuse extensions that the specification does not allow."""
+    check_type(where, "extensions", extensions, dict, "a dict")
+    for identifier, settings in extensions.items():
+        if not isinstance(identifier, str) or not EXTENSION.fullmatch(identifier):
+            raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
+                             'identifier has a prefix, as in "com.example/name"')
+        check_type(f"{where}: extensions", identifier, settings, dict, "a dict")
 
 
 # Registration of the author's functions.
@@ -5411,6 +5532,11 @@ def handshake_schema() -> Schema:
     return Schema(shape("protocolVersion capabilities serverInfo",
                         protocolVersion="string", capabilities="object",
                         serverInfo="object"))
+
+
+@functools.lru_cache(maxsize=None)
+def shape_of_tool() -> Schema:
+    return Schema(shape("name inputSchema", name="string", inputSchema="object"))
 
 
 @functools.lru_cache(maxsize=None)
