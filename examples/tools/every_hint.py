@@ -99,7 +99,7 @@ server = Server("every-hint", "1.0")
 def add_tool(name: str, hint: Any, default: Any = ...) -> None:
     """Register a tool with one parameter, whose name is value."""
     def tool(value: Any) -> str:
-        return repr(value)
+        return f"{name}: {value!r}"
 
     tool.__annotations__ = {"value": hint, "return": str}
     tool.__doc__ = f"Return a parameter of the kind {name}."
