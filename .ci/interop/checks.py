@@ -145,10 +145,8 @@ def extended(profile: Any, revision: str) -> Iterator[Step]:
         yield Step("portable", [Row("portable", {}, fine(lambda result: (
             result["status"] == 0 and sorted(result["warned"]) == sorted(profile["warned"]))))])
     if "app" in profile:
-        tool, uri, mime_type = profile["app"]
-        yield Step("app", [Row("app", {"tool": tool}, fine(lambda info: (
-            info["hasApp"] and info["resourceUri"] == uri
-            and info["resourceMimeType"] == mime_type)))])
+        yield Step("app", [Row("app", {"tool": profile["app"]["toolName"]}, fine(
+            lambda info: within(profile["app"], info)))])
     if "changes" in profile:
         watched = profile.get("watched", [])
         yield Step("changes", [Row("subscribe", {
