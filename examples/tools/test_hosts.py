@@ -4,6 +4,8 @@ from __future__ import annotations
 import contextlib
 import datetime
 import io
+import json
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -207,6 +209,29 @@ class TestEveryHint(unittest.TestCase):
                     if found:
                         objections[tool["name"]] = {one.host for one in found}
                 self.assertEqual(ACCEPTED, objections)
+
+
+class TestPage(unittest.TestCase):
+    page = (HERE.parent / "HOSTS.md").read_text(encoding="utf-8")
+
+    def test_each_source_is_defined_once_and_used(self) -> None:
+        defined = re.findall(r"(?m)^\[(\d+)\]: https://", self.page)
+        used = re.findall(r"\[(\d+)\](?!:)", self.page)
+        self.assertEqual(sorted(set(used)), sorted(defined))
+
+    def test_each_configuration_names_a_command_and_its_arguments(self) -> None:
+        configurations = re.findall(r"(?s)```json\n(.*?)```", self.page)
+        self.assertEqual(2, len(configurations))
+        for text in configurations:
+            ((outer, servers),) = json.loads(text).items()
+            self.assertIn(outer, ("mcpServers", "servers"))
+            self.assertTrue(servers["demo"]["command"])
+            self.assertIsInstance(servers["demo"]["args"], list)
+        (toml,) = re.findall(r"(?s)```toml\n(.*?)```", self.page)
+        if sys.version_info >= (3, 11):
+            import tomllib
+            server = tomllib.loads(toml)["mcp_servers"]["demo"]
+            self.assertEqual({"command", "args"}, set(server))
 
 
 if __name__ == "__main__":
