@@ -43,7 +43,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
-from mcp_ref import Client, validate  # noqa: E402
+from mcp_ref import Client, RpcError, validate  # noqa: E402
 
 Json = dict[str, Any]
 RULES: list[Json] = json.loads(
@@ -156,8 +156,11 @@ def main(argv: list[str]) -> int:
     command = argv[split + 1:]
     if not command:
         parser.error("the server command is missing; write it after --")
-    with Client(command) as client:
-        tools = client.list_tools()
+    try:
+        with Client(command) as client:
+            tools = client.list_tools()
+    except (OSError, RpcError, ValueError) as error:
+        parser.exit(2, f"{error}\n")
     found = findings(tools, options.name)
     for host, place, rule, source in found:
         print(f"{host}: {place}: {rule} ({source})")
