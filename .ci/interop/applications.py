@@ -1,22 +1,23 @@
 """The pair of examples/embed/ in real applications: gdb and PyQt5 without a window.
 
-    python .ci/interop/applications.py
+    python .ci/interop/applications.py [PATTERN]
 
 The code is that of examples/embed/README.md. An application that is not installed is skipped.
 """
 from __future__ import annotations
 
+import fnmatch
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 EMBED = ROOT / "examples" / "embed"
@@ -123,39 +124,42 @@ def talk(app: Application, version: str, folder: Path) -> Iterator[tuple[str, An
                 process.communicate()
 
 
-def outcomes() -> Iterator[tuple[str, str, Optional[str]]]:
-    """Yield (application, step, fault). The fault is None if there is none."""
+def talk_in_batch_mode(gdb: list[str], folder: Path) -> Iterator[tuple[str, Any, Any]]:
+    """Be the host of a gdb that is the server itself. Yield (step, expected, found)."""
+    (folder / "gdb_server.py").write_text(recipe("gdb_server.py.*?"), encoding="utf-8")
+    command = [*gdb[:-1], "-batch", "-x", str(folder / "gdb_server.py")]
+    with Client(command, timeout=DEADLINE) as host:
+        result = host.call_tool("execute", {"command": "print 6 * 7"})
+        yield "in batch mode", "$1 = 42\n", result["content"][0]["text"]
+
+
+def outcomes(pattern: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield (name, step, outcome). The outcome is "ok", "FAIL ..." or "skipped: ..."."""
     for app in applications():
+        name = f"bridge -> {app.name}"
+        if not fnmatch.fnmatch(name, f"*{pattern}*"):
+            continue
         if not app.command[0]:
-            yield app.name, f"skipped: the Debian package {app.package} is not installed", ""
+            yield name, "start", f"skipped: the Debian package {app.package} is not installed"
             continue
         for version in VERSIONS:
-            with tempfile.TemporaryDirectory(prefix="interop-") as name:
-                folder = Path(name)
+            with tempfile.TemporaryDirectory(prefix="interop-") as temporary:
+                folder = Path(temporary)
                 for file in (ROOT / "mcp_ref.py", *EMBED.glob("mcp_app*.py")):
                     shutil.copy(file, folder)
                 code = "\n".join([BEGIN, app.begin, recipe(app.name), app.end])
                 (folder / "plugin.py").write_text(code, encoding="utf-8")
                 try:
-                    for step, expected, found in talk(app, version, folder):
-                        fault = None if expected == found else f"got {found}"
-                        yield app.name, f"{version} {step}", fault
+                    steps = talk(app, version, folder)
+                    if app.name == "gdb":
+                        steps = itertools.chain(steps, talk_in_batch_mode(app.command, folder))
+                    for step, expected, found in steps:
+                        outcome = "ok" if expected == found else f"FAIL got {found}"
+                        yield name, f"{version} {step}", outcome
                 except Exception as error:
-                    yield app.name, version, repr(error)
-
-
-def main() -> int:
-    """Print a line for each step. Return the number of faults."""
-    passed = failed = 0
-    for name, step, fault in outcomes():
-        if fault == "":
-            print(f"bridge -> {name}: {step}", flush=True)
-            continue
-        print(f"bridge -> {name}: {step}: {f'FAIL {fault}' if fault else 'ok'}", flush=True)
-        passed, failed = passed + (not fault), failed + bool(fault)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+                    yield name, version, f"FAIL {error!r}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for outcome in outcomes(*sys.argv[1:]):
+        print(": ".join(outcome), flush=True)

@@ -341,6 +341,8 @@ class Bridge(Server):
             except ConnectionRefusedError:  # it has ended without removing its file
                 with suppress(OSError):
                     instance.file.unlink()
+            except ConnectionError:  # it is ending just now
+                pass
             except (OSError, ValueError, TypeError) as error:
                 self._note(f"process {instance.pid}: {error}")
         for _, connection, lines in reached[1:]:

@@ -12,6 +12,8 @@ import contextlib
 import json
 import os
 import queue
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -597,6 +599,57 @@ class TestTrusts(EmbedTest):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(0, done.returncode)
         return done.stdout
+
+
+class TestReadme(EmbedTest):
+    """The listing of the README, with copies of the files beside it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        readme = (HERE / "README.md").read_text("utf-8")
+        self.listing = re.findall(r"```python\n(# plugin\.py\n.*?)```", readme, re.DOTALL)[0]
+        self.config = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
+        self.copies = self.folder.parent / "plugin"
+        self.copies.mkdir()
+        for file in (ROOT / "mcp_ref.py", HERE / "mcp_app.py", Path(BRIDGE)):
+            shutil.copy(file, self.copies)
+        del self.env["PYTHONPATH"]
+
+    def add(self, *plugin: str) -> Json:
+        """Run the plug-in and the bridge of the README, and call the tool."""
+        [server] = self.config["mcpServers"].values()
+        places = {"/absolute/path/to/python3": sys.executable,
+                  "/absolute/path/to/mcp_app_bridge.py": str(
+                      self.copies / "mcp_app_bridge.py")}
+        command = [places.get(word, word) for word in (server["command"], *server["args"])]
+        client = Client(command, env=self.env, timeout=DEADLINE,
+                        on_notification=lambda method, params: seen.put(method))
+        seen: queue.SimpleQueue[str] = queue.SimpleQueue()
+        with client:
+            client.subscribe(tools=True)
+            app = subprocess.Popen([sys.executable, *plugin], cwd=self.copies.parent,
+                                   env=self.env)
+            try:
+                while seen.get(timeout=DEADLINE) != "notifications/tools/list_changed":
+                    pass
+                return client.call_tool("add", {"a": 1, "b": 2})
+            finally:
+                app.kill()
+                app.wait(DEADLINE)
+
+    def test_the_plug_in_and_the_configuration_work(self) -> None:
+        (self.copies / "plugin.py").write_text(self.listing, "utf-8")
+        result = self.add(str(self.copies / "plugin.py"))
+        self.assertEqual(3, result["structuredContent"])
+
+    def test_the_files_may_belong_to_a_package(self) -> None:
+        """The bridge does not import the package, which may need the application."""
+        code = 'import sys\nassert "bridge" not in sys.argv[0]\n'
+        (self.copies / "__init__.py").write_text(code, "utf-8")
+        listing = self.listing.replace("from mcp", "from .mcp")
+        (self.copies / "plugin.py").write_text(listing, "utf-8")
+        result = self.add("-m", "plugin.plugin")
+        self.assertEqual(3, result["structuredContent"])
 
 
 if __name__ == "__main__":
