@@ -2,8 +2,9 @@
 
     python3 fake_app.py NAME [--busy-after SECONDS] [--handshake SECONDS] [--no-loop]
 
-The line "go" on stdin lets the tool `wait` return, and the end of stdin ends the
-application. A line on stdout says what a tool does.
+A line on stdin is a command: "go" lets the tool `wait` return, and "close" and "serve"
+switch the plug-in off and on. The end of stdin ends the application. A line on stdout
+says what the application does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Json = dict[str, Any]
 
 def make_server(name: str, go: threading.Event) -> Server:
     """Make the server of the application."""
-    server = Server(name, "2.0", title="Fake App", instructions="Be kind.")
+    server = Server(name, "2.0", title="Fake App", instructions="Be kind.",
+                    page_size=3)
     begun: list[str] = []
 
     @server.tool
@@ -65,6 +67,11 @@ def make_server(name: str, go: threading.Event) -> Server:
     def broken() -> None:
         """Fail."""
         raise ValueError("the mesh has no faces")
+
+    @server.tool
+    def sessions() -> int:
+        """Return the number of connections."""
+        return len(server.sessions)
 
     @server.tool
     def learn(name: str) -> str:
@@ -118,17 +125,30 @@ def main(arguments: Optional[list[str]] = None) -> None:
             raise RuntimeError("no window is open")
         jobs.put(job)
 
+    def serve() -> None:
+        running.append(mcp_app.serve(server, run_on_main, args.busy_after))
+        print("serving", flush=True)
+
+    def stop() -> None:
+        close = running.pop()
+        close()
+        print("closed", flush=True)
+
     def read_commands() -> None:
         for line in sys.stdin:
             if line == "go\n":
                 go.set()
+            else:
+                jobs.put({"serve\n": serve, "close\n": stop}[line])
         jobs.put(None)
 
+    server = make_server(args.name, go)
+    running: list[Callable[[], None]] = []  # the function that ends serving
     try:
-        mcp_app.serve(make_server(args.name, go), run_on_main, args.busy_after)
+        serve()
     except OSError as error:
-        raise SystemExit(print("cannot serve:", error))
-    print("serving", flush=True)
+        print("cannot serve:", error)
+        return
     threading.Thread(target=read_commands, daemon=True).start()
     for job in iter(jobs.get, None):
         job()

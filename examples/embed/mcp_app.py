@@ -71,15 +71,15 @@ class App:
         self._closed = threading.Event()
         self._lock = threading.Lock()  # guards the set
         self._connections: set[socket.socket] = set()
-        self._pid = os.getpid()
         folder = private_folder()
         self._listener = socket.create_server(("127.0.0.1", 0))
         name = server.info["name"]
+        pid = os.getpid()
         port = self._listener.getsockname()[1]
-        self._file = folder / f"{quote(name, ' ')}.{self._pid}-{port}.app.json"
+        self._file = folder / f"{quote(name, ' ')}.{pid}-{port}.app.json"
         try:
             write_private(self._file, {
-                "name": name, "pid": self._pid, "port": port, "key": self._key.hex(),
+                "name": name, "pid": pid, "port": port, "key": self._key.hex(),
                 "machine": socket.gethostname()})
         except BaseException:
             self._listener.close()
@@ -88,8 +88,6 @@ class App:
 
     def close(self) -> None:
         """Remove the discovery file, and end all connections."""
-        if os.getpid() != self._pid:  # this is a fork of the application
-            return
         self._closed.set()
         with suppress(OSError):
             self._file.unlink()
@@ -141,7 +139,7 @@ class App:
                 session.receive(line)
         finally:
             session.close()
-            for request in session.unanswered():  # nobody waits for a response
+            for request in session.unanswered():  # the bridge has ended
                 session.cancel_incoming(request.request_id)
 
 
@@ -217,7 +215,7 @@ def private_folder() -> Path:
 def check_owner(path: Path) -> None:
     """Raise PermissionError if a path is a link or belongs to another user.
 
-    The folder is private, so nobody else can replace a file after this check.
+    The folder is private, so other users cannot replace a file after this check.
     """
     info = path.lstat()
     is_foreign = hasattr(os, "getuid") and info.st_uid != os.getuid()

@@ -34,11 +34,11 @@ from mcp_app import (
     HANDSHAKE_SECONDS, authenticate, end, failure, private_folder, read_private,
     write_private)
 from mcp_ref import (
-    INTERNAL_ERROR, LISTS, META, METHOD_NOT_FOUND, READY, REVISIONS, ConnectionClosed,
+    INTERNAL_ERROR, LISTS, META, METHODS, READY, REVISIONS, ConnectionClosed,
     Context, McpPeer, PendingRequest, Registry, RequestCancelled, RpcError, Server,
     ServerSession, spawn)
 
-POLL_SECONDS = 0.25  # between two looks for the application, while there is none
+POLL_SECONDS = 0.25  # between two looks for an application that does not run
 FIRST_LOOK_SECONDS = 1.0  # the host waits at most so long for the first look
 KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
         "resourceTemplates": "uriTemplate"}  # of the items of lists
@@ -139,7 +139,7 @@ class HostSession(RelayingPeer, ServerSession):
             instance, _, params["requestState"] = params["requestState"].partition(":")
             if instance != app.instance.id:
                 return failure(context, f"{self.server.title} was restarted while the "
-                               "question was open; nothing was done; call again")
+                               "question was open; call again")
         try:
             result: Json = self.relay(context, app, params)
         except ConnectionClosed:
@@ -175,7 +175,7 @@ class AppPeer(RelayingPeer):
         self._connection.sendall(line + b"\n")
 
     def read(self) -> None:
-        """Receive lines until the connection ends, on a thread of its own."""
+        """Receive lines until the connection ends. This is the job of a thread."""
         with self._connection, self._lines, suppress(OSError):
             for line in self._lines:
                 self.receive(line)
@@ -186,7 +186,7 @@ class AppPeer(RelayingPeer):
         self.changed.set()
 
     def ask(self, method: str, params: Json) -> Json:
-        """Send a request of the bridge itself, and return its result."""
+        """Send a modern request of the bridge, and return its result."""
         result: Json = self.request(method, as_modern(params)).result(HANDSHAKE_SECONDS)
         return result
 
@@ -217,17 +217,12 @@ class AppPeer(RelayingPeer):
         """Return the items of all pages of a list."""
         items: list[Json] = []
         params: Json = {}
-        try:
-            while True:
-                page = self.ask(method, params)
-                items += page[LISTS[method]]
-                if page.get("nextCursor") is None:
-                    return items
-                params = {"cursor": page["nextCursor"]}
-        except RpcError as error:
-            if error.code == METHOD_NOT_FOUND:  # the application has no such items
-                return []
-            raise
+        while True:
+            page = self.ask(method, params)
+            items += page[LISTS[method]]
+            if page.get("nextCursor") is None:
+                return items
+            params = {"cursor": page["nextCursor"]}
 
     def admit_request(self, request: Any) -> Any:
         return self._relay_to_host
@@ -268,8 +263,9 @@ class Bridge(Server):
         self._name = name
         self._pid = pid
         self._others: list[int] = []  # process ids of other instances
-        self._trouble = ""  # why the application cannot be used
-        self._memory: Json = {}  # what the application had when it was last asked
+        self._trouble = ""  # why the application could not be reached
+        self._warnings: set[str] = set()  # that were logged
+        self._memory: Json = {"lists": {}}  # what the application had; see _use()
         self._looked = threading.Event()  # the first look for the application is over
         self._connecting = threading.Lock()  # held to connect, and to read lists
         self._telling = threading.Lock()  # held to tell the application about the host
@@ -335,6 +331,7 @@ class Bridge(Server):
     def _connect_app(self) -> None:
         """Connect to the newest instance that can be reached."""
         reached = []
+        self._trouble = ""
         for instance in self._instances():
             try:
                 reached.append((instance, *open_connection(instance)))
@@ -349,7 +346,6 @@ class Bridge(Server):
             with connection, lines:
                 end(connection)
         if reached:
-            self._trouble = ""
             self._others = [instance.pid for instance, _, _ in reached[1:]]
             app = AppPeer(self, *reached[0])
             spawn(app.read)
@@ -380,8 +376,9 @@ class Bridge(Server):
         return sorted(found, key=lambda one: one.started, reverse=True)
 
     def _note(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            self._trouble = trouble
+        self._trouble = trouble
+        if trouble not in self._warnings:
+            self._warnings.add(trouble)
             log.warning("%s", trouble)
 
     # The lists of the application.
@@ -391,13 +388,19 @@ class Bridge(Server):
 
     def _read_lists(self, app: AppPeer, known: Json) -> None:
         """Ask what the application has. Tell the host which lists are not as known."""
+        lists: Json = {}
         try:
             about = app.ask("server/discover", {})
-            lists = {kind: app.read_list(method) for method, kind in LISTS.items()}
+            for method, kind in LISTS.items():
+                lists[kind] = []
+                if METHODS[method].capability in about["capabilities"]:
+                    lists[kind] = app.read_list(method)
             self._use({"info": about["_meta"][META + "serverInfo"], "lists": lists,
                        "instructions": about.get("instructions", "")})
         except (OSError, RpcError) as error:
             self._note(f"the lists of {self.title} cannot be read: {error}")
+            time.sleep(POLL_SECONDS)
+            app.changed.set()  # try again
             return
         for method, kind in LISTS.items():
             if lists[kind] != known.get(kind):

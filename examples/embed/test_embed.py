@@ -128,6 +128,11 @@ class Host(Client):
         return self.start("tools/call", {"name": tool, "arguments": arguments})
 
 
+def all_lists(client: Client) -> list[Any]:
+    return [client.list_tools(), client.list_prompts(), client.list_resources(),
+            client.list_resource_templates()]
+
+
 class EmbedTest(unittest.TestCase):
     """A test with its own folder for discovery files."""
 
@@ -191,8 +196,6 @@ class TestPassesThrough(EmbedTest):
         App(self)
         server = fake_app.make_server("fake", threading.Event())
         requests: list[tuple[str, Json]] = [
-            ("tools/list", {}), ("prompts/list", {}), ("resources/list", {}),
-            ("resources/templates/list", {}),
             ("tools/call", {"name": "picture"}), ("tools/call", {"name": "broken"}),
             ("tools/call", {"name": "log", "arguments": {"x": 1}}),
             ("tools/call", {"name": "missing"}),
@@ -208,6 +211,8 @@ class TestPassesThrough(EmbedTest):
             direct = Client(server, protocol_version=version)
             with self.assertLogs("mcp_ref"), direct:
                 expected = direct.batch(requests)
+                lists = all_lists(direct)
+            self.assertEqual(lists, all_lists(host))
             for one, other in zip(expected, host.batch(requests)):
                 self.assertEqual(str(one), str(other))
 
@@ -316,17 +321,12 @@ class TestSurvives(EmbedTest):
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
-        before = [Host(self, MODERN).request(method) for method in (
-            "tools/list", "prompts/list", "resources/list", "resources/templates/list")]
+        lists = all_lists(Host(self, MODERN))
         self.assertEqual(0, app.quit())
         for version in self.eras():
             host = Host(self, version)
             self.assertRegex(host.say("who"), "error: Fake App is not running")
-            self.assertEqual([one["name"] for one in before[0]["tools"]],
-                             [one["name"] for one in host.list_tools()])
-        after = [host.request(method) for method in (
-            "tools/list", "prompts/list", "resources/list", "resources/templates/list")]
-        self.assertEqual(before, after)
+            self.assertEqual(lists, all_lists(host))
 
     def test_a_call_reaches_a_restarted_application(self) -> None:
         app = App(self)
@@ -388,6 +388,32 @@ class TestSurvives(EmbedTest):
             app.say("go")
             self.assertEqual("first", first.result(DEADLINE)["content"][0]["text"])
             self.assertNotIn("late", host.say("log"))
+
+    def test_a_plug_in_can_be_switched_off_and_on(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version)
+            app.say("close")
+            app.expect("closed")
+            self.assertRegex(host.say("who"), "error: Fake App is not running")
+            self.assertNotIn("app.json", self.files())
+            app.say("serve")
+            app.expect("serving")
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    def test_a_call_is_cancelled_if_its_host_ends(self) -> None:
+        app = App(self)
+        other = Host(self, MODERN)
+        for version in self.eras():
+            host = Host(self, version, close_timeout=0.1)
+            host.begin("wait", label="x")
+            app.expect("begun x")
+            host.close()
+            app.expect("cancelled x")
+            deadline = time.monotonic() + DEADLINE
+            while other.say("sessions") != "1" and time.monotonic() < deadline:
+                pass
+            self.assertEqual("1", other.say("sessions"))
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
@@ -461,6 +487,7 @@ class TestTrusts(EmbedTest):
         return connection
 
     def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
+        self.folder.mkdir(mode=0o755)
         app = App(self)
         self.assertEqual(["app.json"], self.files())
         record = self.record()
@@ -607,7 +634,8 @@ class TestReadme(EmbedTest):
     def setUp(self) -> None:
         super().setUp()
         readme = (HERE / "README.md").read_text("utf-8")
-        self.listing = re.findall(r"```python\n(# plugin\.py\n.*?)```", readme, re.DOTALL)[0]
+        self.listing = re.findall(
+            r"```python\n(# plugin\.py\n.*?)```", readme, re.DOTALL)[0]
         self.config = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
         self.copies = self.folder.parent / "plugin"
         self.copies.mkdir()
@@ -621,7 +649,8 @@ class TestReadme(EmbedTest):
         places = {"/absolute/path/to/python3": sys.executable,
                   "/absolute/path/to/mcp_app_bridge.py": str(
                       self.copies / "mcp_app_bridge.py")}
-        command = [places.get(word, word) for word in (server["command"], *server["args"])]
+        words = [server["command"], *server["args"]]
+        command = [places.get(word, word) for word in words]
         client = Client(command, env=self.env, timeout=DEADLINE,
                         on_notification=lambda method, params: seen.put(method))
         seen: queue.SimpleQueue[str] = queue.SimpleQueue()
