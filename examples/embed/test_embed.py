@@ -255,6 +255,16 @@ class TestPassesThrough(EmbedTest):
                 host.expect("tools/list_changed")
                 names = [tool["name"] for tool in host.list_tools()]
 
+    def test_a_host_can_watch_many_resources(self) -> None:
+        """The application allows 1,000 subscriptions of the bridge at a time."""
+        App(self)
+        host = Host(self, LEGACY)
+        for number in range(60):
+            host.request("resources/subscribe", {"uri": f"app://{number}"})
+        host.subscribe(["app://scene"])
+        host.say("touch")
+        self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
+
     def test_a_cancelled_call_ends_in_the_application(self) -> None:
         app = App(self)
         for version in self.eras():
