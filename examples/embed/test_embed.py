@@ -254,6 +254,11 @@ class TestPassesThrough(EmbedTest):
             while f"new{number}" not in names:
                 host.expect("tools/list_changed")
                 names = [tool["name"] for tool in host.list_tools()]
+            host.say("touch")
+            kinds = []
+            while "resources/updated" not in kinds:
+                kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
+            self.assertNotIn("resources/list_changed", kinds)
 
     def test_a_host_can_watch_many_resources(self) -> None:
         """The application allows 1,000 subscriptions of the bridge at a time."""
@@ -626,7 +631,10 @@ class TestTrusts(EmbedTest):
     def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
         app = App(self)
         self.prelude = FULL_DISK
-        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        host = Host(self, MODERN)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        host.say("learn", name="new")
+        host.expect("tools/list_changed")
         self.assertEqual(["app.json"], self.files())
 
     def run_app(self) -> str:
