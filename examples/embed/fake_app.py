@@ -69,9 +69,9 @@ def make_server(name: str, go: threading.Event) -> Server:
         raise ValueError("the mesh has no faces")
 
     @server.tool
-    def sessions() -> int:
-        """Return the number of connections."""
-        return len(server.sessions)
+    def load() -> str:
+        """Return the number of connections and of threads."""
+        return f"{len(server.sessions)} {threading.active_count()}"
 
     @server.tool
     def learn(name: str) -> str:

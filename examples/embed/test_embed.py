@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import fake_app
 import mcp_app
-from mcp_ref import REVISIONS, Client, RpcError
+from mcp_ref import META, REVISIONS, Client, RpcError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -100,15 +100,16 @@ class Host(Client):
     """A host that has started a bridge. It collects notifications."""
 
     def __init__(self, case: Any, version: str, *options: str, name: str = "fake",
-                 **more: Any) -> None:
+                 connect: bool = True, **more: Any) -> None:
         self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
         super().__init__(
             case.command("mcp_app_bridge", name, *options), env=case.env,
             timeout=DEADLINE, protocol_version=version,
             on_notification=lambda *one: self.seen.put(one), **more)
         case.addCleanup(self.close)
-        self.connect()
-        self.subscribe(tools=True)
+        if connect:
+            self.connect()
+            self.subscribe(tools=True)
 
     def expect(self, method: str) -> Json:
         """Wait for a notification, skip others, and return its params."""
@@ -175,6 +176,15 @@ class EmbedTest(unittest.TestCase):
         self.hesitant.expect("cancelled")
         self.withdrawn.set()
         return {"action": "cancel"}
+
+    def write_record(self, **members: Any) -> Path:
+        """Write the discovery file of an application that does not exist."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        file = self.folder / "fake.1-1.app.json"
+        file.write_text(json.dumps({
+            "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
+            "machine": socket.gethostname(), **members}), "utf-8")
+        return file
 
     def files(self) -> list[str]:
         """Return the kinds of the files in the folder."""
@@ -326,6 +336,8 @@ class TestSurvives(EmbedTest):
             host = Host(self, version, name=version)
             self.assertEqual([], host.list_tools())
             self.assertRegex(host.say("who"), f"error: {version} is not running")
+            is_complete = host.call_tool("who").get("resultType") == "complete"
+            self.assertEqual(version == MODERN, is_complete)
             with self.assertRaisesRegex(RpcError, f"{version} is not running"):
                 host.read_resource("app://scene")
             host.ping()
@@ -408,6 +420,7 @@ class TestSurvives(EmbedTest):
         app = App(self)
         for version in self.eras():
             host = Host(self, version)
+            before = host.say("load")
             app.say("close")
             app.expect("closed")
             self.assertRegex(host.say("who"), "error: Fake App is not running")
@@ -415,20 +428,60 @@ class TestSurvives(EmbedTest):
             app.say("serve")
             app.expect("serving")
             self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.await_load(host, before)
 
-    def test_a_call_is_cancelled_if_its_host_ends(self) -> None:
+    def test_the_calls_of_a_host_that_is_killed_are_cancelled(self) -> None:
         app = App(self)
         other = Host(self, MODERN)
-        for version in self.eras():
-            host = Host(self, version, close_timeout=0.1)
-            host.begin("wait", label="x")
+        before = other.say("load")
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "wait", "arguments": {"label": "x"}, "_meta": {
+                META + "protocolVersion": MODERN, META + "clientCapabilities": {}}}}
+        bridge = subprocess.Popen(self.command("mcp_app_bridge", "fake"), env=self.env,
+                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        assert bridge.stdin is not None
+        with bridge, bridge.stdin:
+            bridge.stdin.write(json.dumps(call).encode() + b"\n")
+            bridge.stdin.flush()
             app.expect("begun x")
-            host.close()
-            app.expect("cancelled x")
-            deadline = time.monotonic() + DEADLINE
-            while other.say("sessions") != "1" and time.monotonic() < deadline:
-                pass
-            self.assertEqual("1", other.say("sessions"))
+            bridge.kill()
+        app.expect("cancelled x")
+        self.await_load(other, before)
+
+    def await_load(self, host: Host, expected: str) -> None:
+        """Wait until the application has so many connections and threads."""
+        deadline = time.monotonic() + DEADLINE
+        while host.say("load") != expected and time.monotonic() < deadline:
+            pass
+        self.assertEqual(expected, host.say("load"))
+
+    def test_lists_that_cannot_be_read_are_asked_for_again(self) -> None:
+        """The test is the application. It refuses the first request."""
+        server = fake_app.make_server("fake", threading.Event())
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.write_record(port=listener.getsockname()[1])
+            host = Host(self, MODERN, connect=False)
+            thread = threading.Thread(target=host.connect)
+            thread.start()
+            connection, _ = listener.accept()
+            with connection, connection.makefile("rb") as lines:
+                mcp_app.authenticate(connection, lines, bytes(32), "app", "bridge")
+                session = server.connect(lambda line: connection.sendall(line + b"\n"))
+                for line in lines:
+                    message = json.loads(line)
+                    if message["method"] == "server/discover":
+                        break
+                    session.receive(line)
+                refusal = {"jsonrpc": "2.0", "id": message["id"],
+                           "error": {"code": -32603, "message": "not now"}}
+                connection.sendall(json.dumps(refusal).encode() + b"\n")
+                for line in lines:
+                    session.receive(line)
+                    if b"prompts/list" in line:
+                        break
+                thread.join(DEADLINE)
+                session.close()
+        self.assertIn("not now", self.stderr_of("mcp_app_bridge"))
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
@@ -486,15 +539,6 @@ class TestTrusts(EmbedTest):
         pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
         [file] = self.folder.glob(pattern)
         return dict(json.loads(file.read_text("utf-8")))
-
-    def write(self, **members: Any) -> Path:
-        """Write the discovery file of an application that does not exist."""
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        file = self.folder / "fake.1-1.app.json"
-        file.write_text(json.dumps({
-            "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
-            "machine": socket.gethostname(), **members}), "utf-8")
-        return file
 
     def dial(self, port: int) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
@@ -559,7 +603,7 @@ class TestTrusts(EmbedTest):
 
             thread = threading.Thread(target=pretend)
             thread.start()
-            self.write(port=listener.getsockname()[1], key="ab" * 32)
+            self.write_record(port=listener.getsockname()[1], key="ab" * 32)
             host = Host(self, MODERN)
             self.assertRegex(host.say("who"), "another key")
             host.close()
@@ -577,13 +621,13 @@ class TestTrusts(EmbedTest):
 
     def test_the_file_of_another_machine_is_left_alone(self) -> None:
         """Several machines may share one home folder."""
-        self.write(machine="elsewhere")
+        self.write_record(machine="elsewhere")
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual(["app.json"], self.files())
 
     def test_a_damaged_file_does_no_harm(self) -> None:
         app = App(self)
-        file = self.write(key=None)
+        file = self.write_record(key=None)
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
         file.write_text('{"name": "fa', "utf-8")
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
@@ -592,14 +636,14 @@ class TestTrusts(EmbedTest):
 
     @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
     def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
-        file = self.write()
+        file = self.write_record()
         text = "link or belongs to another user"
         elsewhere = file.rename(self.folder.parent / "elsewhere")
         file.symlink_to(elsewhere)
         self.assertRegex(Host(self, MODERN).say("who"), text)
         file.unlink()
         if os.getuid() == 0:  # others cannot give a file away
-            self.write()
+            self.write_record()
             os.chown(file, 12345, 12345)
             self.assertRegex(Host(self, MODERN).say("who"), text)
 
