@@ -4108,9 +4108,10 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     if tool.output_schema is not None:
         tool.output_schema.check(value, "result")
     result: Json = {"content": to_content(value, row)}
-    is_data = tool.output_schema is not None or not is_content(value)
-    if is_data and isinstance(value, row.structured):  # a type that the revision allows
-        result["structuredContent"] = value
+    if isinstance(value, row.structured):  # a type that the revision allows
+        is_data = tool.output_schema is not None or not is_content(value)
+        if is_data:
+            result["structuredContent"] = value
     return result
 
 
