@@ -39,7 +39,7 @@ from mcp_ref import (
     ServerSession, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
-FIRST_LOOK_SECONDS = 1.0  # the host waits at most so long for the first look
+FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
 KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
         "resourceTemplates": "uriTemplate"}  # of the items of lists
 MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
