@@ -177,7 +177,6 @@ from __future__ import annotations
 
 import binascii
 import collections
-import contextlib
 import enum
 import functools
 import io
@@ -1086,8 +1085,6 @@ class PendingRequest:
     # True: the response has arrived, but result() does not return it yet. A client does
     # this while functions of the user, such as on_progress, still have to be called.
     has_response = False
-    # Functions to call when the request is finished. The lock of the peer guards them.
-    _callbacks: tuple[Callable[[PendingRequest], Any], ...] = ()
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1113,8 +1110,6 @@ class PendingRequest:
         self._result = result
         self._error = error
         self._unfinished.release()
-        if self._callbacks:
-            self._run_callbacks()
 
     def finish_with(self, response: Json) -> None:
         """Note the outcome that a response brings."""
@@ -1159,30 +1154,6 @@ class PendingRequest:
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
         self._give_up(RequestCancelled(reason))
-
-    def add_done_callback(self, function: Callable[[PendingRequest], Any]) -> None:
-        """Call function(self) once, when result() will not wait any longer.
-
-        That is after the response, a cancellation, or the end of the connection. If the
-        request is finished already, the function is called at once. Otherwise it is
-        called on the thread that finishes the request. Usually that is the thread that
-        reads, so the function must not wait for another response. An exception of the
-        function is logged.
-        """
-        with self.peer._lock:
-            self._callbacks += (function,)
-        if self.wait(0.0):  # finish() may have looked for callbacks before
-            self._run_callbacks()
-
-    def _run_callbacks(self) -> None:
-        with self.peer._lock:
-            callbacks = self._callbacks
-            self._callbacks = ()
-        for function in callbacks:
-            try:
-                function(self)
-            except Exception as error:
-                warn("a callback of %s failed", self, error=error)
 
     def _give_up(self, why: Exception) -> None:
         self.peer.give_up(self, why)
@@ -4008,22 +3979,6 @@ class Function:
         return to_plain(value)
 
 
-class RawFunction(Function):
-    """A function that gets all arguments of a request as one dict."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        names = list(self.input_schema.schema["properties"])
-        if len(names) != 1:
-            raise TypeError(f"{self.name}() has the parameters {names}; with raw, it "
-                            "gets all arguments as one dict")
-        self._parameter = names[0]
-
-    def call(self, context: Context, arguments: Json, name: str = "arguments",
-             corrects: bool = True) -> Any:
-        return super().call(context, {self._parameter: arguments}, name, corrects)
-
-
 CORRECTIONS = 1000  # faults of one call that corrected() looks at
 
 
@@ -4191,8 +4146,6 @@ class Server:
         self.registry = Registry()
         self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
-        self._open_batches = 0  # `with` blocks of batch_changes() that have not ended
-        self._delayed: set[str] = set()  # notifications to send after the last of them
         self.sessions: set[ServerSession] = set()
         # The tables below are replaced when they change, so readers need no lock.
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -4247,15 +4200,13 @@ class Server:
              title: str | None = None, description: str | None = None,
              input_schema: Json | None = None, output_schema: Json | None = None,
              annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None,
-             raw: Json | None = None) -> Callable[[F], F]: ...
+             meta: Json | None = None) -> Callable[[F], F]: ...
 
     def tool(self, function: Callable[..., Any] | str | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None,
-             raw: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name"), or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -4264,14 +4215,7 @@ class Server:
         as structuredContent as well. If it raises an exception, the model reads the
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
-
-        raw is for tools of another server that this server passes on. It is the item
-        of tools/list, {"name", "inputSchema", ...}, and is listed unchanged. The
-        function gets all arguments as one dict, which is not checked. Other options
-        have no effect.
         """
-        if raw is not None:
-            return functools.partial(self._register_raw_tool, raw)
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
         own_name = function if isinstance(function, str) else name
@@ -4303,12 +4247,6 @@ class Server:
         if function is None or isinstance(function, str):
             return register
         return register(function)
-
-    def _register_raw_tool(self, raw: Json, function: F) -> F:
-        validate(raw, shape("name inputSchema", name="string", inputSchema="object"),
-                 "Server.tool: raw")
-        self._register("tools", raw["name"], raw, RawFunction(function))
-        return function
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
@@ -4458,31 +4396,6 @@ class Server:
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
-    @contextlib.contextmanager
-    def batch_changes(self) -> Iterator[None]:
-        """Tell clients of many changes with one notification for each list.
-
-            with server.batch_changes():
-                server.remove_tool("old")
-                server.tool(new)
-
-        The changes take effect at once. The notifications are sent when the `with`
-        block ends, or the outermost one if they are nested.
-        """
-        with self._lock:
-            self._open_batches += 1
-        try:
-            yield
-        finally:
-            delayed: set[str] = set()
-            with self._lock:
-                self._open_batches -= 1
-                if not self._open_batches:
-                    delayed = self._delayed
-                    self._delayed = set()
-            for method in sorted(delayed):
-                self._publish(method)
-
     def _register(self, kind: str, name: str, definition: Json, function: Function,
                   **more: Any) -> None:
         self.registry.add(kind, name, definition, function, **more)
@@ -4497,13 +4410,7 @@ class Server:
         capability = "resources" if kind == "resourceTemplates" else kind
         if capability not in self.capabilities:
             self._offer(capability, CAPABILITIES[capability])
-        method = f"notifications/{capability}/list_changed"
-        with self._lock:
-            is_delayed = self._open_batches > 0
-            if is_delayed:
-                self._delayed.add(method)
-        if not is_delayed:
-            self._publish(method)
+        self._publish(f"notifications/{capability}/list_changed")
 
     def _offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
