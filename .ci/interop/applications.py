@@ -2,7 +2,7 @@
 
     python .ci/interop/applications.py [PATTERN]
 
-The code is that of examples/embed/README.md. An application that is not installed is skipped.
+The code stands in examples/embed/README.md. An application that is not installed is skipped.
 """
 from __future__ import annotations
 

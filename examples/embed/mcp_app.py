@@ -146,8 +146,8 @@ class App:
 class AppSession(ServerSession):
     """A session whose handlers run on the main thread of the application.
 
-    Each request that runs a function also has a thread of its own. This thread waits
-    for the main thread, and then it writes the response.
+    Each request that runs a function also gets a new thread. This thread waits for the
+    main thread, and then it writes the response.
     """
 
     run_on_main: Callable[[Callable[[], None]], Any]

@@ -65,7 +65,11 @@ class Instance(NamedTuple):
 
 
 class RelayingPeer(McpPeer):
-    """A peer that passes requests of its side on to another peer."""
+    """A peer that passes requests of its side on to another peer.
+
+    A thread waits for each relayed request. If the request is cancelled, the request
+    that it has become is cancelled as well.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -129,13 +133,19 @@ class HostSession(RelayingPeer, ServerSession):
             self.server.update_app()
 
     def _relay_to_app(self, context: Any) -> Json:
+        """Let the application compute the result. This is the job of a thread.
+
+        A modern tool that asks the user returns the question as its result. The host
+        repeats the call with the answer and with requestState, which only the instance
+        that has asked can read. So the bridge puts the id of the instance in front.
+        """
         app = self.server.find_app()
         if app is None:
             return failure(context, self.server.why_not())
         params = dict(context.params)
-        if context.meta:
+        if context.meta:  # the session has taken it out of params
             params["_meta"] = context.meta
-        if "requestState" in params:  # the host brings the answer to a question
+        if "requestState" in params:
             instance, _, params["requestState"] = params["requestState"].partition(":")
             if instance != app.instance.id:
                 return failure(context, f"{self.server.title} was restarted while the "
@@ -155,13 +165,14 @@ class HostSession(RelayingPeer, ServerSession):
 class AppPeer(RelayingPeer):
     """The side of the bridge that the application sees.
 
-    The requests of the host are sent in the revision of the host. The bridge has some
-    requests of its own, such as lists. They are modern, and so need no handshake.
+    The requests of the host are sent in the revision of the host. The bridge also
+    sends requests that the host has not sent, such as lists. They are modern, and so
+    need no handshake.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance, connection: socket.socket,
                  lines: Any) -> None:
-        super().__init__(self._send_line)
+        super().__init__(self._send_line)  # each relayed request gets a thread
         self.instance = instance
         self.ended = False
         self.changed = threading.Event()  # a list has changed, or the connection ended
@@ -289,7 +300,11 @@ class Bridge(Server):
         return session
 
     def find_app(self) -> Optional[AppPeer]:
-        """Return the connection to the application. None: it cannot be reached."""
+        """Return the connection to the application. None: it cannot be reached.
+
+        A call does not wait for the next look of _stay_connected(). It looks itself, so
+        that the first call after a restart works.
+        """
         app = self._app
         if app is not None and not app.ended:
             return app
@@ -329,7 +344,11 @@ class Bridge(Server):
                     self._read_lists(app, self._memory["lists"])
 
     def _connect_app(self) -> None:
-        """Connect to the newest instance that can be reached."""
+        """Connect to the newest instance that can be reached.
+
+        All instances are tried, because the instructions name those that run. The
+        caller holds self._connecting.
+        """
         reached = []
         self._trouble = ""
         for instance in self._instances():
@@ -351,7 +370,7 @@ class Bridge(Server):
             spawn(app.read)
             with self._telling, suppress(ConnectionClosed):
                 app.tell_about(self.host)
-                self._app = app  # from now on, requests are relayed
+                self._app = app  # from now on, other threads relay requests to it
             self._read_lists(app, known={})
 
     def _instances(self) -> list[Instance]:
@@ -387,7 +406,10 @@ class Bridge(Server):
         return private_folder() / f"{quote(self._name, ' ')}.lists.json"
 
     def _read_lists(self, app: AppPeer, known: Json) -> None:
-        """Ask what the application has. Tell the host which lists are not as known."""
+        """Ask what the application has. Tell the host which lists are not as known.
+
+        The caller holds self._connecting.
+        """
         lists: Json = {}
         try:
             about = app.ask("server/discover", {})
