@@ -59,7 +59,7 @@ class App:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pid = self.process.pid
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         case.addCleanup(self.kill)
         self.expect("serving")
