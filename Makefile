@@ -33,7 +33,7 @@ check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schema
 	$(VENV)/bin/coverage run --rcfile=.ci/coveragerc .ci/side_by_side.py 0
 	$(VENV)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(VENV)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
-	.venv/judge/bin/python .ci/judge.py --jsonschema
+	.venv/judge/bin/python .ci/check_lines.py --jsonschema
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
