@@ -169,6 +169,7 @@ class LineChecker:
         self.revision = revision if side == "Client" else ""  # of the session, once there is one
         self.modern_heard = revision == MODERN
         self.asked: dict[str, list[Any]] = {}  # id -> [(method, revision, params)] to be answered
+        self.cancelled: set[str] = set()  # ids of requests
         self.asks: dict[str, tuple[str, str]] = {}  # id of an own request -> (method, revision)
         self.used: set[str] = set()  # all ids that this end ever used
         self.progress: dict[str, float] = {}  # token -> the last value
@@ -201,7 +202,9 @@ class LineChecker:
             if method == "initialize" and isinstance(message.get("result"), dict):
                 self.revision = message["result"].get("protocolVersion", "")
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
-            self.answered(key_of(params.get("requestId") if isinstance(params, dict) else None))
+            cancelled = key_of(params.get("requestId") if isinstance(params, dict) else None)
+            self.answered(cancelled)
+            self.cancelled.add(cancelled)
         elif type(message.get("id")) in (str, int):
             self.request_heard(key, message, params if isinstance(params, dict) else {})
 
@@ -406,10 +409,14 @@ class LineChecker:
         if message.get("id") is None:
             self.check_without_id(message)
         else:
-            valid = type(message["id"]) in (str, int, float)
-            entry = self.answered(key_of(message["id"]))
-            self.check("base.response.same-id" if valid else SHAPE, entry is not None,
-                       "a response that nobody waits for")
+            key = key_of(message["id"])
+            entry = self.answered(key)
+            slug = "base.response.same-id"
+            if type(message["id"]) not in (str, int, float):
+                slug = "base.request.id-present"
+            if key in self.cancelled:  # the response and the cancellation may have crossed
+                slug = ""
+            self.check(slug, entry is not None, "a response that nobody waits for")
         if self.side == "Client" and self.revision == MODERN:
             self.check("base.direction.no-client-responses", False,
                        "a client writes no response in the modern era")

@@ -1,0 +1,548 @@
+"""Judge any MCP server over stdio, in any language, by the rules of the specification.
+
+    python3 examples/tools/judge.py -- COMMAND...       for example: -- node my_server.js
+
+The judge starts the server several times and plays short conversations with it, in each revision
+that the server speaks. The report says which rules the server breaks, and quotes the conversation.
+
+No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in tools/list, or one
+of these options allows it. Then more rules can be judged.
+
+    --call NAME JSON    The judge may call this tool with these arguments. Repeat it for others.
+    --call-all          The judge may call all tools, with arguments that it makes up. DANGER: a
+                        tool that deletes files or sends mail will do so.
+    --revision DATE     Judge only this revision. The default is all five.
+    --only TEXT         Judge only the rules whose title or requirement contains this text.
+    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only the first
+                        conversation that fails.
+    --json FILE         Write the report to this file, too, as JSON.
+    --verbose           Show also the rules that hold, and those that cannot be judged.
+
+The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them fails. It is 2 if
+the server cannot be judged, or if fewer than half of the MUST rules could be judged.
+"""
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import csv
+import functools
+import json
+import os
+import re
+import sys
+import time
+from typing import Any, NamedTuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
+                        hello, modern_meta, shown)
+from line_checker import REVISIONS, Finding  # noqa: E402
+from mcp_ref import Client, Schema  # noqa: E402
+from test_mcp_ref import TRANSCRIPTS, fixture_server, transcripts  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIME_LIMIT = 150.0  # seconds for everything
+LISTS = {  # method -> member of its result
+    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates"}
+NEEDS = {  # method -> the capability that it belongs to
+    "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
+    "prompts/get": "prompts", "resources/list": "resources", "resources/read": "resources",
+    "resources/templates/list": "resources", "resources/subscribe": "resources.subscribe",
+    "resources/unsubscribe": "resources.subscribe",
+    "notifications/resources/updated": "resources.subscribe",
+    "notifications/tools/list_changed": "tools.listChanged",
+    "notifications/prompts/list_changed": "prompts.listChanged",
+    "notifications/resources/list_changed": "resources.listChanged",
+    "completion/complete": "completions", "logging/setLevel": "logging",
+    "notifications/message": "logging"}
+GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")  # in MODERN
+SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask", "visit", "sample",
+           "roots", "change", "update")  # tools of the fixture that some transcripts need
+RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
+
+
+# --- The rules ------------------------------------------------------------------------------------
+
+
+class Requirement(NamedTuple):
+    """A row of the table of requirements."""
+    slug: str
+    level: str
+    role: str
+    revisions: str
+    page: str
+    text: str
+
+
+@functools.lru_cache(maxsize=None)
+def requirements() -> dict[str, Requirement]:
+    """Return the requirements of the specification by their slugs."""
+    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+    return {row[0]: Requirement(*row) for row in rows}
+
+
+class Rule(NamedTuple):
+    """A rule: a transcript, or a requirement that is checked on every line."""
+    title: str
+    level: str  # MUST, SHOULD or NOTE
+    slugs: tuple[str, ...]
+    client: str  # what a client does when a server breaks the rule
+    transcript: Transcript | None
+
+    @property
+    def subject(self) -> str:
+        return self.slugs[0].split(".")[0] if self.slugs else ""
+
+
+def read_rules() -> list[Rule]:
+    """Read judge_rules.txt, and choose the transcripts of the suite that need a special tool."""
+    with open(os.path.join(HERE, "judge_rules.txt"), encoding="utf-8") as file:
+        parts = re.split(r"(?m)^(?=== )", file.read())[1:]
+    rules = []
+    for part in parts:
+        told = re.search(r"(?m)^~ (.*)", part)
+        lines = [line for line in part.split("\n") if not line.startswith("~")]
+        text = "\n".join(line.replace("<? ", "= <?") for line in lines)
+        rules.append(rule_of(transcripts(re.sub(r"  NOTE\b", "  OURS", text))[0],
+                             told[1] if told else ""))
+    for one in TRANSCRIPTS:
+        words = {word for _, text in one.steps for word in re.findall(r'"name":"(\w+)"', text)}
+        code = any(mark == "!" for mark, _ in one.steps)
+        if words & {*SPECIAL} and one.server == "fixture" and one.level != "OURS" and not code:
+            rules.append(rule_of(one, ""))
+    return rules
+
+
+def rule_of(transcript: Transcript, client: str) -> Rule:
+    """Make a rule of a transcript, whose steps may contain "= <?" instead of "<?"."""
+    steps = [("<?", text[2:]) if mark == "=" and text.startswith("<?") else (mark, text)
+             for mark, text in transcript.steps]
+    level = "NOTE" if transcript.level == "OURS" else transcript.level
+    return Rule(transcript.title, level, transcript.slugs, client,
+                transcript._replace(steps=steps))
+
+
+def line_rule(slug: str) -> Rule:
+    """Return the rule of a requirement that is checked on every line."""
+    row = requirements()[slug]
+    return Rule(row.text.rstrip("."), row.level.split()[0], (slug,), "", None)
+
+
+# --- What a server has ----------------------------------------------------------------------------
+
+
+class Facts:
+    """What a server has in one revision, and what the judge may use of it."""
+
+    def __init__(self, revision: str) -> None:
+        self.revision = revision
+        self.barrier = ""  # a method that the server answers at once
+        self.opening: Any = {}  # the result of initialize or server/discover
+        self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
+        self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
+        self.start = 0.1  # seconds
+
+    def has(self, capability: str) -> bool:
+        """Tell whether the server declares a capability, such as tools or tools.listChanged."""
+        value = self.opening.get("capabilities")
+        for step in capability.split("."):
+            value = value.get(step) if type(value) is dict else None
+        return value not in (None, False)
+
+    def tools(self) -> dict[str, Any]:
+        return {tool["name"]: tool for tool in self.lists["tools/list"]
+                if type(tool) is dict and isinstance(tool.get("name"), str)}
+
+
+class Lack(NamedTuple):
+    """Why a rule cannot be judged."""
+    kind: str  # "capability", "feature", "call" or "tool"
+    what: str
+
+
+@functools.lru_cache(maxsize=None)
+def fixture_tools() -> dict[str, Any]:
+    """Return the tools/list entries of the special tools."""
+    with Client(fixture_server()) as client:
+        return {tool["name"]: tool for tool in client.list_tools()}
+
+
+def made_up(schema: Any, depth: int = 0) -> Any:
+    """Return a value that should fit a schema. None if the judge has no idea."""
+    if type(schema) is not dict or depth > 5:
+        return None
+    for word in ("default", "const"):
+        if word in schema:
+            return schema[word]
+    for word in ("enum", "examples"):
+        if type(schema.get(word)) is list and schema[word]:
+            return schema[word][0]
+    for word in ("anyOf", "oneOf", "allOf"):
+        if type(schema.get(word)) is list and schema[word]:
+            return made_up(schema[word][0], depth + 1)
+    kind = schema.get("type")
+    if type(kind) is list:
+        kind = kind[0] if kind else None
+    if kind == "object" or "properties" in schema:
+        return {name: made_up(schema.get("properties", {}).get(name), depth + 1)
+                for name in schema.get("required", [])}
+    if kind in ("integer", "number"):
+        return schema.get("minimum", 1)
+    if kind == "array":
+        return [made_up(schema.get("items"), depth + 1)] * schema.get("minItems", 0)
+    if kind == "string":
+        return "a" * max(schema.get("minLength", 1), 1)
+    return {"boolean": True}.get(str(kind))
+
+
+def misfit(arguments: Any, schema: Any) -> Any:
+    """Return arguments that do not fit an input schema, or None if every object fits."""
+    properties = schema.get("properties") if type(schema) is dict else None
+    for name in properties if type(properties) is dict else ():
+        for value in ({"judge": "wrong"}, "wrong", 1):
+            wrong = {**arguments, name: value}
+            with contextlib.suppress(Exception):  # the server's schema may be invalid
+                if Schema(schema).faults(wrong):
+                    return wrong
+    if type(schema) is dict and schema.get("required"):
+        return {}
+    return None
+
+
+# --- The judge ------------------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """What became of a rule in one revision."""
+    outcome: str  # one of RANK
+    lack: Lack | None = None
+    said: tuple[str, ...] = ()  # the conversation up to the fault
+    broken: Broken | None = None
+
+
+class Judge:
+    """Judges one command. run() fills `verdicts`, from which the report is made."""
+
+    def __init__(self, command: list[str], rules: list[Rule], revisions: tuple[str, ...],
+                 calls: dict[str, Any], call_all: bool = False) -> None:
+        self.command, self.rules, self.revisions = command, rules, revisions
+        self.calls, self.call_all = calls, call_all
+        self.until = time.monotonic() + TIME_LIMIT
+        self.spoken: list[Facts] = []
+        self.not_spoken: dict[str, str] = {}  # revision -> why
+        self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
+        self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
+        self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
+        self.jobs: list[Any] = []  # each may add others
+
+    def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
+        slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
+        old = slots.get(revision, Verdict(""))
+        if RANK.index(verdict.outcome) > RANK.index(old.outcome):
+            slots[revision] = verdict
+
+    def run(self) -> None:
+        """Judge the server in all revisions."""
+        with concurrent.futures.ThreadPoolExecutor(4) as self.pool:
+            surveys = [*self.pool.map(self.survey, self.revisions)]
+            self.spoken = [facts for facts in surveys if facts]
+            for facts in self.spoken:
+                self.complete(facts)
+                self.jobs.append(self.pool.submit(self.judge_revision, facts))
+            for job in self.jobs:  # there are ever more of them
+                job.result()
+            for job in [self.pool.submit(self.recheck, one) for one in self.doubts.values()]:
+                job.result()
+
+    # Finding out what the server has
+
+    def survey(self, revision: str) -> Facts | None:
+        """Find out what the server has in a revision. Return None if it does not speak it."""
+        facts = Facts(revision)
+        end = Connection(self.command, revision)
+        talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
+        began = time.monotonic()
+        try:
+            self.open(talk, facts)
+            facts.start = time.monotonic() - began
+            end.start = facts.start
+            self.find_barrier(talk, facts)
+            self.survey_lists(talk, facts)
+            self.choose(talk, facts)
+        except (Broken, AttributeError, TypeError, ValueError) as error:
+            if not facts.opening:
+                self.not_spoken[revision] = str(error)[:300]
+                self.close(end)
+                return None
+        self.close(end)
+        return facts
+
+    def open(self, talk: Talk, facts: Facts) -> None:
+        """Open a session, or ask a modern server what it has."""
+        if facts.revision == MODERN:
+            facts.opening = talk.ask("server/discover").get("result") or {}
+            if MODERN not in facts.opening.get("supportedVersions", []):
+                facts.opening = {}
+                got = talk.ask("tools/list")  # the server may speak it all the same
+                if "resultType" not in got.get("result", {}):
+                    raise Broken("a modern response", shown(got, 100))
+                facts.opening = {"capabilities": {"tools": {}}}
+            return
+        got = talk.ask("initialize", hello(facts.revision))
+        result = got.get("result")
+        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
+            if type(result) is dict and "protocolVersion" not in result:
+                self.breaks_opening(talk, got)
+            raise Broken(f"the revision {facts.revision}", shown(got, 100))
+        facts.opening = talk.end.opening = result
+        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def breaks_opening(self, talk: Talk, got: Any) -> None:
+        rule = self.by_slug.get("life.server-answers-initialize")
+        if rule:
+            broken = Broken("result.protocolVersion: a value", "no such member",
+                            shown(got, 5000), 0)
+            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said), broken))
+
+    def find_barrier(self, talk: Talk, facts: Facts) -> None:
+        """Choose the request by which the judge finds out that nothing else will come."""
+        first = talk.end.barrier
+        for method in (first, "tools/list", "judge/barrier"):
+            talk.end.barrier = method
+            with contextlib.suppress(Broken):
+                talk.silence()
+                break
+        facts.barrier = talk.end.barrier
+
+    def survey_lists(self, talk: Talk, facts: Facts) -> None:
+        """Read all pages of all lists. A list with entries needs a declared capability."""
+        for method, member in LISTS.items():
+            cursor: Any = None
+            for _ in range(50):
+                got = talk.ask(method, None if cursor is None else {"cursor": cursor})
+                page = got.get("result", {})
+                facts.lists[method] += page.get(member) or []
+                cursor = page.get("nextCursor")
+                if cursor is None:
+                    break
+
+    def allowed(self, tool: Any) -> bool:
+        """Tell whether the judge may call a tool."""
+        hints = tool.get("annotations")
+        read_only = type(hints) is dict and hints.get("readOnlyHint") is True
+        return read_only or tool["name"] in self.calls or self.call_all or special(tool)
+
+    def choose(self, talk: Talk, facts: Facts) -> None:
+        """Choose the tool, the resource and the prompt that the rules may use.
+
+        The tool is the first one that may be called and whose result is not an error.
+        """
+        tools = [tool for tool in facts.tools().values()
+                 if self.allowed(tool) and not special(tool)]
+        tools.sort(key=lambda tool: tool["name"] not in self.calls)
+        for tool in tools[:20]:
+            schema = tool.get("inputSchema")
+            arguments = self.calls.get(tool["name"], made_up(schema) or {})
+            got = talk.ask("tools/call", {"name": tool["name"], "arguments": arguments})
+            result = got.get("result", {})
+            self.check_output(talk, tool, result)
+            if "tool" not in facts.names and result and not result.get("isError"):
+                facts.names.update(tool=tool["name"], arguments=arguments)
+                wrong = misfit(arguments, schema)
+                if wrong is not None:
+                    facts.names["wrong"] = wrong
+        for resource in facts.lists["resources/list"][:1]:
+            facts.names["uri"] = resource["uri"]
+        for prompt in facts.lists["prompts/list"]:
+            words = prompt.get("arguments") or []
+            needed = [word["name"] for word in words if word.get("required")]
+            facts.names.setdefault("prompt", prompt["name"])
+            facts.names.setdefault("words", {name: "a" for name in needed})
+            if needed:
+                facts.names.setdefault("needy", prompt["name"])
+                facts.names.setdefault("argument", needed[0])
+
+    def check_output(self, talk: Talk, tool: Any, result: Any) -> None:
+        """Compare the structured content of a result with the tool's output schema."""
+        schema = tool.get("outputSchema")
+        if type(schema) is not dict or result.get("isError") or talk.revision < "2025-06-18":
+            return
+        rule = line_rule("tools.output.conforms")
+        try:
+            faults = Schema(schema).faults(result.get("structuredContent"))
+        except Exception:  # a schema that the module does not support
+            return
+        broken = Broken(f"structured content that fits the output schema of {tool['name']}",
+                        "structuredContent" + faults[0]) if faults else None
+        outcome = "FAIL" if faults else "ok"
+        self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]), broken))
+
+    def complete(self, facts: Facts) -> None:
+        """Add the names that depend on what the server has in other revisions."""
+        spoken = [one.revision for one in self.spoken]
+        legacy = [one for one in spoken if one != MODERN]
+        lists = [method for method in LISTS if facts.has(NEEDS[method])]
+        method = "server/discover" if facts.revision == MODERN else "ping"
+        facts.names.update(any=method, list=lists[0] if lists else method, revisions=spoken)
+        if legacy:
+            facts.names["newest"] = max(legacy)
+
+    # Which rules apply
+
+    def lack(self, rule: Rule, facts: Facts) -> Lack | None:
+        """Return why a rule cannot be judged in a revision, or None if it can."""
+        transcript = rule.transcript
+        assert transcript
+        text = "\n".join(text for mark, text in transcript.steps)
+        for need in needed_capabilities(transcript, facts.revision):
+            if not facts.has(need):
+                return Lack("capability", need)
+        for word, good in (("both", MODERN in facts.names["revisions"]),
+                           ("logs", facts.has("logging")), ("untasked", not facts.has("tasks")),
+                           ("listing", "/list" in facts.names["list"])):
+            if word in transcript.words and not good:
+                return Lack("feature", word)
+        for name in re.findall(r'"name":"(\w+)"', text):
+            if name in SPECIAL and not special(facts.tools().get(name)):
+                return Lack("tool", name)
+        for name in ("tool", "wrong", "uri", "prompt", "needy"):
+            if f'"${name}"' in text and name not in facts.names:
+                called = name == "tool" or name == "wrong" and "tool" not in facts.names
+                return Lack("call" if called else "feature", name)
+        return Lack("feature", "fixture") if '"fixture://' in text and not any(
+            "fixture://text" == one.get("uri") for one in facts.lists["resources/list"]) else None
+
+    def alone(self, rule: Rule, revision: str) -> bool:
+        """Tell whether a rule needs a connection of its own, and its ids as they are written."""
+        assert rule.transcript
+        text = "\n".join(text for _, text in rule.transcript.steps)
+        return "alone" in rule.transcript.words or '"requestId":true' in text or (
+            "raw" in rule.transcript.words and revision != MODERN)
+
+    # Judging
+
+    def judge_revision(self, facts: Facts) -> None:
+        """Play what can share a connection, one rule after the other. Start the other rules."""
+        newest = max((one.revision for one in self.spoken if one.revision != MODERN), default="")
+        shared = []
+        for rule in self.rules:
+            if not rule.transcript or facts.revision not in rule.transcript.revisions:
+                continue
+            lack = self.lack(rule, facts)
+            if lack:
+                self.note(rule, facts.revision, Verdict("not judged", lack))
+            elif not self.alone(rule, facts.revision):
+                shared.append(rule)
+            elif facts.revision in (newest, MODERN) or newest not in rule.transcript.revisions:
+                self.jobs.append(self.pool.submit(self.judge_alone, rule, facts))
+        self.judge_shared(shared, facts)
+
+    def judge_shared(self, rules: list[Rule], facts: Facts) -> None:
+        ends: dict[bool, Connection] = {}
+        for rule in rules:
+            assert rule.transcript
+            offers = "offers" in rule.transcript.words and facts.revision != MODERN
+            if offers not in ends:
+                ends[offers] = self.connect(facts)
+                ends[offers].ids = Ids()
+            verdict = self.play(rule, ends[offers], facts)
+            if verdict.outcome == "ok":
+                self.note(rule, facts.revision, verdict)
+            else:
+                self.doubts.setdefault(rule.title, []).append((rule, facts, verdict))
+                self.close(ends.pop(offers))
+        for end in ends.values():
+            self.close(end)
+
+    def judge_alone(self, rule: Rule, facts: Facts) -> Verdict:
+        """Play a rule on a connection of its own."""
+        if time.monotonic() > self.until:
+            verdict = Verdict("late")
+        else:
+            end = self.connect(facts)
+            verdict = self.play(rule, end, facts)
+            self.close(end)
+        self.note(rule, facts.revision, verdict)
+        return verdict
+
+    def recheck(self, doubts: list[Any]) -> None:
+        """Play alone what failed on a shared connection, in one revision."""
+        outcome = ""
+        for rule, facts, verdict in doubts:
+            if outcome == "FAIL":
+                self.note(rule, facts.revision, verdict)
+            else:
+                outcome = self.judge_alone(rule, facts).outcome
+
+    def connect(self, facts: Facts) -> Connection:
+        return Connection(self.command, facts.revision, facts.start, facts.barrier)
+
+    def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
+        assert rule.transcript
+        talk = Talk(rule.transcript, end, facts.names)
+        try:
+            talk.run()
+        except Broken as error:
+            return Verdict("FAIL", None, tuple(talk.said), error)
+        except (AttributeError, TypeError, KeyError, NameError) as error:  # a malformed message
+            broken = Broken("a well-formed message", f"one that leads to {error!r}")
+            return Verdict("FAIL", None, tuple(talk.said), broken)
+        return Verdict("ok")
+
+    def close(self, end: Connection) -> None:
+        """Close a connection, and take note of what the line checker found there."""
+        end.close()
+        for slug in end.checker.judged_slugs:
+            self.judge_line(slug, end, Verdict("ok"))
+        for finding in end.checker.findings:
+            said = (*asked_before(finding, end), f"< {finding.line.decode('utf-8', 'replace')}")
+            broken = Broken("a line that keeps this rule", finding.text)
+            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken))
+
+    def judge_line(self, slug: str, end: Connection, verdict: Verdict) -> None:
+        row = requirements().get(slug)
+        if not row or end.revision not in row.revisions or row.level.split()[0] == "MAY":
+            return
+        rule = self.by_slug.get(slug)
+        if rule is None:
+            rule = line_rule(slug)
+        elif verdict.outcome == "ok":
+            return  # the transcript decides
+        self.note(rule, end.revision, verdict)
+
+
+def special(tool: Any) -> bool:
+    """Tell whether a tool is one of the fixture, by its name and its description."""
+    if type(tool) is not dict or tool.get("name") not in SPECIAL:
+        return False
+    ours = fixture_tools()[tool["name"]]
+    same_words = str(tool.get("description")).split() == ours["description"].split()
+    return same_words or tool.get("inputSchema") == ours["inputSchema"]
+
+
+def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
+    """Return the capabilities that a transcript needs."""
+    needs = []
+    for mark, text in transcript.steps:
+        for method in re.findall(r'"method":"([^"]+)"', text):
+            if method in NEEDS and not (revision == MODERN and method in GONE):
+                if not (revision == "2024-11-05" and method == "completion/complete"):
+                    needs.append(NEEDS[method])
+    return needs
+
+
+def asked_before(finding: Finding, end: Connection) -> list[str]:
+    """Return the request that a line answers, for the report."""
+    with contextlib.suppress(ValueError, AttributeError, RecursionError):
+        name = json.loads(finding.line)["id"]
+        for line in reversed(end.sent):
+            message = json.loads(line)
+            if message.get("id") == name:
+                return [f"> {line.decode('utf-8', 'replace')}"]
+    return []
