@@ -39,6 +39,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
                         hello, modern_meta, shown)
+from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from line_checker import REVISIONS, Finding  # noqa: E402
 from mcp_ref import Client, Schema  # noqa: E402
 from test_mcp_ref import TRANSCRIPTS, fixture_server, transcripts  # noqa: E402
@@ -61,7 +62,8 @@ NEEDS = {  # method -> the capability that it belongs to
     "notifications/message": "logging"}
 GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")  # in MODERN
 SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask", "visit", "sample",
-           "roots", "change", "update")  # tools of the fixture that some transcripts need
+           "roots", "change", "update")  # tools of the fixture; the transcripts with them are played
+COMMON = ("echo", "add")  # tools of the fixture that these transcripts may need as well
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 
 
@@ -94,6 +96,7 @@ class Rule(NamedTuple):
     slugs: tuple[str, ...]
     client: str  # what a client does when a server breaks the rule
     transcript: Transcript | None
+    suite: bool = False  # the transcript is one of test_mcp_ref.py
 
     @property
     def subject(self) -> str:
@@ -111,11 +114,13 @@ def read_rules() -> list[Rule]:
         text = "\n".join(line.replace("<? ", "= <?") for line in lines)
         rules.append(rule_of(transcripts(re.sub(r"  NOTE\b", "  OURS", text))[0],
                              told[1] if told else ""))
+    titles = {rule.title for rule in rules}
     for one in TRANSCRIPTS:
         words = {word for _, text in one.steps for word in re.findall(r'"name":"(\w+)"', text)}
         code = any(mark == "!" for mark, _ in one.steps)
-        if words & {*SPECIAL} and one.server == "fixture" and one.level != "OURS" and not code:
-            rules.append(rule_of(one, ""))
+        mine = one.server == "fixture" and one.level != "OURS" and one.title not in titles
+        if words & {*SPECIAL} and mine and not code:
+            rules.append(rule_of(one, "")._replace(suite=True))
     return rules
 
 
@@ -230,8 +235,13 @@ class Judge:
     """Judges one command. run() fills `verdicts`, from which the report is made."""
 
     def __init__(self, command: list[str], rules: list[Rule], revisions: tuple[str, ...],
-                 calls: dict[str, Any], call_all: bool = False) -> None:
-        self.command, self.rules, self.revisions = command, rules, revisions
+                 calls: dict[str, Any], call_all: bool = False, only: str = "") -> None:
+        """calls has the arguments of tools that may be called; call_all allows all tools.
+
+        only is a part of a title or of a requirement's name; other rules are not judged.
+        """
+        self.command, self.revisions, self.only = command, revisions, only.lower()
+        self.rules = [rule for rule in rules if self.chosen(rule)]
         self.calls, self.call_all = calls, call_all
         self.until = time.monotonic() + TIME_LIMIT
         self.spoken: list[Facts] = []
@@ -240,6 +250,10 @@ class Judge:
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
         self.jobs: list[Any] = []  # each may add others
+        self.host_findings: list[Any] = []
+
+    def chosen(self, rule: Rule) -> bool:
+        return any(self.only in text.lower() for text in (rule.title, *rule.slugs))
 
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
         slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
@@ -409,7 +423,7 @@ class Judge:
             if word in transcript.words and not good:
                 return Lack("feature", word)
         for name in re.findall(r'"name":"(\w+)"', text):
-            if name in SPECIAL and not special(facts.tools().get(name)):
+            if rule.suite and name in SPECIAL + COMMON and not special(facts.tools().get(name)):
                 return Lack("tool", name)
         for name in ("tool", "wrong", "uri", "prompt", "needy"):
             if f'"${name}"' in text and name not in facts.names:
@@ -512,18 +526,33 @@ class Judge:
         rule = self.by_slug.get(slug)
         if rule is None:
             rule = line_rule(slug)
+            if not self.chosen(rule):
+                return
         elif verdict.outcome == "ok":
             return  # the transcript decides
         self.note(rule, end.revision, verdict)
 
 
+    # For the report
+
+    def notes_of_hosts(self) -> list[str]:
+        return []
+
+    def special_needed(self, names: list[str]) -> list[str]:
+        """Return special tools, with the tools that the same rules need besides them."""
+        group = {"hold", "release", "stopped"}
+        return sorted({*names, *(group if group & {*names} else ())})
+
+    def special_entry(self, name: str) -> Any:
+        return fixture_tools()[name]
+
+
 def special(tool: Any) -> bool:
     """Tell whether a tool is one of the fixture, by its name and its description."""
-    if type(tool) is not dict or tool.get("name") not in SPECIAL:
+    if type(tool) is not dict or tool.get("name") not in SPECIAL + COMMON:
         return False
     ours = fixture_tools()[tool["name"]]
-    same_words = str(tool.get("description")).split() == ours["description"].split()
-    return same_words or tool.get("inputSchema") == ours["inputSchema"]
+    return str(tool.get("description")).split() == ours["description"].split()
 
 
 def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
@@ -546,3 +575,69 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
             if message.get("id") == name:
                 return [f"> {line.decode('utf-8', 'replace')}"]
     return []
+
+
+# --- The command line -----------------------------------------------------------------------------
+
+
+def options(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="judge.py", description=__doc__, usage="judge.py [OPTION...] -- COMMAND...",
+        formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
+    parser.add_argument("--help", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--call", nargs=2, action="append", default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--call-all", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--revision", choices=REVISIONS, help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--json", help=argparse.SUPPRESS)
+    parser.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    found = parser.parse_args(arguments[:cut])
+    found.command = arguments[cut + 1:]
+    if not found.command and not found.help:
+        parser.error("the command of the server is missing. Write it after --")
+    found.calls = {}
+    for name, text in found.call:
+        try:
+            found.calls[name] = json.loads(text)
+        except ValueError as error:
+            parser.error(f"--call {name}: the arguments are not JSON: {error}")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Judge the server that the arguments name. Return the exit status."""
+    found = options(arguments)
+    if found.help:
+        print((__doc__ or "").strip())
+        return 0
+    revisions = (found.revision,) if found.revision else REVISIONS
+    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all, found.only)
+    try:
+        judge.run()
+    except OSError as error:
+        print(f"{found.command[0]} cannot be started: {error}")
+        return 2
+    rows = rows_of(judge, RANK)
+    status = status_of(judge, [row for some in rows.values() for row in some], not found.only)
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for line in report(judge, rows, requirements(), found.verbose, color):
+        print(line)
+    if status == 2:
+        print(not_judged(judge))
+    if found.json:
+        with open(found.json, "w", encoding="utf-8") as file:
+            json.dump(as_json(judge, rows, requirements(), status), file, indent=2)
+            file.write("\n")
+    return status
+
+
+def not_judged(judge: Judge) -> str:
+    if not judge.spoken:
+        return "The server cannot be judged."
+    return "Fewer than half of the MUST rules could be judged."
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -23,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
 from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import (MODERN, Ids, Mismatch, Play, Transcript, caret,  # noqa: E402
+from test_mcp_ref import (META, MODERN, Ids, Mismatch, Play, Transcript, caret,  # noqa: E402
                           difference, hello, modern_meta, same)
 
 FIRST_WAIT = 15.0  # seconds for the first answer of a process whose start was not measured yet
@@ -247,6 +247,7 @@ class Talk(Play):
             if self.end.opening.get("protocolVersion") != self.revision:
                 raise Broken(f"protocolVersion {self.revision}", shown(got, 60))
             self.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self.said = ["  (a session is open)"]
 
     def completed(self, text: str) -> bytes:
         if text.startswith("<") and text[1:-1] in BYTES:
@@ -400,7 +401,7 @@ def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Br
     if wanted is MISSING:
         return Broken(f"no member {where}", shown(found, 60), line, at)
     if found is MISSING:
-        return Broken(f"{where}: {named(wanted, names)}", "no such member", line, at)
+        return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
     return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
 
 
@@ -440,4 +441,4 @@ def shown(value: Any, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-__all__ = ["Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "same", "shown"]
+__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "same", "shown"]
