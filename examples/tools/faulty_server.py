@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -96,6 +97,7 @@ class Session:
     def __init__(self) -> None:
         self.revision = ""  # of the legacy session, once it is open
         self.remembered: Any = {}
+        self.requests = 0
         self.threads: list[threading.Thread] = []
 
     def line(self, data: bytes) -> None:
@@ -116,7 +118,7 @@ class Session:
         if isinstance(message, (int, float)) and FAULT == "number-ends":
             sys.exit(1)
         answer = self.message(message)
-        if answer and not (FAULT == "silent-end" and self.at_end()):
+        if answer:
             write(answer)
             if FAULT == "twice":
                 write(answer)
@@ -124,11 +126,6 @@ class Session:
     @staticmethod
     def refuse(name: str) -> Any:
         raise ValueError(name)
-
-    @staticmethod
-    def at_end() -> bool:
-        """Wait whether stdin ends after this line."""
-        return not sys.stdin.buffer.peek(1)
 
     def error(self, rid: Any, code: int, text: str) -> None:
         early = self.revision and self.revision < "2025-11-25"
@@ -179,7 +176,8 @@ class Session:
     def request(self, message: Any, rid: Any) -> Any:
         if (FAULT, rid) in (("zero-id", 0), ("empty-id", "")) and rid is not False:
             return None
-        if FAULT == "loses" and isinstance(rid, str) and rid.endswith("1"):
+        self.requests += 1
+        if FAULT == "loses" and self.requests % 7 == 0:
             return None
         try:
             result = self.result(message, message["method"], message.get("params", {}), rid)
@@ -221,15 +219,20 @@ class Session:
                 "capabilities": tools, "serverInfo": {"name": "faulty", "version": "1"}}
 
     def ping(self) -> Any:
-        if FAULT in ("hang", "exits", "flood", "no-ping"):
-            misbehave()
+        if FAULT == "exits":
+            sys.exit(5)
+        if FAULT == "hang":
+            time.sleep(99)
+        while FAULT == "flood":
+            write({"method": "x"})
+        if FAULT == "no-ping":
             return None
         for fault, message in (
                 ("undeclared-log", {"method": "notifications/message", "params": {
                     "level": "info", "data": "ping"}}),
                 ("undeclared-change", {"method": "notifications/tools/list_changed"}),
                 ("null-request", {"id": None, "method": "ping"}),
-                ("unasked-request", {"id": "r", "method": "roots/list"})):
+                ("unasked-request", {"id": f"r{self.requests}", "method": "roots/list"})):
             if FAULT == fault and self.revision:
                 write(message)
         return {}
@@ -281,7 +284,10 @@ class Session:
             raise Wrong(-32602, "Unknown tool")
         if type(given.get("a")) is not int or type(given.get("b")) is not int:
             return {**text("a and b are integers"), "isError": True}
-        misbehave()
+        if FAULT == "print":
+            print("adding")
+        if FAULT == "child":
+            subprocess.run([sys.executable, "-c", "print('adding')"])
         if FAULT == "nan-written":
             return {**text("nan"), "structuredContent": {"sum": float("nan")}}
         number: Any = "many" if FAULT == "bad-output" else given["a"] + given["b"]
@@ -322,7 +328,7 @@ class Session:
             write({"method": "notifications/progress",
                    "params": {"progressToken": token, "progress": 1}})
         while json.dumps(rid) not in CANCELLED:
-            if GATES[key].acquire(timeout=0.01):
+            if GATES[key].acquire(timeout=0.01) and json.dumps(rid) not in CANCELLED:
                 info = {META + "serverInfo": {"name": "faulty", "version": "1"}}
                 extra: Any = {"resultType": "complete", "_meta": info} if meta else {}
                 return write({"id": rid, "result": {**extra, **text("released")}})
@@ -330,20 +336,6 @@ class Session:
 
 def text(words: str) -> Any:
     return {"content": [{"type": "text", "text": words}]}
-
-
-def misbehave() -> None:
-    """Do what a fault does at once."""
-    if FAULT == "print":
-        print("adding")
-    elif FAULT == "child":
-        subprocess.run([sys.executable, "-c", "print('adding')"])
-    elif FAULT == "exits":
-        sys.exit(5)
-    elif FAULT == "hang":
-        time.sleep(99)
-    while FAULT == "flood":
-        write({"method": "x"})
 
 
 def begin() -> None:
@@ -365,10 +357,26 @@ def begin() -> None:
         sys.stdout.write("x" * 65536)
 
 
+def late_lines() -> Any:
+    """Yield the lines of stdin a little later. End the process at once when stdin ends."""
+    lines: queue.Queue[bytes] = queue.Queue()
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            lines.put(line)
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        line = lines.get()
+        time.sleep(0.05)
+        yield line
+
+
 def main() -> None:
     begin()
     session = Session()
-    for line in sys.stdin.buffer:
+    for line in late_lines() if FAULT == "silent-end" else sys.stdin.buffer:
         if FAULT != "mute":
             session.line(line)
     if FAULT == "stays":
@@ -381,6 +389,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:
-        print("\n".join(f"{name:20}{why}" for name, why in FAULTS.items()))
+        print("\n".join(f"{name:21}{why}" for name, why in FAULTS.items()))
     else:
         main()

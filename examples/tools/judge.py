@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
-                        hello, modern_meta, shown)
+                        hello, parsed, shown)
 from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from line_checker import REVISIONS, Finding  # noqa: E402
 from mcp_ref import Client, Schema  # noqa: E402
@@ -152,6 +152,7 @@ class Facts:
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
         self.start = 0.1  # seconds
+        self.patience = 3.0  # seconds to wait for code of the server's author
 
     def has(self, capability: str) -> bool:
         """Tell whether the server declares a capability, such as tools or tools.listChanged."""
@@ -263,7 +264,7 @@ class Judge:
 
     def run(self) -> None:
         """Judge the server in all revisions."""
-        with concurrent.futures.ThreadPoolExecutor(4) as self.pool:
+        with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts]
             for facts in self.spoken:
@@ -279,23 +280,33 @@ class Judge:
     def survey(self, revision: str) -> Facts | None:
         """Find out what the server has in a revision. Return None if it does not speak it."""
         facts = Facts(revision)
-        end = Connection(self.command, revision)
-        talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
+        first = "server/discover" if revision == MODERN else "ping"
+        for method in (first, "tools/list", "judge/barrier"):
+            facts.barrier = method
+            end = Connection(self.command, revision, 0.0, method)
+            talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
+            try:
+                self.survey_with(talk, facts)
+                break
+            except Broken as error:  # try again without this method
+                if not facts.opening:
+                    self.not_spoken[revision] = str(error)[:300]
+                    return None
+            except (AttributeError, TypeError, ValueError, KeyError) as error:
+                self.not_spoken[revision] = f"a malformed message led to {error!r}"
+                return None
+            finally:
+                self.close(end)
+        return facts
+
+    def survey_with(self, talk: Talk, facts: Facts) -> None:
         began = time.monotonic()
-        try:
-            self.open(talk, facts)
-            facts.start = time.monotonic() - began
-            end.start = facts.start
-            self.find_barrier(talk, facts)
+        self.open(talk, facts)
+        facts.start = talk.end.start = time.monotonic() - began
+        talk.silence()
+        with contextlib.suppress(Broken):  # what is missing will be missing in a rule
             self.survey_lists(talk, facts)
             self.choose(talk, facts)
-        except (Broken, AttributeError, TypeError, ValueError) as error:
-            if not facts.opening:
-                self.not_spoken[revision] = str(error)[:300]
-                self.close(end)
-                return None
-        self.close(end)
-        return facts
 
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
@@ -323,16 +334,6 @@ class Judge:
             broken = Broken("result.protocolVersion: a value", "no such member",
                             shown(got, 5000), 0)
             self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said), broken))
-
-    def find_barrier(self, talk: Talk, facts: Facts) -> None:
-        """Choose the request by which the judge finds out that nothing else will come."""
-        first = talk.end.barrier
-        for method in (first, "tools/list", "judge/barrier"):
-            talk.end.barrier = method
-            with contextlib.suppress(Broken):
-                talk.silence()
-                break
-        facts.barrier = talk.end.barrier
 
     def survey_lists(self, talk: Talk, facts: Facts) -> None:
         """Read all pages of all lists. A list with entries needs a declared capability."""
@@ -363,7 +364,9 @@ class Judge:
         for tool in tools[:20]:
             schema = tool.get("inputSchema")
             arguments = self.calls.get(tool["name"], made_up(schema) or {})
+            began = time.monotonic()
             got = talk.ask("tools/call", {"name": tool["name"], "arguments": arguments})
+            facts.patience = max(facts.patience, 3 + 5 * (time.monotonic() - began))
             result = got.get("result", {})
             self.check_output(talk, tool, result)
             if "tool" not in facts.names and result and not result.get("isError"):
@@ -388,6 +391,8 @@ class Judge:
         if type(schema) is not dict or result.get("isError") or talk.revision < "2025-06-18":
             return
         rule = line_rule("tools.output.conforms")
+        if not self.chosen(rule):
+            return
         try:
             faults = Schema(schema).faults(result.get("structuredContent"))
         except Exception:  # a schema that the module does not support
@@ -402,7 +407,7 @@ class Judge:
         spoken = [one.revision for one in self.spoken]
         legacy = [one for one in spoken if one != MODERN]
         lists = [method for method in LISTS if facts.has(NEEDS[method])]
-        method = "server/discover" if facts.revision == MODERN else "ping"
+        method = facts.barrier
         facts.names.update(any=method, list=lists[0] if lists else method, revisions=spoken)
         if legacy:
             facts.names["newest"] = max(legacy)
@@ -495,7 +500,9 @@ class Judge:
                 outcome = self.judge_alone(rule, facts).outcome
 
     def connect(self, facts: Facts) -> Connection:
-        return Connection(self.command, facts.revision, facts.start, facts.barrier)
+        end = Connection(self.command, facts.revision, facts.start, facts.barrier)
+        end.patience = facts.patience
+        return end
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
@@ -535,8 +542,15 @@ class Judge:
 
     # For the report
 
-    def notes_of_hosts(self) -> list[str]:
-        return []
+    def ask_hosts(self) -> None:
+        """Find out which hosts refuse or change the tools of the server."""
+        try:
+            from hosts import findings
+        except ImportError:
+            return
+        for facts in self.spoken[-1:]:
+            info = facts.opening.get("serverInfo") or {}
+            self.host_findings = findings(facts.lists["tools/list"], str(info.get("name", "")))
 
     def special_needed(self, names: list[str]) -> list[str]:
         """Return special tools, with the tools that the same rules need besides them."""
@@ -568,11 +582,11 @@ def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
 
 def asked_before(finding: Finding, end: Connection) -> list[str]:
     """Return the request that a line answers, for the report."""
-    with contextlib.suppress(ValueError, AttributeError, RecursionError):
-        name = json.loads(finding.line)["id"]
-        for line in reversed(end.sent):
-            message = json.loads(line)
-            if message.get("id") == name:
+    answer = parsed(finding.line)
+    for line in reversed(end.sent):
+        message = parsed(line)
+        if type(message) is dict and type(answer) is dict and "id" in message:
+            if message["id"] == answer.get("id"):
                 return [f"> {line.decode('utf-8', 'replace')}"]
     return []
 
@@ -616,6 +630,7 @@ def main(arguments: list[str]) -> int:
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all, found.only)
     try:
         judge.run()
+        judge.ask_hosts()
     except OSError as error:
         print(f"{found.command[0]} cannot be started: {error}")
         return 2

@@ -102,9 +102,12 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
             if row not in bad:
                 yield from quiet(row, color)
     everything = [row for some in rows.values() for row in some]
-    yield from judge.notes_of_hosts()
+    yield from notes_of_hosts(judge.host_findings, color)
     yield from tasks(judge, everything, verbose)
     yield ""
+    broken = sum(row.word == "FAIL" for row in everything)
+    if broken > 8:
+        yield "Mend the first failures first, because others can follow from them."
     if any(row.outcome == "FAIL" for row in everything):
         yield f"The pages are below {SITE}"
     yield from summary(judge, everything)
@@ -210,6 +213,15 @@ def reason(lack: Any) -> str:
     if lack.kind == "tool":
         return f"needs the tool {lack.what}"
     return f"needs {FEATURES.get(lack.what, lack.what)}"
+
+
+def notes_of_hosts(findings: list[Any], color: bool) -> Iterator[str]:
+    """Yield what hosts would refuse or change, for each rule of a host."""
+    if findings:
+        yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
+    for host, place, rule, source in findings:
+        yield from wrapped(safe(f"{host}: {place}: {rule} ({source})"),
+                           painted(f"{'note':6}", "note", color), " " * 6)
 
 
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:

@@ -68,6 +68,7 @@ class Connection:
         self.sent: list[bytes] = []
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
+        self.patience = CALL_WAIT
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
@@ -150,7 +151,7 @@ class Connection:
         """
         began, barrier, answered = time.monotonic(), "", 0.0
         extra = FIRST_WAIT if self.fresh and not self.start else 3 * self.start * self.fresh
-        limit = began + extra + (CALL_WAIT if patient else ANSWER_WAIT)
+        limit = began + extra + (self.patience if patient else ANSWER_WAIT)
         while True:
             now = time.monotonic()
             until = answered + GRACE if answered else limit
@@ -166,10 +167,21 @@ class Connection:
                 barrier = self.ask_barrier()
                 continue
             message = parsed(line)
+            if self.known(line, message):
+                continue
             if barrier and type(message) is dict and message.get("id") == barrier:
                 answered = time.monotonic()
             elif type(message) in (dict, list) and wanted(message):
                 return self.ids.come(line) if self.ids else line
+
+    def known(self, line: bytes, message: Any) -> bool:
+        """Tell whether the line checker reports a line that does not belong to any rule.
+
+        These are requests, notifications and second responses that are wrong in themselves.
+        """
+        faults = [one for one in self.checker.findings if one.line is line and one.slug]
+        second = any("second response" in one.text for one in faults)
+        return type(message) is dict and bool(faults) and ("method" in message or second)
 
     def rest(self) -> None:
         """Check the lines that have arrived and that nobody has taken."""
@@ -335,10 +347,11 @@ class Talk(Play):
         if any(mark == ">" and not text for mark, text in self.transcript.steps):
             self.end.writer.submit(bool).result(1)
             line = self.end.next(END_WAIT)
-            while line not in (None, OVER) and not self.wanted(parsed(line)):  # type: ignore[arg-type]
+            while line is not None and line != OVER:
+                message = parsed(line)
+                if not self.end.known(line, message) and self.wanted(message):
+                    raise Broken("no further line", shown(message, 200))
                 line = self.end.next(END_WAIT)
-            if line not in (None, OVER):
-                raise Broken("no further line", shown(parsed(line), 200))  # type: ignore[arg-type]
             return
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
@@ -441,4 +454,5 @@ def shown(value: Any, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "same", "shown"]
+__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "hello",
+           "parsed", "same", "shown"]

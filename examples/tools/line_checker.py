@@ -170,6 +170,7 @@ class LineChecker:
         self.modern_heard = revision == MODERN
         self.asked: dict[str, list[Any]] = {}  # id -> [(method, revision, params)] to be answered
         self.cancelled: set[str] = set()  # ids of requests
+        self.done: set[str] = set()  # ids of requests that were answered
         self.asks: dict[str, tuple[str, str]] = {}  # id of an own request -> (method, revision)
         self.used: set[str] = set()  # all ids that this end ever used
         self.progress: dict[str, float] = {}  # token -> the last value
@@ -411,15 +412,12 @@ class LineChecker:
         else:
             key = key_of(message["id"])
             entry = self.answered(key)
-            slug = "base.response.same-id"
-            if type(message["id"]) not in (str, int, float):
-                slug = "base.request.id-present"
-            if key in self.cancelled:  # the response and the cancellation may have crossed
-                slug = ""
-            self.check(slug, entry is not None, "a response that nobody waits for")
+            self.check_awaited(key, entry is not None, type(message["id"]) in (str, int, float))
         if self.side == "Client" and self.revision == MODERN:
             self.check("base.direction.no-client-responses", False,
                        "a client writes no response in the modern era")
+        if message.get("id") is not None and entry is None:
+            return
         method, revision, params = entry or ("", self.revision or MODERN, {})
         if method == "initialize" and "result" in message:
             self.revision = str(message["result"].get("protocolVersion", ""))
@@ -428,6 +426,18 @@ class LineChecker:
             self.check_error(message, revision)
         else:
             self.check_result(message["result"], method, revision)
+
+    def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
+        """Judge whether somebody waits for a response."""
+        text, slug = "a response that nobody waits for", "base.response.same-id"
+        if not valid:
+            slug = "base.id.not-null"
+        elif key in self.done:
+            slug, text = SHAPE, "a second response, so a response that nobody waits for"
+        elif key in self.cancelled:  # the response and the cancellation may have crossed
+            slug = ""
+        self.check(slug, awaited, text)
+        self.done.add(key)
 
     def check_without_id(self, message: Any) -> None:
         text = "only an error may lack its id, and up to 2025-06-18 it is null"
