@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
-                        hello, parsed, shown)
+                        Waits, hello, parsed, shown)
 from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from line_checker import REVISIONS, Finding  # noqa: E402
 from mcp_ref import Client, Schema  # noqa: E402
@@ -230,13 +230,15 @@ class Verdict(NamedTuple):
     lack: Lack | None = None
     said: tuple[str, ...] = ()  # the conversation up to the fault
     broken: Broken | None = None
+    on_line: bool = False  # found by the line checker, which knows less of the conversation
 
 
 class Judge:
     """Judges one command. run() fills `verdicts`, from which the report is made."""
 
     def __init__(self, command: list[str], rules: list[Rule], revisions: tuple[str, ...],
-                 calls: dict[str, Any], call_all: bool = False, only: str = "") -> None:
+                 calls: dict[str, Any], call_all: bool = False, only: str = "",
+                 waits: Waits = Waits()) -> None:
         """calls has the arguments of tools that may be called; call_all allows all tools.
 
         only is a part of a title or of a requirement's name; other rules are not judged.
@@ -251,6 +253,7 @@ class Judge:
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
         self.jobs: list[Any] = []  # each may add others
+        self.waits = waits
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
@@ -259,7 +262,9 @@ class Judge:
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
         slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
         old = slots.get(revision, Verdict(""))
-        if RANK.index(verdict.outcome) > RANK.index(old.outcome):
+        worse = RANK.index(verdict.outcome) > RANK.index(old.outcome)
+        clearer = old.on_line and verdict.outcome == "FAIL" and not verdict.on_line
+        if worse or clearer:
             slots[revision] = verdict
 
     def run(self) -> None:
@@ -283,7 +288,7 @@ class Judge:
         first = "server/discover" if revision == MODERN else "ping"
         for method in (first, "tools/list", "judge/barrier"):
             facts.barrier = method
-            end = Connection(self.command, revision, 0.0, method)
+            end = Connection(self.command, revision, self.waits, 0.0, method)
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
@@ -500,9 +505,8 @@ class Judge:
                 outcome = self.judge_alone(rule, facts).outcome
 
     def connect(self, facts: Facts) -> Connection:
-        end = Connection(self.command, facts.revision, facts.start, facts.barrier)
-        end.patience = facts.patience
-        return end
+        waits = self.waits._replace(call=min(facts.patience, self.waits.call))
+        return Connection(self.command, facts.revision, waits, facts.start, facts.barrier)
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
@@ -524,7 +528,7 @@ class Judge:
         for finding in end.checker.findings:
             said = (*asked_before(finding, end), f"< {finding.line.decode('utf-8', 'replace')}")
             broken = Broken("a line that keeps this rule", finding.text)
-            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken))
+            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken, True))
 
     def judge_line(self, slug: str, end: Connection, verdict: Verdict) -> None:
         row = requirements().get(slug)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
@@ -26,12 +26,8 @@ from line_checker import LineChecker  # noqa: E402
 from test_mcp_ref import (META, MODERN, Ids, Mismatch, Play, Transcript, caret,  # noqa: E402
                           difference, hello, modern_meta, same)
 
-FIRST_WAIT = 15.0  # seconds for the first answer of a process whose start was not measured yet
-ANSWER_WAIT = 3.0  # seconds for an answer that needs no code of the server's author
-CALL_WAIT = 15.0  # seconds for an answer of a tool, a prompt or a resource
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
 GRACE = 0.15  # seconds that a line may be later than the answer to that question
-END_WAIT = 3.0  # seconds in which a process has to end when its stdin has ended
 LONGEST_LINE = 1 << 24  # bytes
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
@@ -41,6 +37,14 @@ BYTES = {  # what <NAME> stands for in a rule
     "DEEP JSON": b"[" * 100_000 + b"]" * 100_000,
     "A PING OF 1 MB": b'{"jsonrpc":"2.0","id":"1 MB","method":"$any","params":{"_meta":{'
                       b'"judge":"' + b"x" * 1_000_000 + b'"}}}'}
+
+
+class Waits(NamedTuple):
+    """How long the judge waits, in seconds."""
+    first: float = 15.0  # for the first answer of a process whose start was not measured yet
+    answer: float = 3.0  # for an answer that needs no code of the server's author
+    call: float = 15.0  # for the answer of a tool, a prompt or a resource
+    end: float = 3.0  # for the end of a process whose stdin has ended
 
 
 class Broken(Exception):
@@ -55,10 +59,10 @@ class Broken(Exception):
 class Connection:
     """One process of the server. Threads read and write, so that no server can block the judge."""
 
-    def __init__(self, command: list[str], revision: str, start: float = 0.0,
+    def __init__(self, command: list[str], revision: str, waits: Waits, start: float = 0.0,
                  barrier: str = "") -> None:
         """start is the measured time of a start, and barrier a method that the server answers."""
-        self.revision, self.start = revision, start
+        self.revision, self.waits, self.start = revision, waits, start
         self.barrier = barrier or ("server/discover" if revision == MODERN else "ping")
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -68,7 +72,6 @@ class Connection:
         self.sent: list[bytes] = []
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
-        self.patience = CALL_WAIT
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
@@ -150,8 +153,8 @@ class Connection:
         is here, nothing else will come. A patient caller waits longer, for code of the author.
         """
         began, barrier, answered = time.monotonic(), "", 0.0
-        extra = FIRST_WAIT if self.fresh and not self.start else 3 * self.start * self.fresh
-        limit = began + extra + (self.patience if patient else ANSWER_WAIT)
+        extra = self.waits.first if self.fresh and not self.start else 3 * self.start * self.fresh
+        limit = began + extra + (self.waits.call if patient else self.waits.answer)
         while True:
             now = time.monotonic()
             until = answered + GRACE if answered else limit
@@ -241,8 +244,9 @@ class Talk(Play):
             self.end.end_input()
         elif mark == "<" and not text:
             self.said.append("< (the end of the process)")
-            if not self.end.wait_end(END_WAIT):
-                raise Broken("that the process ends", f"a process that runs after {END_WAIT:.0f} s")
+            seconds = self.end.waits.end
+            if not self.end.wait_end(seconds):
+                raise Broken("that the process ends", f"a process that runs after {seconds:.0f} s")
         elif mark == "=":
             self.space["legacy"] = [one for one in self.space["revisions"] if one != MODERN]
             if not eval(text, self.space):
@@ -346,12 +350,12 @@ class Talk(Play):
         """Send a request that every server answers. No other line may come before its response."""
         if any(mark == ">" and not text for mark, text in self.transcript.steps):
             self.end.writer.submit(bool).result(1)
-            line = self.end.next(END_WAIT)
+            line = self.end.next(self.end.waits.end)
             while line is not None and line != OVER:
                 message = parsed(line)
                 if not self.end.known(line, message) and self.wanted(message):
                     raise Broken("no further line", shown(message, 200))
-                line = self.end.next(END_WAIT)
+                line = self.end.next(self.end.waits.end)
             return
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
@@ -454,5 +458,5 @@ def shown(value: Any, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "hello",
+__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "Waits", "hello",
            "parsed", "same", "shown"]
