@@ -40,6 +40,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
                         Waits, hello, parsed, shown)
 from judge_report import as_json, report, rows_of, status_of  # noqa: E402
+from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from line_checker import REVISIONS, Finding  # noqa: E402
 from mcp_ref import Client, Schema  # noqa: E402
 from test_mcp_ref import TRANSCRIPTS, fixture_server, transcripts  # noqa: E402
@@ -608,6 +609,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--call-all", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--revision", choices=REVISIONS, help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help=argparse.SUPPRESS)
     parser.add_argument("--json", help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
     cut = arguments.index("--") if "--" in arguments else len(arguments)
@@ -630,17 +632,22 @@ def main(arguments: list[str]) -> int:
     if found.help:
         print((__doc__ or "").strip())
         return 0
-    revisions = (found.revision,) if found.revision else REVISIONS
-    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all, found.only)
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     try:
-        judge.run()
-        judge.ask_hosts()
+        return judge_stage(found, color) if found.stage else judge_all(found, color)
     except OSError as error:
         print(f"{found.command[0]} cannot be started: {error}")
         return 2
+
+
+def judge_all(found: argparse.Namespace, color: bool) -> int:
+    """Judge the server by all rules, and print the report."""
+    revisions = (found.revision,) if found.revision else REVISIONS
+    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all, found.only)
+    judge.run()
+    judge.ask_hosts()
     rows = rows_of(judge, RANK)
     status = status_of(judge, [row for some in rows.values() for row in some], not found.only)
-    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for line in report(judge, rows, requirements(), found.verbose, color):
         print(line)
     if status == 2:
@@ -649,6 +656,21 @@ def main(arguments: list[str]) -> int:
         with open(found.json, "w", encoding="utf-8") as file:
             json.dump(as_json(judge, rows, requirements(), status), file, indent=2)
             file.write("\n")
+    return status
+
+
+def judge_stage(found: argparse.Namespace, color: bool) -> int:
+    """Judge the server by the rules of the first steps, and print the first failure."""
+    status, lines = stage_one(found.command, found.stage, found.verbose)
+    if status == 0 and found.stage > 1:
+        revisions = REVISIONS if found.stage == LAST else REVISIONS[:-1]
+        rules = [rule for rule in read_rules() if step_of(rule) <= found.stage]
+        judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
+        judge.run()
+        rows = [row for some in rows_of(judge, RANK).values() for row in some]
+        status, more = stage_report(rows, requirements(), found.stage, judge, color)
+        lines += more
+    print("\n".join(lines))
     return status
 
 

@@ -164,6 +164,34 @@ class TestPermission(ProcessCase):
             self.assertIs(allowed, one.allowed({"name": "a", "annotations": hints}))
 
 
+class TestStages(ProcessCase):
+    """--stage N judges what belongs to the first N steps of examples/steps/."""
+
+    def test_a_loop_without_checks_fails_at_the_first_line_that_it_answers_wrongly(self) -> None:
+        """The report shows one conversation, and says what to build next."""
+        loop = os.path.join(HERE, "examples", "00_bare_loop.py")
+        status, out = run(["--stage", "3", "--", *PYTHON, loop])
+        self.assertEqual(1, status)
+        self.assertIn("Step 1, messages: 22 of 109 lines", out)
+        self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
+        self.assertIn("Build next (step 1", out)
+
+    def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
+        """A print() belongs to step 4, and a missing subscriptions/listen to step 7."""
+        arguments = ["--call", "add", json.dumps(ADD["add"]), "--", *SERVER]
+        for stage, fault, status in ((3, "print", 0), (4, "print", 1), (7, "no-listen", 1)):
+            got, out = run(["--stage", str(stage), *arguments, "--fault", fault])
+            self.assertEqual(status, got, out)
+            words = f"Build next (step {stage}" if status else f"Stage {stage} holds."
+            self.assertIn(words, out)
+
+    def test_a_server_without_a_fault_holds_all_stages(self) -> None:
+        status, out = run(["--stage", "7", *["--call", "add", json.dumps(ADD["add"])], "--",
+                           *SERVER])
+        self.assertEqual(0, status, out)
+        self.assertIn("All steps hold", out)
+
+
 class TestCommandLine(unittest.TestCase):
 
     def test_a_failure_shows_the_rule_the_conversation_and_what_a_client_does(self) -> None:
