@@ -175,6 +175,7 @@ from __future__ import annotations
 
 import binascii
 import collections
+import contextlib
 import enum
 import functools
 import io
@@ -203,8 +204,9 @@ if sys.version_info < (3, 9):
 # reason stands in that line.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
-    "Server", "Client", "Context", "Peer", "Subscription", "Bounds",
-    "RpcError", "ConnectionClosed", "RequestTimeout", "RequestCancelled",
+    "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
+    "Subscription", "Bounds", "Result", "ToolError", "RpcError", "ConnectionClosed",
+    "RequestTimeout", "RequestCancelled",
     "text", "image", "audio", "decode", "encode", "validate", "schema_of",
     "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",
     "INTERNAL_ERROR", "TOO_MANY", "RESOURCE_NOT_FOUND", "HEADER_MISMATCH",
@@ -1008,6 +1010,11 @@ class PendingTable:
         with self._lock:
             return self._requests.get(rid) if type(rid) in (int, str) else None
 
+    def all(self) -> list[PendingRequest]:
+        """Return the requests whose responses have not arrived."""
+        with self._lock:
+            return [one for one in self._requests.values() if not one.has_response]
+
     def note_response(self, pending: PendingRequest) -> bool:
         """Record that the response to a request has arrived, although the request is
         not finished yet.
@@ -1072,6 +1079,8 @@ class PendingRequest:
     # True: the response has arrived, but result() does not return it yet, because
     # on_progress is still to be called for this request. See ClientSession.
     has_response = False
+    # Functions to call when the request is finished. The lock of the peer guards them.
+    _callbacks: tuple[Callable[[PendingRequest], Any], ...] = ()
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1097,6 +1106,8 @@ class PendingRequest:
         self._result = result
         self._error = error
         self._unfinished.release()
+        if self._callbacks:
+            self._run_callbacks()
 
     def finish_with(self, response: Json) -> None:
         """Note the outcome that a response brings."""
@@ -1141,6 +1152,30 @@ class PendingRequest:
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
         self._give_up(RequestCancelled(reason))
+
+    def add_done_callback(self, function: Callable[[PendingRequest], Any]) -> None:
+        """Call function(self) once, when result() will not wait any longer.
+
+        That is after the response, a cancellation, or the end of the connection. If the
+        request is finished already, the function is called at once. Otherwise it is
+        called on the thread that finishes the request. Usually that is the thread that
+        reads, so the function must not wait for another response. An exception of the
+        function is logged.
+        """
+        with self.peer._lock:
+            self._callbacks += (function,)
+        if self.wait(0.0):  # finish() may have looked for callbacks before
+            self._run_callbacks()
+
+    def _run_callbacks(self) -> None:
+        with self.peer._lock:
+            callbacks = self._callbacks
+            self._callbacks = ()
+        for function in callbacks:
+            try:
+                function(self)
+            except Exception as error:
+                warn("a callback of %s failed", self, error=error)
 
     def _give_up(self, why: Exception) -> None:
         self.peer.give_up(self, why)
@@ -1288,11 +1323,6 @@ class Pool:
                 job = self._queue.popleft()
             job()
 
-    def wait_until_idle(self, timeout: float | None = None) -> bool:
-        """Wait until all jobs are done. Return False after timeout seconds."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._running == 0, at_most(timeout))
-
 
 class ReadingPool(Pool):
     """A pool whose threads also take turns to read one input, such as stdin.
@@ -1326,12 +1356,26 @@ class ReadingPool(Pool):
         self._wake = threading.Event()
 
     def serve(self, peer: Peer, lines: Iterable[bytes], drain: float) -> bool:
-        """Serve lines until their end; return whether all jobs were done in time."""
-        return self.run(self._jobs_of_lines(peer, lines), drain)
+        """Serve lines until their end. Then wait up to `drain` seconds for the jobs
+        whose requests have no response so far. Return whether all jobs are done."""
+        self.run(self._jobs_of_lines(peer, lines))
 
-    def run(self, jobs: Iterator[Job], drain: float) -> bool:
-        """Run the jobs of an iterator until it ends. Then wait up to `drain` seconds
-        for the jobs that are still running. Return whether all of them are done.
+        def is_over() -> bool:
+            return self._running == 0 or not peer.unanswered()
+
+        deadline = time.monotonic() + drain
+        left = drain
+        while not self._aborted:
+            with self._changed:
+                # After WATCH_SLEEP seconds, look at _aborted again.
+                over = self._changed.wait_for(is_over, at_most(min(left, WATCH_SLEEP)))
+                if over or left <= 0:
+                    return self._running == 0
+            left = deadline - time.monotonic()
+        return False
+
+    def run(self, jobs: Iterator[Job]) -> None:
+        """Run the jobs of an iterator until it ends. Slow jobs may still be running.
 
         The iterator reads the input, so next(jobs) may block. One thread at a time
         calls it.
@@ -1339,14 +1383,6 @@ class ReadingPool(Pool):
         self._turn.acquire()
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
-        deadline = time.monotonic() + drain
-        while not self._aborted:
-            left = deadline - time.monotonic()
-            if self.wait_until_idle(min(left, WATCH_SLEEP)):  # look at _aborted again
-                return True
-            if left <= 0:
-                break
-        return False
 
     def abort(self) -> None:
         """Make run() return soon. A signal handler may call this: it takes no lock."""
@@ -1478,8 +1514,9 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
 
     connect(send, start) returns the peer. After the end of stdin, the jobs have `drain`
     seconds to finish, so that everything that was received is answered. Jobs that need
-    longer are abandoned, and stderr names their requests. SIGTERM and SIGINT end the
-    server at once, with SystemExit(128 + number).
+    longer are abandoned, and stderr names their requests. Jobs whose requests were
+    cancelled are abandoned at once. SIGTERM and SIGINT end the server at once, with
+    SystemExit(128 + number).
     """
     streams = StandardStreams()
     runner = runner_for(workers)
@@ -1506,7 +1543,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         if signals.number is None:
             raise
     finally:
-        finish(peer, drain if all_done else LAST_WRITE_TIMEOUT)
+        is_answered = signals.number is None and not peer.unanswered()
+        finish(peer, drain if all_done or is_answered else LAST_WRITE_TIMEOUT)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
             streams.restore()
         if signals.number is None:  # otherwise this process ends now
@@ -1760,9 +1798,17 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
     """
     import subprocess  # 7 ms, and a server does not need it
 
+    words = list(command)
+    options: Json = {}
+    if sys.platform == "win32":
+        import shutil  # Windows starts npx.cmd only if it gets the whole name
+
+        words[0] = shutil.which(words[0]) or words[0]
+        options["creationflags"] = subprocess.CREATE_NO_WINDOW  # of a console
     try:
-        return subprocess.Popen(command, env=env, cwd=cwd, bufsize=0,
-                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        return subprocess.Popen(words, env=env, cwd=cwd, bufsize=0,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                **options)
     except OSError as error:
         advice = "write what works in a terminal, or absolute paths"
         if cwd and error.filename == cwd:
@@ -1910,12 +1956,24 @@ class RunningProcess:
 # A Schema is examined once, when it is made: a malformed schema is refused then, with
 # the place of the mistake. After that it checks any number of values.
 #
-# A fault is a text such as ": expected integer, got string" or ".a[0]: not allowed".
-# The caller puts the name of the value in front: "arguments.a[0]: not allowed". Faults
-# are yielded one at a time, so a caller that only needs yes or no stops at the first.
+# A fault is shown as a text such as ": expected integer, got string" or
+# ".a[0]: not allowed". The caller puts the name of the value in front:
+# "arguments.a[0]: not allowed". Faults are yielded one at a time, so a caller that only
+# needs yes or no stops at the first.
 
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a value, or with a part of it."""
+    text: str  # such as ": expected integer, got string"
+    path: tuple[str | int, ...] = ()  # from the value to the part: names and indexes
+
+    def __str__(self) -> str:
+        steps = [f".{step}" if isinstance(step, str) else f"[{step}]"
+                 for step in self.path]
+        return "".join(steps) + self.text
 
 
 class Schema:
@@ -1935,7 +1993,7 @@ class Schema:
         # it may fit or not, and that faults() can tell.
         self.fits: Callable[[Any], bool] = quick_check(schema)
 
-    def faults(self, value: Any, most: int = 1) -> list[str]:
+    def faults(self, value: Any, most: int = 1) -> list[Fault]:
         """Return what is wrong with a value, up to `most` faults; [] if it fits."""
         if self.fits(value):
             return []
@@ -1943,13 +2001,13 @@ class Schema:
             return list(itertools.islice(Walk(self._places).faults(value, self.schema),
                                          most))
         except (RecursionError, TooMuchWork):
-            return [": nested too deeply, or too much to check"]
+            return [Fault(": nested too deeply, or too much to check")]
 
     def check(self, value: Any, name: str) -> None:
         """Raise ValueError, which names the value, if it does not fit."""
         faults = self.faults(value)
         if faults:
-            raise ValueError(name + faults[0])
+            raise ValueError(f"{name}{faults[0]}")
 
     # ********************** The rest of this class can wait. **************************
 
@@ -1976,7 +2034,7 @@ class Schema:
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
             # ": expected integer, got string" becomes ": expected integer; it is 'x'".
-            expected = fault.partition(", got")[0]
+            expected = str(fault).partition(", got")[0]
             raise ValueError(f"{place}{expected}; it is {reprlib.repr(argument)}")
         if not is_supported(word, argument, form, place):
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
@@ -2114,26 +2172,31 @@ class Walk:
         self.places = places  # pointer or anchor -> subschema, for $ref
         self._steps = 0
 
-    def faults(self, value: Any, schema: Any, step: str = "") -> Iterator[str]:
-        """Yield what one subschema finds wrong with a value.
-
-        step is the way from the value above to this one, such as ".a" or "[0]".
-        """
+    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a value."""
         self._steps += 1
         if self._steps > STEP_LIMIT:
             raise TooMuchWork
         kind = TYPES.get(type(value))
         if kind is None:
-            yield f"{step}: a {type(value).__name__} is not JSON"
+            yield Fault(f": a {type(value).__name__} is not JSON")
         elif type(schema) is bool:
             if not schema:
-                yield f"{step}: not allowed"
+                yield Fault(": not allowed")
         else:
             for word, argument in schema.items():
                 keyword = KEYWORDS.get(word)
                 if keyword is not None and kind in keyword.types:
-                    for fault in keyword.faults(self, value, argument, schema):
-                        yield step + fault
+                    yield from keyword.faults(self, value, argument, schema)
+
+    def faults_of_part(self, step: str | int, part: Any,
+                       schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a member or an item of a value.
+
+        step is its name or its index.
+        """
+        for fault in self.faults(part, schema):
+            yield Fault(fault.text, (step, *fault.path))
 
     def holds(self, value: Any, schema: Any) -> bool:
         """Tell whether a value fits a subschema."""
@@ -2155,7 +2218,7 @@ class Keyword:
         self.types = types
 
     def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[str]:
+               schema: Json) -> Iterable[Fault]:
         """Return what the keyword, with this argument, finds wrong with a value.
 
         schema is the object in which the keyword stands.
@@ -2173,23 +2236,23 @@ class Assertion(Keyword):
         self.expected = expected
 
     def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[str]:
+               schema: Json) -> Iterable[Fault]:
         if self.holds(value, argument):
             return ()
         expected = self.expected.format(argument)
-        return (f": expected {expected}, got {reprlib.repr(value)}",)
+        return (Fault(f": expected {expected}, got {reprlib.repr(value)}"),)
 
 
 class Applicator(Keyword):
     """A keyword that applies subschemas to a value or to its parts, such as items."""
 
     def __init__(self, form: Any, types: Iterable[str],
-                 apply: Callable[[Walk, Any, Any, Json], Iterable[str]]) -> None:
+                 apply: Callable[[Walk, Any, Any, Json], Iterable[Fault]]) -> None:
         super().__init__(form, types)
         self.apply = apply
 
     def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[str]:
+               schema: Json) -> Iterable[Fault]:
         return self.apply(walk, value, argument, schema)
 
 
@@ -2267,7 +2330,7 @@ def check_pattern(pattern: str, place: str) -> None:
 # Applicators. Each function yields what is wrong with the value or its parts.
 
 
-def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[str]:
+def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
     if isinstance(names, str):
         names = [names]
     kind = TYPES[type(value)]
@@ -2275,10 +2338,10 @@ def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[str
         return
     if kind == "number" and "integer" in names and value.is_integer():
         return  # 1.0 is an integer in JSON Schema
-    yield f": expected {' or '.join(names)}, got {kind}"
+    yield Fault(f": expected {' or '.join(names)}, got {kind}")
 
 
-def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[str]:
+def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
     return walk.faults(value, walk.places[unescape(ref)])
 
 
@@ -2290,108 +2353,111 @@ def unescape(ref: str) -> str:
 
 
 def apply_prefix_items(walk: Walk, value: Any, schemas: Any,
-                       schema: Json) -> Iterator[str]:
+                       schema: Json) -> Iterator[Fault]:
     for index, (item, subschema) in enumerate(zip(value, schemas)):
-        yield from walk.faults(item, subschema, f"[{index}]")
+        yield from walk.faults_of_part(index, item, subschema)
 
 
-def apply_items(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[str]:
+def apply_items(walk: Walk, value: Any, subschema: Any,
+                schema: Json) -> Iterator[Fault]:
     for index in range(len(schema.get("prefixItems", ())), len(value)):
-        yield from walk.faults(value[index], subschema, f"[{index}]")
+        yield from walk.faults_of_part(index, value[index], subschema)
 
 
 def apply_contains(walk: Walk, value: Any, subschema: Any,
-                   schema: Json) -> Iterator[str]:
+                   schema: Json) -> Iterator[Fault]:
     count = len([item for item in value if walk.holds(item, subschema)])
     is_enough = count >= schema.get("minContains", 1)
     is_too_much = "maxContains" in schema and count > schema["maxContains"]
     if not is_enough or is_too_much:
-        yield f": {count} items match the schema of contains"
+        yield Fault(f": {count} items match the schema of contains")
 
 
 def apply_properties(walk: Walk, value: Any, schemas: Any,
-                     schema: Json) -> Iterator[str]:
+                     schema: Json) -> Iterator[Fault]:
     for name, item in value.items():
         if name in schemas:
-            yield from walk.faults(item, schemas[name], f".{name}")
+            yield from walk.faults_of_part(name, item, schemas[name])
 
 
 def apply_pattern_properties(walk: Walk, value: Any, schemas: Any,
-                             schema: Json) -> Iterator[str]:
+                             schema: Json) -> Iterator[Fault]:
     for pattern, subschema in schemas.items():
         for name, item in value.items():
             if matches(name, pattern):
-                yield from walk.faults(item, subschema, f".{name}")
+                yield from walk.faults_of_part(name, item, subschema)
 
 
 def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
-                                schema: Json) -> Iterator[str]:
+                                schema: Json) -> Iterator[Fault]:
     named = schema.get("properties", {})
     patterns = schema.get("patternProperties", ())
     for name, item in value.items():
         if name in named or any(matches(name, pattern) for pattern in patterns):
             continue
         if subschema is False:
-            yield f".{name}: unknown; known: {', '.join(named) or 'none'}"
+            known = ", ".join(named) or "none"
+            yield Fault(f".{name}: unknown; known: {known}")
         else:
-            yield from walk.faults(item, subschema, f".{name}")
+            yield from walk.faults_of_part(name, item, subschema)
 
 
 def apply_property_names(walk: Walk, value: Any, subschema: Any,
-                         schema: Json) -> Iterator[str]:
+                         schema: Json) -> Iterator[Fault]:
     for name in value:
-        yield from walk.faults(name, subschema, f".{name}")
+        for fault in walk.faults(name, subschema):
+            yield Fault(f".{name}{fault}")
 
 
-def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[str]:
+def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
     missing = [name for name in names if name not in value]
     if missing:
-        yield f": missing {', '.join(missing)}"
+        yield Fault(f": missing {', '.join(missing)}")
 
 
 def apply_dependent_required(walk: Walk, value: Any, names_by_member: Any,
-                             schema: Json) -> Iterator[str]:
+                             schema: Json) -> Iterator[Fault]:
     for member, names in names_by_member.items():
         if member in value:
             yield from apply_required(walk, value, names, schema)
 
 
 def apply_dependent_schemas(walk: Walk, value: Any, schemas: Any,
-                            schema: Json) -> Iterator[str]:
+                            schema: Json) -> Iterator[Fault]:
     for member, subschema in schemas.items():
         if member in value:
             yield from walk.faults(value, subschema)
 
 
-def apply_all_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[str]:
+def apply_all_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
     for subschema in schemas:
         yield from walk.faults(value, subschema)
 
 
-def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[str]:
+def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
     first_faults = []
     for subschema in schemas:
         fault = next(walk.faults(value, subschema), None)
         if fault is None:
             return
-        first_faults.append(fault[:99].lstrip(": "))
-    yield ": " + "; or ".join(first_faults)
+        first_faults.append(str(fault)[:99].lstrip(": "))
+    yield Fault(": " + "; or ".join(first_faults))
 
 
-def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[str]:
+def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
     fitting = [subschema for subschema in schemas if walk.holds(value, subschema)]
     if len(fitting) > 1:
-        yield ": more than one alternative fits"
+        yield Fault(": more than one alternative fits")
     elif not fitting:
         yield from apply_any_of(walk, value, schemas, schema)
 
 
-def apply_not(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[str]:
+def apply_not(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[Fault]:
     if walk.holds(value, subschema):
-        yield ": not allowed"
+        yield Fault(": not allowed")
 
 
-def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[str]:
+def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[Fault]:
     branch = "then" if walk.holds(value, condition) else "else"
     return walk.faults(value, schema.get(branch, True))
 
@@ -2493,6 +2559,7 @@ KEYWORDS: dict[str, Keyword] = {
 #   list[X], tuple[X, ...]       array of X                        list or tuple of X
 #   tuple[X, Y]                  array of exactly these two        tuple
 #   dict[str, X]                 object with values X              dict
+#   Optional[X] = None           X, and may be absent              X or None
 #   Optional[X], Union, X | Y    any of these                      the first that fits
 #   Literal["a", 1]              one of these                      unchanged
 #   an Enum                      one of the members' values        the member
@@ -2504,10 +2571,26 @@ KEYWORDS: dict[str, Keyword] = {
 # A default makes a parameter optional, and the schema shows it. Results go the other
 # way: to_plain() turns what a function returned into JSON values.
 #
+# Hosts do not accept every JSON Schema. So the schemas of hints do without prefixItems,
+# without lists of types, and without true and false, except in additionalProperties.
+# examples/HOSTS.md names the hosts and their rules.
+#
 # A tool is described once, when it is registered. A call only uses the schema and the
 # cast that this section returns, so a first reading can skip the whole section.
 
 Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
+
+
+class Place(NamedTuple):
+    """Where a hint stands."""
+    name: str  # for messages, such as "add().a"
+    in_result: bool = False  # True: it describes what a function returns
+
+    def __str__(self) -> str:
+        return self.name
+
+    def member(self, name: str) -> Place:
+        return Place(f"{self.name}.{name}", self.in_result)
 
 
 class Described(NamedTuple):
@@ -2526,7 +2609,7 @@ class Described(NamedTuple):
     cast_is_optional: bool = False
 
 
-def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = None,
+def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any = None,
                     make: Callable[[Json], Any] | None = None,
                     doc: str | None = None) -> Described:
     """Describe an object with named members: the parameters of a function, the fields
@@ -2538,16 +2621,16 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
     members; otherwise it is None. make(members) returns the Python value; if make is
     None, the value is a dict.
     """
-    parts = {name: describe(hint, f"{where}.{name}") for name, hint in hints.items()}
+    parts = {name: describe(hint, where.member(name)) for name, hint in hints.items()}
     properties = {}
     for name, part in parts.items():
         properties[name] = part.schema
-        if name in defaults and defaults[name] is not ...:
-            properties[name] = {**part.schema, "default": to_plain(defaults[name])}
+        if name in defaults:
+            properties[name] = schema_with_default(part.schema, defaults[name], where)
     others: Any = False
     other_cast = None
     if other_hint is not None:
-        other = describe(other_hint, f"{where}.**")
+        other = describe(other_hint, where.member("**"))
         others = True if other.schema == {} else other.schema
         other_cast = other.cast
     schema = present(
@@ -2564,6 +2647,23 @@ def describe_object(hints: Json, defaults: Json, where: str, other_hint: Any = N
         cast_is_optional=all_are_int and make is None)
 
 
+def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
+    """Return the schema of a member that may be absent.
+
+    In arguments, a null for Optional[X] = None means the same as no member, and some
+    hosts have trouble with null. So the schema is the one of X. Results keep null.
+    """
+    alternatives = schema.get("anyOf", [])
+    others = [one for one in alternatives if one != {"type": "null"}]
+    is_optional = 0 < len(others) < len(alternatives)  # null is one of several
+    if is_optional and not where.in_result and default in (None, ...):
+        rest = {word: value for word, value in schema.items() if word != "anyOf"}
+        return {**any_of(others), **rest}
+    if default is ...:
+        return schema
+    return {**schema, "default": to_plain(default)}
+
+
 def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
                  make: Callable[[Json], Any] | None, value: Json) -> Any:
     """Cast the members of an object, each with its own cast."""
@@ -2574,11 +2674,8 @@ def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
     return members if make is None else make(members)
 
 
-def describe(hint: Any, where: str) -> Described:
-    """Describe one hint. TypeError means that JSON cannot express it.
-
-    where names the function and the parameter for messages, such as "add().a".
-    """
+def describe(hint: Any, where: Place) -> Described:
+    """Describe one hint. TypeError means that JSON cannot express it."""
     if hint is None:
         hint = type(None)
     describer = DESCRIBERS.get(key_of(hint))
@@ -2586,8 +2683,8 @@ def describe(hint: Any, where: str) -> Described:
         if describer is not None:
             return describer(hint, typing.get_args(hint), where)
     except RecursionError:
-        raise TypeError(f"{where[:60]}...: {hint!r:.40} contains itself; use the hint "
-                        "Any") from None
+        raise TypeError(f"{where.name[:60]}...: {hint!r:.40} contains itself; use the "
+                        "hint Any") from None
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
     advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
@@ -2623,30 +2720,42 @@ def key_of(hint: Any) -> str:
     return str(getattr(origin, "_name", ""))  # of Any and Union, in older Pythons
 
 
-def describe_any(hint: Any, args: Any, where: str) -> Described:
+def describe_any(hint: Any, args: Any, where: Place) -> Described:
     return Described({})
 
 
-def describe_plain(hint: Any, args: Any, where: str) -> Described:
+def describe_plain(hint: Any, args: Any, where: Place) -> Described:
     """Describe str, bool, int, float or None."""
     return Described({"type": TYPES[hint]}, int if hint is int else None)
 
 
-def describe_literal(hint: Any, values: Any, where: str) -> Described:
-    kinds = sorted({TYPES.get(type(value), "") for value in values})
-    if "" in kinds:
+def describe_literal(hint: Any, values: Any, where: Place) -> Described:
+    values_of_kind: dict[str, list[Any]] = {}
+    for value in values:
+        kind = TYPES.get(type(value), "other")
+        values_of_kind.setdefault(kind, []).append(value)
+    if "other" in values_of_kind:
         raise TypeError(f"{where}: one of {values!r:.60} is not JSON; use str or int")
-    return Described({"type": kinds[0] if len(kinds) == 1 else kinds,
-                      "enum": list(values)})
+    alternatives: list[Json] = []
+    for kind, ones in values_of_kind.items():
+        if kind == "null":
+            alternatives.append({"type": "null"})
+        else:
+            alternatives.append({"type": kind, "enum": ones})
+    return Described(any_of(alternatives))
 
 
-def describe_enum(hint: Any, args: Any, where: str) -> Described:
+def any_of(alternatives: list[Json]) -> Json:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def describe_enum(hint: Any, args: Any, where: Place) -> Described:
     values = [member.value for member in hint]
     schema = describe_literal(hint, values, where).schema
     return Described(schema, cast=hint)  # an Enum is called with a value of a member
 
 
-def describe_annotated(hint: Any, args: Any, where: str) -> Described:
+def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
     """Describe Annotated[X, "a description"] or Annotated[X, {"minimum": 0}]."""
     schema, cast, _ = describe(hint.__origin__, where)
     for note in hint.__metadata__:
@@ -2671,7 +2780,7 @@ ALIASES = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
            "lt": "exclusiveMaximum"}
 
 
-def check_keyword(word: str, where: str) -> None:
+def check_keyword(word: str, where: Place) -> None:
     """Refuse a word that is not a keyword, because it would have no effect."""
     if word in KEYWORDS or word in ANNOTATIONS:
         return
@@ -2681,15 +2790,13 @@ def check_keyword(word: str, where: str) -> None:
                     f"mean {similar}?")
 
 
-def describe_sequence(hint: Any, args: Any, where: str) -> Described:
+def describe_sequence(hint: Any, args: Any, where: Place) -> Described:
     """Describe list[X], tuple[X, ...] or tuple[X, Y]."""
     make = typing.get_origin(hint) or hint
     if make is tuple and args and args[-1] is not ...:
         return describe_fixed_tuple(args, where)
     schema, cast, _ = describe(args[0] if args else Any, where)
-    full: Json = {"type": "array"}
-    if schema:
-        full["items"] = schema
+    full: Json = {"type": "array", "items": schema}
     if cast is not None:
         return Described(full, functools.partial(cast_items, make, cast))
     if make is tuple:
@@ -2701,13 +2808,42 @@ def cast_items(make: Any, cast: Cast, value: Any) -> Any:
     return make(map(cast, value))
 
 
-def describe_fixed_tuple(args: Any, where: str) -> Described:
+def describe_fixed_tuple(args: Any, where: Place) -> Described:
     """Describe a tuple with a fixed number of items, each with its own hint."""
     parts = [describe(arg, where) for arg in args]
-    schema = {"type": "array", "prefixItems": [part.schema for part in parts],
-              "items": False, "minItems": len(args)}
+    schemas = [part.schema for part in parts]
+    schema: Json = {"type": "array", "items": schemas[0]}
+    if any(one != schemas[0] for one in schemas):
+        schema.update(prefixItems=schemas, items=False)  # see portable()
+    schema.update(minItems=len(args), maxItems=len(args))
     casts = [part.cast or unchanged for part in parts]
     return Described(schema, functools.partial(cast_each, casts))
+
+
+def portable(schema: Any) -> Any:
+    """Return a schema of hints as it is listed, without the prefixItems of tuple[X, Y].
+
+    Instead, each item may be any of these. A call is still checked with prefixItems.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    listed = {}
+    for word, argument in schema.items():
+        form = KEYWORDS[word].form if word in KEYWORDS else None
+        if form is SCHEMA_FORM:
+            argument = portable(argument)
+        elif form is SCHEMAS_FORM:
+            argument = [portable(one) for one in argument]
+        elif form is SCHEMA_MAP_FORM:
+            argument = {name: portable(one) for name, one in argument.items()}
+        listed[word] = argument
+    if "prefixItems" in listed and listed.get("items") is False:
+        different: list[Json] = []
+        for one in listed.pop("prefixItems"):
+            if one not in different:
+                different.append(one)
+        listed["items"] = any_of(different)
+    return listed
 
 
 def cast_each(casts: list[Cast], value: Any) -> Any:
@@ -2718,7 +2854,7 @@ def unchanged(value: Any) -> Any:
     return value
 
 
-def describe_dict(hint: Any, args: Any, where: str) -> Described:
+def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     if args and args[0] is not str:
         raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
                         "JSON does")
@@ -2735,10 +2871,10 @@ def cast_values(cast: Cast, value: Any) -> Any:
     return {name: cast(item) for name, item in value.items()}
 
 
-def describe_union(hint: Any, args: Any, where: str) -> Described:
+def describe_union(hint: Any, args: Any, where: Place) -> Described:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(arg, where) for arg in args]
-    schema = {"anyOf": [part.schema for part in parts]}
+    schema: Json = {"anyOf": [part.schema for part in parts]}
     if not any(part.cast for part in parts):
         return Described(schema)
     choices = [(Schema(part.schema), part.cast or unchanged) for part in parts]
@@ -2752,7 +2888,7 @@ def cast_first_fitting(choices: list[tuple[Schema, Cast]], value: Any) -> Any:
     return value
 
 
-def describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
+def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
@@ -2767,12 +2903,12 @@ def describe_typed_dict(hint: Any, args: Any, where: str) -> Described:
     return describe_object(hints, defaults, where, doc=doc_of(hint))
 
 
-def describe_member(hint: Any, args: Any, where: str) -> Described:
+def describe_member(hint: Any, args: Any, where: Place) -> Described:
     """Describe Required[X] or NotRequired[X] of a TypedDict."""
     return describe(args[0], where)
 
 
-def describe_dataclass(hint: Any, args: Any, where: str) -> Described:
+def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
     import dataclasses  # the module of a dataclass has imported it already
 
     hints = resolve_hints(hint, None, where, hint)
@@ -2804,7 +2940,7 @@ def doc_of(class_: Any) -> str | None:
     return doc
 
 
-DESCRIBERS: dict[str, Callable[[Any, Any, str], Described]] = {
+DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
     "str": describe_plain, "bool": describe_plain, "int": describe_plain,
     "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
     "Annotated": describe_annotated, "Literal": describe_literal,
@@ -2845,6 +2981,69 @@ class Signature(NamedTuple):
     defaults: Json  # parameter -> default
     result: Any  # the hint of the result, or None
     other_hint: Any  # the hint of **kwargs; None: the function does not have it
+
+    def describe(self, where: Place, docs: Docstring) -> Described:
+        """Describe the parameters."""
+        described = describe_object(self.hints, self.defaults, where, self.other_hint)
+        for name, property_ in described.schema["properties"].items():
+            is_described = key_of(self.hints[name]) == "Annotated" and (
+                "description" in property_)
+            if name in docs.parameters and not is_described:
+                described.schema["properties"][name] = {
+                    **property_, "description": docs.parameters[name]}
+        return described
+
+
+class Docstring(NamedTuple):
+    """The docstring of a function."""
+    description: str  # without the section Args
+    parameters: dict[str, str]  # the section Args: parameter -> description
+
+
+# A section of a docstring in Google style, with its lines, which are indented or blank.
+ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
+# An item of this section: its indentation, the parameter, and the first line of text.
+ARGS_ITEM = re.compile(r"([ \t]+)\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*)")
+
+
+def read_docstring(doc: str | None) -> Docstring:
+    """Split a docstring into the description and those of the parameters.
+
+    The parameters are described in a section of Google style:
+
+        Args:
+            path: The file to read. A longer text
+                goes on like this.
+            limit (int): How many lines to read.
+    """
+    description = without_indentation(doc or "")
+    section = ARGS_SECTION.search(description)
+    if section is None:
+        return Docstring(description, {})
+    parameters: dict[str, str] = {}
+    margin = None
+    name = ""
+    for line in section[1].splitlines():
+        item = ARGS_ITEM.match(line)
+        if item is not None and margin in (None, item[1]):
+            margin, name, text_ = item.groups()
+            parameters[name] = text_.strip()
+        elif name:
+            parameters[name] = f"{parameters[name]} {line.strip()}".strip()
+    if not parameters:
+        return Docstring(description, {})
+    before = description[:section.start()].rstrip()
+    after = description[section.end():].strip()
+    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+
+
+def without_indentation(doc: str) -> str:
+    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
+    first, *rest = doc.strip().split("\n")
+    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
+    margin = min(margins, default=0)
+    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
+    return "\n".join(lines).strip()
 
 
 def signature_of(function: Any) -> Signature:
@@ -2914,12 +3113,12 @@ def hints_of(function: Any) -> Json:
         # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
         # default is None. An object that has the hint, but no default, avoids that.
         holder = types.SimpleNamespace(__annotations__={name: hint})
-        where = f"{name_of(function)}().{name}"
+        where = Place(f"{name_of(function)}().{name}")
         resolved.update(resolve_hints(holder, function.__globals__, where, hint))
     return resolved
 
 
-def resolve_hints(owner: Any, namespace: Any, where: str, hint: Any) -> Json:
+def resolve_hints(owner: Any, namespace: Any, where: Place, hint: Any) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
     namespace has the global names that the text may use. It is None for a class:
@@ -2939,15 +3138,15 @@ def resolve_hints(owner: Any, namespace: Any, where: str, hint: Any) -> Json:
 
 
 def schema_of(function: Callable[..., Any]) -> Json:
-    """Return the JSON Schema of the arguments of a function.
+    """Return the JSON Schema of the arguments of a function, as tools/list shows it.
 
     The table at the head of this section lists the hints. TypeError means that the
     function has another hint, or cannot be called with named arguments.
     """
-    signature = signature_of(function)
-    where = f"{name_of(function)}()"
-    return describe_object(signature.hints, signature.defaults, where,
-                           signature.other_hint).schema
+    described = signature_of(function).describe(
+        Place(f"{name_of(function)}()"), read_docstring(function.__doc__))
+    listed: Json = portable(described.schema)
+    return listed
 
 
 # ======================================================================================
@@ -3141,6 +3340,12 @@ CHANGES = {
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": "resourceSubscriptions"}
+
+# The capabilities of a server, with the values that it declares.
+CAPABILITIES: dict[str, Json] = {
+    "tools": {"listChanged": True}, "prompts": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True}, "completions": {},
+    "logging": {}}
 
 # The types of content blocks, with the member that each must have.
 BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
@@ -3364,6 +3569,9 @@ class Context(IncomingRequest):
         level is one of LOG_LEVELS. A legacy client sets its level for all requests, and
         starts with "info". A modern client names it in each request, or gets no log.
         [2025-11-25 server/utilities/logging]
+
+        Revision 2026-07-28 deprecates logging. It may be removed from a revision that
+        is released on 2027-07-28 or later. Write to stderr instead.
         """
         if level not in LOG_LEVELS:
             raise ValueError(f"Context.log: level is {level!r:.40}; give one of "
@@ -3419,12 +3627,20 @@ class Context(IncomingRequest):
         messages are {"role", "content"}. Further params are sent unchanged, with the
         names of the wire. Returns {"role", "content", "model", ...}. [2025-11-25
         client/sampling]
+
+        Revision 2026-07-28 deprecates sampling. It may be removed from a revision that
+        is released on 2027-07-28 or later. Call the API of a model provider instead.
         """
         params.update(messages=messages, maxTokens=max_tokens)
         return self._ask_one(key, "sampling/createMessage", params, INPUT_TIMEOUT)
 
     def list_roots(self, *, key: str | None = None) -> list[Json]:
-        """Return the client's roots: [{"uri": "file://...", "name": ...}, ...]."""
+        """Return the client's roots: [{"uri": "file://...", "name": ...}, ...].
+
+        Revision 2026-07-28 deprecates roots. They may be removed from a revision that
+        is released on 2027-07-28 or later. Get folders from parameters of the tool, or
+        from the configuration of the server. [2025-11-25 client/roots]
+        """
         return list(self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)["roots"])
 
     def _ask_one(self, key: str | None, method: str, params: Json,
@@ -3709,6 +3925,7 @@ class Function:
 
     def __init__(self, function: Any, input_schema: Json | None = None) -> None:
         self.name = name_of(function)
+        self.docs = read_docstring(function.__doc__)
         self._function = function
         where = f"{self.name}()"
         signature = signature_of(function)
@@ -3721,8 +3938,10 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
-        described = describe_object(hints, signature.defaults, where,
-                                    signature.other_hint)
+        described = signature._replace(hints=hints).describe(Place(where), self.docs)
+        self.listed_schema = input_schema
+        if input_schema is None:
+            self.listed_schema = portable(described.schema)
         self.arguments = examine(
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
@@ -3732,17 +3951,22 @@ class Function:
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Json | None = None
         if key_of(signature.result) in ("TypedDict", "dataclass"):
-            self.output_schema = describe(signature.result, where).schema
+            self.output_schema = describe(
+                signature.result, Place(where, in_result=True)).schema
 
     def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
-        values. InvalidArguments has the first ten faults."""
+        values, or a Result. InvalidArguments has the first ten faults."""
         needs_no_cast = self._cast_is_optional and self.arguments.fits(arguments)
         if not needs_no_cast:
-            faults = self.arguments.faults(arguments, most=10)
+            faults = self.arguments.faults(arguments, most=MENDABLE)
+            if faults and name == "arguments":
+                arguments = mended(arguments, faults)
+                if not self.arguments.faults(arguments):
+                    faults = []
             if faults:
-                raise InvalidArguments(
-                    INVALID_PARAMS, "; ".join(name + fault for fault in faults))
+                raise InvalidArguments(INVALID_PARAMS, "; ".join(
+                    f"{name}{fault}" for fault in faults[:10]))
             if self._cast is not None:
                 arguments = self._cast(arguments)
         if self._context_names:
@@ -3756,7 +3980,68 @@ class Function:
             return value
         if type(value) is types.CoroutineType:
             value = run_coroutine(value)
+        if isinstance(value, Result):
+            return Result(to_plain(value))
         return to_plain(value)
+
+
+class RawFunction(Function):
+    """A function that gets all arguments of a request as one dict."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        names = list(self.arguments.schema["properties"])
+        if len(names) != 1:
+            raise TypeError(f"{self.name}() has the parameters {names}; with raw, it "
+                            "gets all arguments as one dict")
+        self._parameter = names[0]
+
+    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
+        return super().call(context, {self._parameter: arguments}, name)
+
+
+MENDABLE = 1000  # faults of one call that mended() looks at
+
+
+def mended(value: Any, faults: list[Fault]) -> Any:
+    """Return a copy of a value, in which faulty parts are replaced if that may help.
+
+    Models often send JSON text instead of an array, an object or a number, and null
+    instead of leaving out an optional member. So a faulty string is read as JSON, once.
+    A faulty null is removed from its object. The caller checks whether the copy fits.
+    """
+    copy = to_plain(value)
+    for path in dict.fromkeys(fault.path for fault in faults if fault.path):
+        parent = copy
+        for step in path[:-1]:
+            parent = parent[step]
+        last = path[-1]
+        if isinstance(parent[last], str):
+            try:
+                parent[last] = decode(parent[last].encode())
+            except (RpcError, UnicodeEncodeError):
+                pass  # it is not JSON text
+        elif parent[last] is None and isinstance(parent, dict):
+            del parent[last]
+    return copy
+
+
+class Result(dict[str, Any]):
+    """A ready-made result of a tool, a resource or a prompt.
+
+        return Result({"content": [text("long")], "_meta": {"example.com/kind": "log"}})
+
+    It is the dict of the wire. Its members have priority over those that the server
+    would add. Content that the revision of the client does not have becomes text, as in
+    other results.
+    """
+
+
+class ToolError(Exception):
+    """A failure that a tool expects. The model reads the text, and nothing is logged.
+
+    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
+    """
 
 
 class InvalidArguments(RpcError):
@@ -3781,6 +4066,8 @@ def _tools_call(context: Context) -> Json:
         return failure_of_tool(error.message)
     except (RpcError, InputRequired, Interrupted):
         raise
+    except ToolError as error:
+        return failure_of_tool(reason_of(error))
     except BaseException as error:  # SystemExit as well: it must not end the server
         warn("the tool %s failed", params["name"], error=error)
         return failure_of_tool(reason_of(error))
@@ -3791,12 +4078,25 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     schema."""
     if type(value) is str and tool.output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
+    if isinstance(value, Result):
+        return adapted_result(tool, value, row)
     if tool.output_schema is not None:
         tool.output_schema.check(value, "result")
     result: Json = {"content": to_content(value, row)}
     if isinstance(value, row.structured):  # a type that the revision allows
         if tool.output_schema is not None or not is_content(value):
             result["structuredContent"] = value
+    return result
+
+
+def adapted_result(tool: Registration, given: Result, row: Revision) -> Json:
+    """Adapt a ready-made result of a tool to a revision."""
+    if tool.output_schema is not None and not given.get("isError"):
+        tool.output_schema.check(given.get("structuredContent"), "structuredContent")
+    result = {**given, "content": [
+        block_for(row, block) for block in given.get("content", [])]}
+    if not isinstance(given.get("structuredContent"), row.structured):
+        result.pop("structuredContent", None)  # the revision does not have this type
     return result
 
 
@@ -3828,6 +4128,12 @@ class Server:
     hold. state_key (bytes) signs the state that a modern client keeps while it collects
     input. Give a key if the next call of a client may reach another process.
 
+    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
+    The values are the settings of each extension. [2026-07-28 basic/versioning] A
+    server declares the capabilities tools, resources, prompts and completions when the
+    first of them is registered. Name them in capabilities if that happens after a
+    client has connected.
+
     The attribute `trace` may be set to a function. New connections call trace(arrow,
     line) for each line, with "<" if it arrived and ">" if it was sent.
     """
@@ -3837,7 +4143,8 @@ class Server:
     def __init__(self, name: str, version: str, title: str | None = None,
                  instructions: str | None = None, workers: int = 64,
                  page_size: int | None = None, state_key: bytes | None = None,
-                 bounds: Bounds = Bounds()) -> None:
+                 bounds: Bounds = Bounds(), extensions: Json | None = None,
+                 capabilities: Sequence[str] = ()) -> None:
         optional_string = (str, type(None))
         check_type("Server", "name", name, str, "a string")
         check_type("Server", "version", version, str, "a string")
@@ -3858,22 +4165,31 @@ class Server:
         self.registry = Registry()
         self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
+        self._open_batches = 0  # `with` blocks of batch_changes() that have not ended
+        self._delayed: set[str] = set()  # notifications to send after the last of them
         self.sessions: set[ServerSession] = set()
         # The tables below are replaced when they change, so readers need no lock.
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
         self.methods: dict[str, Served] = {}
         self._offer("", {})  # the methods that need no capability
-        self._offer("logging", {})
+        for capability in ("logging", *capabilities):
+            if capability not in CAPABILITIES:
+                raise ValueError(f"Server: capabilities has {capability!r}; the "
+                                 f"capabilities are {', '.join(CAPABILITIES)}")
+            self._offer(capability, CAPABILITIES[capability])
+        if extensions:
+            check_extensions("Server", extensions)
+            self._offer("extensions", extensions)
 
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
 
         After that, jobs have `drain` seconds to finish, so that everything that was
         received is answered. Jobs that need longer are abandoned, and stderr names
-        their requests. SIGTERM and SIGINT raise SystemExit. While this runs, print()
-        writes to stderr, because stdout belongs to the protocol. [2025-11-25
-        basic/transports]
+        their requests. Jobs whose requests were cancelled are abandoned at once.
+        SIGTERM and SIGINT raise SystemExit. While this runs, print() writes to stderr,
+        because stdout belongs to the protocol. [2025-11-25 basic/transports]
         """
         check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
         if sys.stdin is not None and sys.stdin.isatty():
@@ -3882,14 +4198,16 @@ class Server:
                  self.info["name"])
         serve_stdio(self.connect, self.workers, drain)
 
-    def connect(self, send: Send, start: Start = spawn) -> ServerSession:
+    def connect(self, send: Send, start: Start = spawn,
+                session_type: type[ServerSession] = ServerSession) -> ServerSession:
         """Open a session over any transport.
 
         The transport calls receive(line) of the session for each line that arrives, and
         close() at the end. send(line) and start(job) are explained at Peer. Any number
-        of sessions can be open at the same time.
+        of sessions can be open at the same time. session_type is a subclass of
+        ServerSession that serves some requests in another way.
         """
-        session = ServerSession(self, send, start)
+        session = session_type(self, send, start)
         with self._lock:
             self.sessions.add(session)
         return session
@@ -3903,13 +4221,15 @@ class Server:
              title: str | None = None, description: str | None = None,
              input_schema: Json | None = None, output_schema: Json | None = None,
              annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Callable[[F], F]: ...
+             meta: Json | None = None,
+             raw: Json | None = None) -> Callable[[F], F]: ...
 
     def tool(self, function: Callable[..., Any] | str | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None,
+             raw: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name"), or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -3918,7 +4238,14 @@ class Server:
         as structuredContent as well. If it raises an exception, the model reads the
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
+
+        raw is for tools of another server that this server passes on. It is the item
+        of tools/list, {"name", "inputSchema", ...}, and is listed unchanged. The
+        function gets all arguments as one dict, which is not checked. Other options
+        have no effect.
         """
+        if raw is not None:
+            return functools.partial(self._register_raw_tool, raw)
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
         own_name = function if isinstance(function, str) else name
@@ -3928,14 +4255,16 @@ class Server:
                        "a function")
             adapted = Function(author_function, input_schema)
             returned = output_schema
+            listed = output_schema
             if returned is None:
                 returned = adapted.output_schema
+                listed = portable(returned)
             if adapted.arguments.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
             definition = define(
-                author_function, own_name, title, description, icons, meta,
-                inputSchema=adapted.arguments.schema, outputSchema=returned,
+                adapted, own_name, title, description, icons, meta,
+                inputSchema=adapted.listed_schema, outputSchema=listed,
                 annotations=annotations)
             check_tool_definition(definition)
             examined = None
@@ -3948,6 +4277,12 @@ class Server:
         if function is None or isinstance(function, str):
             return register
         return register(function)
+
+    def _register_raw_tool(self, raw: Json, function: F) -> F:
+        validate(raw, shape("name inputSchema", name="string", inputSchema="object"),
+                 "Server.tool: raw")
+        self._register("tools", raw["name"], raw, RawFunction(function))
+        return function
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
@@ -3982,7 +4317,7 @@ class Server:
                     f"{adapted.name}() has the parameters {sorted(parameters)}, but "
                     f"{uri} has {sorted(names)}; use the same names")
             definition = define(
-                function, name, title, description, icons, meta,
+                adapted, name, title, description, icons, meta,
                 annotations=annotations, mimeType=mime_type, **{member: uri})
             self._register(kind, uri, definition, adapted, pattern=pattern)
             return function
@@ -4028,8 +4363,8 @@ class Server:
                 present(name=argument, description=property_.get("description"),
                         required=argument in schema["required"])
                 for argument, property_ in schema["properties"].items()]
-            definition = define(author_function, own_name, title, description, icons,
-                                meta, arguments=arguments)
+            definition = define(adapted, own_name, title, description, icons, meta,
+                                arguments=arguments)
             self._register("prompts", definition["name"], definition, adapted)
             return author_function
 
@@ -4058,7 +4393,7 @@ class Server:
                     raise ValueError(f"the completion of {argument} of {ref} is "
                                      "registered already; keep only one")
                 self.completions = {**self.completions, (ref, argument): function}
-            self._offer("completions", {})
+            self._offer("completions", CAPABILITIES["completions"])
             return function
 
         return register
@@ -4096,6 +4431,31 @@ class Server:
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
+    @contextlib.contextmanager
+    def batch_changes(self) -> Iterator[None]:
+        """Tell clients of many changes with one notification for each list.
+
+            with server.batch_changes():
+                server.remove_tool("old")
+                server.tool(new)
+
+        The changes take effect at once. The notifications are sent when the `with`
+        block ends, or the outermost one if they are nested.
+        """
+        with self._lock:
+            self._open_batches += 1
+        try:
+            yield
+        finally:
+            delayed: set[str] = set()
+            with self._lock:
+                self._open_batches -= 1
+                if not self._open_batches:
+                    delayed = self._delayed
+                    self._delayed = set()
+            for method in sorted(delayed):
+                self._publish(method)
+
     def _register(self, kind: str, name: str, definition: Json, function: Function,
                   **more: Any) -> None:
         self.registry.add(kind, name, definition, function, **more)
@@ -4109,11 +4469,14 @@ class Server:
         """Tell the clients that a list has changed. Templates belong to resources."""
         capability = "resources" if kind == "resourceTemplates" else kind
         if capability not in self.capabilities:
-            value = {"listChanged": True}
-            if capability == "resources":
-                value["subscribe"] = True
-            self._offer(capability, value)
-        self._publish(f"notifications/{capability}/list_changed")
+            self._offer(capability, CAPABILITIES[capability])
+        method = f"notifications/{capability}/list_changed"
+        with self._lock:
+            is_delayed = self._open_batches > 0
+            if is_delayed:
+                self._delayed.add(method)
+        if not is_delayed:
+            self._publish(method)
 
     def _offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
@@ -4340,7 +4703,7 @@ def input_fault(method: str, params: Json, result: Any) -> str | None:
     faults = input_result_schema(method).faults(result)
     if not faults and result.get("action") == "accept" and "requestedSchema" in params:
         faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
-    return faults[0] if faults else None
+    return str(faults[0]) if faults else None
 
 
 def run_coroutine(coroutine: Any) -> Any:
@@ -4385,7 +4748,7 @@ class Publisher:
     def _run(self) -> None:
         try:
             # The limit has no effect, because these jobs never go to the queue.
-            ReadingPool(limit=1).run(self._flushes(), drain=0.0)
+            ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
                 self._is_running = False
@@ -4398,6 +4761,23 @@ class Publisher:
                     return
                 session = self._waiting.popleft()
             yield session.flush
+
+
+# The identifier of an extension: a prefix such as "com.example", a slash, and a name.
+# Both follow the grammar of the keys of _meta. [2026-07-28 basic/versioning]
+_LABEL = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+EXTENSION = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
+
+
+def check_extensions(where: str, extensions: Any) -> None:
+    """Refuse extensions that the specification does not allow."""
+    check_type(where, "extensions", extensions, dict, "a dict")
+    for identifier, settings in extensions.items():
+        if not isinstance(identifier, str) or not EXTENSION.fullmatch(identifier):
+            raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
+                             'identifier has a prefix, as in "com.example/name"')
+        check_type(f"{where}: extensions", identifier, settings, dict, "a dict")
 
 
 # Registration of the author's functions.
@@ -4419,7 +4799,9 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
     for name, property_ in schema["properties"].items():
         if "default" in property_:
             default = property_["default"]
-            if Schema(property_).faults(default):
+            schema_of_property = Schema(property_)
+            faults = schema_of_property.faults(default, most=MENDABLE)
+            if schema_of_property.faults(mended(default, faults)):
                 advice = "change one of them"
                 if default is None:
                     advice = "write Optional[...]"
@@ -4427,27 +4809,20 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
                      default, advice)
 
 
-def define(function: Any, name: str | None, title: str | None, description: str | None,
-           icons: list[Json] | None, meta: Json | None, **members: Any) -> Json:
+def define(function: Function, name: str | None, title: str | None,
+           description: str | None, icons: list[Json] | None, meta: Json | None,
+           **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
-    where = f"{name_of(function)}()"
+    where = f"{function.name}()"
     check_type(where, "name", name, (str, type(None)), "a string")
     check_type(where, "title", title, (str, type(None)), "a string")
     check_type(where, "description", description, (str, type(None)), "a string")
     check_type(where, "icons", icons, (list, type(None)), "a list of dicts")
     check_type(where, "meta", meta, (dict, type(None)), "a dict")
+    shown = without_indentation(description or "") or function.docs.description
     return present(
-        name=name or name_of(function), title=title, **members, icons=icons, _meta=meta,
-        description=without_indentation(description or function.__doc__ or "") or None)
-
-
-def without_indentation(doc: str) -> str:
-    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
-    first, *rest = doc.strip().split("\n")
-    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    margin = min(margins, default=0)
-    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
-    return "\n".join(lines).strip()
+        name=name or function.name, title=title, **members, icons=icons, _meta=meta,
+        description=shown or None)
 
 
 def check_tool_definition(definition: Json) -> None:
@@ -4458,8 +4833,10 @@ def check_tool_definition(definition: Json) -> None:
         warn("the tool %s has no description, so a model cannot know what it does; "
              "write a docstring", name)
     if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
-        warn("hosts may refuse the name of the tool %r; use letters, digits, _, - "
-             "and .", name)  # [2025-11-25 server/tools]
+        # [2025-11-25 server/tools]
+        warn("hosts may refuse the name of the tool %r; use 1 to 128 of the characters "
+             "A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server that has a name "
+             "with a dot, or with more than 64 characters)", name)
 
 
 def check_strings(function: Function) -> None:
@@ -4622,6 +4999,8 @@ def _resources_read(context: Context) -> Json:
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
     value = resource.function.call(context, arguments, "uri")
+    if isinstance(value, Result):
+        return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
     if isinstance(value, bytes):
         contents["blob"] = base64("resource", value)
@@ -4683,6 +5062,10 @@ def _prompts_get(context: Context) -> Json:
     params = context.params
     prompt = context.session.server.registry.find("prompts", params["name"])
     value = prompt.function.call(context, params.get("arguments", {}))
+    ready: Json = {}
+    if isinstance(value, Result):
+        ready = value
+        value = value.get("messages", [])
     items = value if isinstance(value, list) else [value]
     messages = []
     for item in items:
@@ -4693,7 +5076,8 @@ def _prompts_get(context: Context) -> Json:
                              "message has a role, user or assistant, and content")
         for block in to_content(item["content"], context.row):
             messages.append({"role": item["role"], "content": block})
-    return present(description=prompt.definition.get("description"), messages=messages)
+    description = prompt.definition.get("description")
+    return {**present(description=description), **ready, "messages": messages}
 
 
 def _completion_complete(context: Context) -> Json:
@@ -4765,7 +5149,10 @@ class Client:
     thread. That thread calls on_progress as well, and both may use the client.
     on_elicit(params) and on_sample(params) return the results of elicitation/create and
     sampling/createMessage. roots is a list of file URIs, or of {"uri", "name"}. Inputs
-    that are not given here are not offered to the server.
+    that are not given here are not offered to the server. Revision 2026-07-28
+    deprecates sampling and roots. They may be removed from a revision that is released
+    on 2027-07-28 or later. extensions declares extensions of MCP, such as
+    {"io.modelcontextprotocol/ui": {"mimeTypes": [...]}}.
 
     bounds limits what the connection may hold. probe_timeout is the time in seconds for
     the first response; a server that needs longer counts as legacy. close_timeout is
@@ -4785,7 +5172,7 @@ class Client:
                  on_sample: InputHandler | None = None,
                  roots: Sequence[Any] | None = None,
                  bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
-                 close_timeout: float = 2.0) -> None:
+                 close_timeout: float = 2.0, extensions: Json | None = None) -> None:
         for name, seconds in (("timeout", timeout), ("probe_timeout", probe_timeout),
                               ("close_timeout", close_timeout)):
             check_type("Client", name, seconds, (int, float), "a number of seconds")
@@ -4806,6 +5193,9 @@ class Client:
             self.wanted = REVISIONS[protocol_version]
         self.callbacks = Callbacks(on_notification)
         self.inputs = InputHandlers(on_elicit, on_sample, roots)
+        if extensions:
+            check_extensions("Client", extensions)
+            self.inputs.capabilities["extensions"] = extensions
         self.subscriptions: list[Subscription] = []
         self._ids = itertools.count(1)  # across all connections
         self._output_schemas: dict[str, OutputSchema] = {}  # by tool
@@ -4859,15 +5249,17 @@ class Client:
 
         The server has close_timeout seconds to end after EOF, and again after SIGTERM.
 
-        Requests that wait for a response get ConnectionClosed. This may be called
-        twice, from any thread, and from a callback.
+        Requests that wait for a response are cancelled, and get ConnectionClosed. This
+        may be called twice, from any thread, and from a callback.
         """
         with self._connecting:
             session = self._new_session
             self._new_session = None
             self._session = None
             if session is not None:
-                session.close(ConnectionClosed("closed by this client"))
+                why = ConnectionClosed("closed by this client")
+                session.give_up_all(why)  # otherwise the server would finish them first
+                session.close(why)
                 self._transport.close()
 
     def __enter__(self) -> Client:
@@ -5188,6 +5580,12 @@ class ClientSession(McpPeer):
         self._inputs = client.inputs
         self._callbacks = client.callbacks
 
+    def give_up_all(self, why: Exception) -> None:
+        """Cancel all requests that have no response so far."""
+        for pending in self._pending.all():
+            self.give_up(pending, why)
+        self.flush()
+
     def admit_request(self, request: IncomingRequest) -> Handler | None:
         """Serve ping and requests for input. Modern servers must not send requests."""
         if self.row.modern:
@@ -5411,6 +5809,7 @@ def handshake_schema() -> Schema:
     return Schema(shape("protocolVersion capabilities serverInfo",
                         protocolVersion="string", capabilities="object",
                         serverInfo="object"))
+
 
 
 @functools.lru_cache(maxsize=None)

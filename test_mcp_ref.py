@@ -99,7 +99,8 @@ from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Li
 
 import mcp_ref
 from mcp_ref import (Bounds, Client, ConnectionClosed, Context, Peer,  # noqa: F401
-                     RequestCancelled, RequestTimeout, RpcError, Server)  # for transcripts
+                     RequestCancelled, RequestTimeout, Result, RpcError, Server,
+                     ToolError)  # for transcripts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -1921,6 +1922,18 @@ async def loop() -> int:
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
             (64, 0), (1e10, float("inf")))])
 
+    def test_after_eof_a_server_waits_only_for_calls_that_were_not_cancelled(self) -> None:
+        child = self.start(drain=9 * DEADLINE)
+        child.run(PROCESS_STUCK, "stuck")
+        child.run(PROCESS_HOLD, "held")
+        child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                   b'"params":{"requestId":"stuck"}}')
+        child.stdin.close()
+        child.gate.close()  # now the held call returns
+        ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
+        self.assertEqual(["held"], ids)
+        self.assertEqual(0, child.wait_for_end())
+
     def test_a_server_without_stdin_and_stdout_does_not_wait_for_running_calls(self) -> None:
         """After stdin, stdout breaks: a response can no longer be written. Then the server ends
         although one more tool runs and drain is long."""
@@ -2597,6 +2610,22 @@ class SchemaBoth(SchemaOptions):
     name: str
 
 
+@dataclasses.dataclass
+class SchemaNull:
+    a: Optional[float] = None
+    b: Optional[float] = 1.5
+    c: typing.Union[int, str, None] = None
+    d: Annotated[Optional[List[str]], "text"] = None
+
+
+class SchemaDeep(TypedDict):
+    deep: List[SchemaNull]
+
+
+class SchemaMaybe(TypedDict, total=False):
+    key: Optional[int]
+
+
 class SchemaSpot(TypedDict):
     """Where it is."""
     x: int
@@ -2622,7 +2651,9 @@ class SchemaTool:
 SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
 SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
 SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
-SCHEMA_TAG = {**SCHEMA_LIST, "prefixItems": [SCHEMA_INT, SCHEMA_STR], "items": False, "minItems": 2}
+SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
+SCHEMA_TAG = {**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, SCHEMA_STR]}, "minItems": 2,
+              "maxItems": 2}
 SCHEMA_POINT = schema_object({
     "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
     "tags": {**SCHEMA_LIST, "items": SCHEMA_TAG}, "seen": {**SCHEMA_INT, "default": 0}}, "x")
@@ -2632,17 +2663,23 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
     ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
     ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
-    ("list", SCHEMA_LIST, [1, "a"], [1, "a"]), ("tuple", SCHEMA_LIST, [1, 2], (1, 2)),
+    ("list", SCHEMA_ITEMS, [1, "a"], [1, "a"]), ("tuple", SCHEMA_ITEMS, [1, 2], (1, 2)),
+    ("List[Any]", SCHEMA_ITEMS, [1, "a"], [1, "a"]),
     ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
     ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
     *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
     ("Tuple[int, ...]", {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0, 2], (1, 2)),
     ("tuple[int, str]", SCHEMA_TAG, [1.0, "a"], (1, "a")),
+    ("tuple[int, int, int]", {**SCHEMA_LIST, "items": SCHEMA_INT, "minItems": 3, "maxItems": 3},
+     [1.0, 2, 3], (1, 2, 3)),
     ("Optional[int]", SCHEMA_MAYBE, 2.0, 2), ("Optional[int]", SCHEMA_MAYBE, None, None),
     ("typing.Union[SchemaColor, str]", {"anyOf": [SCHEMA_COLOR, SCHEMA_STR]}, "green", "green"),
     ("typing.Union[int, SchemaPoint]", {"anyOf": [SCHEMA_INT, SCHEMA_POINT]}, SCHEMA_P, SCHEMA_Q),
     ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}, "b", "b"),
-    ("Literal['a', 1]", {"type": ["integer", "string"], "enum": ["a", 1]}, 1, 1),
+    ("Literal['a', 1, 'b']", {"anyOf": [{"type": "string", "enum": ["a", "b"]},
+                                        {"type": "integer", "enum": [1]}]}, 1, 1),
+    ("Literal['a', None]", {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
+     None, None),
     ("SchemaColor", SCHEMA_COLOR, "red", SchemaColor.RED),
     ("SchemaLevel", {"type": "integer", "enum": [1]}, 1, SchemaLevel.LOW),
     ("SchemaPoint", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
@@ -2675,7 +2712,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
         lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
         a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]"), schema_object({
             "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
-            "c": {**SCHEMA_COLOR, "default": "red"}, "d": {**SCHEMA_MAYBE, "default": None},
+            "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
             "e": {"default": [1, 2]}}, "a"), {"a": 1}, [1, "x", "red", None, [1, 2]]),
     ("no hints", lambda a, b=1, **more: [a, b, more], {
         **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
@@ -2771,6 +2808,119 @@ class TestHints(unittest.TestCase):
         self.assertEqual("Where it is.", at["description"])
         self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
         self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
+
+    def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
+        """There is no prefixItems, no list of types, and no true or false as a schema, except in
+        additionalProperties."""
+        def check(schema: Any, place: str) -> None:
+            self.assertIsInstance(schema, dict, place)
+            self.assertNotIn("prefixItems", schema, place)
+            self.assertIsInstance(schema.get("type", ""), str, place)
+            if schema.get("type") == "array":
+                self.assertIn("items", schema, place)
+            inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+            inner += [schema["items"]] if "items" in schema else []
+            if not isinstance(schema.get("additionalProperties", True), bool):
+                inner.append(schema["additionalProperties"])
+            for one in inner:
+                check(one, place)
+
+        for words, *_ in HINTS:
+            check(mcp_ref.schema_of(schema_hinted(lambda it: it, it=words)), words)
+        for hint in "SchemaPoint", "SchemaNull":
+            tool, _ = self.use(schema_hinted(lambda: SCHEMA_Q, **{"return": hint}))
+            check(tool["outputSchema"], "output " + hint)
+
+    def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
+            self) -> None:
+        """A result with None in such a member fits the output schema."""
+        tool, result = self.use(schema_hinted(
+            lambda it: it, it="SchemaNull", **{"return": "SchemaNull"}), {"it": {"a": None}})
+        number, null = {"type": "number"}, {"type": "null"}
+        fields = tool["inputSchema"]["properties"]["it"]["properties"]
+        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5},
+                          "c": {"anyOf": [SCHEMA_INT, SCHEMA_STR]},
+                          "d": {**SCHEMA_LIST, "items": SCHEMA_STR, "description": "text"}}, fields)
+        sent = tool["outputSchema"]["properties"]
+        self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
+        self.assertIn(null, sent["c"]["anyOf"])
+        outer, _ = self.use(schema_hinted(
+            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
+        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
+        self.assertIn(null, deep["a"]["anyOf"])
+        self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
+        mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
+        fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
+        self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
+
+    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
+        """The default can be sent back as it is listed."""
+        got: List[Any] = []
+        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
+        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
+        server = Server("s", "1")
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            server.tool(tool)
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(1, len(logs.output))
+        with Client(server, timeout=DEADLINE) as client:
+            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
+            client.call_tool("take", {"it": listed})
+        self.assertEqual([SchemaNull()], got)
+
+    def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
+        """The listed schema allows both types at both positions."""
+        take = schema_hinted(lambda it: repr(it), it="Dict[str, Tuple[int, str]]")
+        tool, result = self.use(take, {"it": {"a": [1, "b"]}})
+        self.assertEqual("{'a': (1, 'b')}", text_of(result))
+        mcp_ref.validate({"it": {"a": ["b", 1]}}, tool["inputSchema"])
+        result = self.use(take, {"it": {"a": ["b", 1]}})[1]
+        self.assertTrue(result["isError"])
+        for words in ("a[0]: expected integer", "a[1]: expected string"):
+            self.assertIn(words, text_of(result))
+
+    def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
+        """The rest of the docstring describes the tool. A text in Annotated has priority."""
+        def search(words: List[str], limit: int = 5, at: Optional[SchemaSpot] = None,
+                   own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
+            """Search the library.
+
+            All books are searched.
+
+            Args:
+                words: Words of the title. An
+                    example: Emma.
+                limit (int, optional): How many titles.
+                at: Where to search.
+                own: Another text.
+                nobody: There is no such parameter.
+
+            Returns:
+                Nothing.
+            """
+
+        tool, _ = self.use(search, {"words": []})
+        self.assertEqual("Search the library.\n\nAll books are searched.\n\nReturns:\n    Nothing.",
+                         tool["description"])
+        self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
+        self.assertEqual(
+            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
+             "at": "Where to search.", "own": "Its own.", "plain": None},
+            {name: one.get("description")
+             for name, one in tool["inputSchema"]["properties"].items()})
+        server = Server("s", "1")
+        for doc, rest in (("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none"),
+                          ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore."),
+                          ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.")):
+            with self.subTest(doc):
+                prompt: Any = lambda a: a  # noqa: E731
+                prompt.__doc__ = doc
+                server.prompt(name=doc)(prompt)
+                with Client(server, timeout=DEADLINE) as client:
+                    entry = client.list_prompts()[-1]
+                self.assertEqual(rest, entry.get("description"))
+                self.assertEqual(None if rest and "none" in rest else "One.",
+                                 entry["arguments"][0].get("description"))
 
     def test_metadata_of_a_hint_that_is_not_json_schema_is_logged(self) -> None:
         """One warning names the function and the parameter. Other metadata still has an effect."""
@@ -3443,12 +3593,12 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 
 == Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
    SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
 
 == Before 2025-11-25 a call whose arguments do not fit the input schema gets the error -32602  OURS
    2025-06-18- [tools.call.bad-arguments-protocol] [tools.security.validate-input]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"1","b":2}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 
 == A result reports all faults of the arguments, so that a model can correct them all at once  OURS
@@ -3937,6 +4087,276 @@ class TestLists(unittest.TestCase):
         self.assertEqual(before, self.tools(server))
 
 
+MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
+    ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
+    ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
+    ("Dict[str, int]", {"a": "1"}, {"a": 1}), ("Dict[str, int]", '{"a": 1}', {"a": 1}),
+    ("SchemaSpot", '{"x": 1}', {"x": 1}), ("SchemaSpot", {"x": "1"}, {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1]), ("tuple[int, str]", ["1", "2"], (1, "2")),
+    ("SchemaColor", '"red"', SchemaColor.RED), ("Literal[1, 2]", "2", 2),
+    ("typing.Union[int, List[int]]", "[1]", [1]), ("SchemaMaybe", {"key": None}, {}),
+    ("List[SchemaNull]", [{"b": None, "c": None}], [SchemaNull(b=None)]),
+    ("Dict[str, List[bool]]", {"a.b": ["true"]}, {"a.b": [True]})]
+UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
+    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}),
+    ("Literal['1', 1]", "1")]
+UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
+    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
+    ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
+    ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
+    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
+    ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
+
+
+class TestForgiving(unittest.TestCase):
+    """Arguments of a tool that do not fit are mended, if that is possible."""
+
+    def take(self, hint: str, value: Any, **options: Any) -> Tuple[List[Any], Any]:
+        """Call a tool with one argument. Return what it got, and the result."""
+        got: List[Any] = []
+        server = Server("s", "1")
+        server.tool(name="take", **options)(schema_hinted(lambda it: got.append(it), it=hint))
+        with Client(server, timeout=DEADLINE) as client:
+            return got, client.call_tool("take", {"it": value})
+
+    def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
+        for hint, value, wanted in MENDED:
+            with self.subTest(hint, value=value):
+                got, result = self.take(hint, value)
+                self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
+
+    def test_a_value_that_fits_is_never_changed(self) -> None:
+        for hint, value in UNCHANGED:
+            with self.subTest(hint, value=value):
+                self.assertEqual(repr([value]), repr(self.take(hint, value)[0]))
+
+    def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
+        for hint, value in UNMENDED:
+            with self.subTest(hint, value=repr(value)[:40]):
+                got, result = self.take(hint, value)
+                self.assertEqual(([], True), (got, result["isError"]))
+                self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
+        said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
+        self.assertIn("it.a: expected integer", said)
+        self.assertIn("it.b: expected integer", said)
+
+    def test_a_null_for_a_parameter_with_a_default_counts_as_not_given(self) -> None:
+        """A null that fits is passed on."""
+        def tool(a: int = 5, b: Optional[int] = None, c: Optional[int] = 7) -> str:
+            return repr((a, b, c))
+
+        server = Server("s", "1")
+        server.tool(description="?")(tool)
+        with Client(server, timeout=DEADLINE) as client:
+            nulls = {"a": None, "b": None, "c": None}
+            self.assertEqual("(5, None, None)", text_of(client.call_tool("tool", nulls)))
+            self.assertTrue(client.call_tool("tool", {"d": None})["isError"])
+
+    def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
+        schema = {"type": "object", "required": ["it"], "properties": {
+            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
+            "propertyNames": {"pattern": "^[a-z]+$"}}
+        got, _ = self.take("int", "7", input_schema=schema)
+        self.assertEqual([7], got)
+        server = Server("s", "1")
+        server.tool(name="take", input_schema=schema)(lambda **members: sorted(members))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
+            result = client.call_tool("take", {"it": None, "more": None})
+            self.assertEqual(["it"], result["structuredContent"])
+            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
+
+    def test_everything_else_on_the_wire_stays_strict(self) -> None:
+        server = Server("s", "1")
+        server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
+        server.tool(name="take")(lambda: 1)
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(4, client.request("example/double", {"n": 2})["n"])
+            for method, params in (("example/double", {"n": "2"}),
+                                   ("tools/call", {"name": "take", "arguments": "{}"}),
+                                   ("tools/call", {"name": "take", "arguments": None})):
+                with self.subTest(method), self.assertRaises(RpcError) as caught:
+                    client.request(method, params)
+                self.assertEqual(-32602, caught.exception.code)
+
+    def test_a_mended_call_may_ask_the_user(self) -> None:
+        """In the modern era the client repeats the call with the arguments that it sent before."""
+        def tool(n: int, context: Context) -> str:
+            return f"{n} {context.elicit('Well?')['action']}"
+
+        server = Server("s", "1")
+        server.tool(description="?")(tool)
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE,
+                    on_elicit=lambda params: {"action": "accept"}) as client:
+                self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
+
+
+class TestReadyMadeResults(unittest.TestCase):
+    """Result({...}) is sent as it is, and ToolError is a failure that the tool expects."""
+
+    def client(self, revision: str = MODERN, **functions: Any) -> Client:
+        server = Server("s", "1")
+        for name, function in functions.items():
+            server.tool(name=name, description="?")(function)
+        client = Client(server, protocol_version=revision, timeout=DEADLINE)
+        self.addCleanup(client.close)
+        return client.connect()
+
+    def test_the_members_of_a_result_have_priority(self) -> None:
+        meta = {"anthropic/maxResultSizeChars": 5, mcp_ref.META + "serverInfo": {"name": "other"}}
+        block = {"type": "text", "text": "a", "_meta": {"x/y": 1}}
+        given = {"content": [block], "isError": True, "_meta": meta, "x/more": [1]}
+        for revision in REVISIONS:
+            with self.subTest(revision):
+                result = self.client(revision, tool=lambda: Result(given)).call_tool("tool")
+                result.pop("resultType", None)
+                self.assertEqual(given, result)
+
+    def test_a_result_is_adapted_to_the_revision(self) -> None:
+        """Blocks and structured content that a revision does not have are replaced or left out.
+        A missing content is empty."""
+        sound = mcp_ref.audio(b"a", "audio/wav")
+        tools = {"sound": lambda: Result({"content": [sound]}),
+                 "data": lambda: Result({"structuredContent": {"a": 1}}),
+                 "number": lambda: Result({"structuredContent": 1})}
+        for revision in REVISIONS:
+            with self.subTest(revision):
+                client = self.client(revision, **tools)
+                kind = client.call_tool("sound")["content"][0]["type"]
+                self.assertEqual("audio" if revision >= "2025-03-26" else "text", kind)
+                data, number = client.call_tool("data"), client.call_tool("number")
+                self.assertEqual([[], []], [data["content"], number["content"]])
+                self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
+                self.assertEqual(revision == MODERN, "structuredContent" in number)
+
+    def test_structured_content_of_a_result_has_to_fit_the_output_schema(self) -> None:
+        """A result with isError need not have it. The hint Result makes no output schema."""
+        server, results = Server("s", "1"), {
+            "good": {"structuredContent": {"x": 1}}, "failed": {"isError": True},
+            "wrong": {"structuredContent": {"x": "a"}}, "missing": {}}
+
+        @server.tool(output_schema={"type": "object", "properties": {"x": {"type": "integer"}},
+                                    "required": ["x"]})
+        def tool(name: str) -> Result:
+            """Return it."""
+            return Result(results[name])
+
+        @server.tool
+        async def free() -> Result:
+            """Return tuples and enums."""
+            return Result(content=({"type": "text", "text": SchemaColor.RED},))
+
+        with Client(server, timeout=DEADLINE) as client:
+            tools = {tool["name"]: tool for tool in client.list_tools()}
+            self.assertNotIn("outputSchema", tools["free"])
+            self.assertEqual("red", text_of(client.call_tool("free")))
+            good = client.call_tool("tool", {"name": "good"})
+            self.assertEqual({"x": 1}, good["structuredContent"])
+            self.assertEqual([], client.call_tool("tool", {"name": "failed"})["content"])
+            for name in "wrong", "missing":
+                with self.assertLogs(mcp_ref.__name__, "WARNING"):
+                    said = text_of(client.call_tool("tool", {"name": name}))
+                self.assertIn("structuredContent", said)
+
+    def test_resources_and_prompts_may_return_a_result(self) -> None:
+        server, contents = Server("s", "1"), [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
+        message = {"role": "assistant", "content": mcp_ref.audio(b"a", "audio/wav")}
+        server.resource("ui://a")(lambda: Result({"contents": contents}))
+        server.prompt(name="p", description="?")(
+            lambda: Result(messages=[message], description="own", _meta={"x/y": 1}))
+        for revision in LEGACY[0], MODERN:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                self.assertEqual(contents, client.read_resource("ui://a")["contents"])
+                prompt = client.get_prompt("p")
+                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
+                kind = prompt["messages"][0]["content"]["type"]
+                self.assertEqual("audio" if revision == MODERN else "text", kind)
+
+    def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
+        """In a resource or a prompt it is an internal error, and is logged."""
+        def fail() -> None:
+            raise ToolError("not today")
+
+        client = self.client(fail=fail)
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            self.assertEqual(("not today", True), (text_of(client.call_tool("fail")),
+                                                   client.call_tool("fail")["isError"]))
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(1, len(logs.output))
+        server = Server("s", "1")
+        server.resource("x://a")(fail)
+        with Client(server, timeout=DEADLINE) as other:
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                with self.assertRaises(RpcError) as caught:
+                    other.read_resource("x://a")
+        self.assertEqual(-32603, caught.exception.code)
+        self.assertNotIn("not today", str(caught.exception))
+        self.assertIn("not today", logs.output[0])
+
+
+class TestExtensions(unittest.TestCase):
+    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
+
+    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
+        """[ver.ext.fallback] A server of MCP Apps lists a ui:// resource with its own _meta."""
+        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
+        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
+
+        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
+        def clock(context: Context) -> str:
+            """Show the time."""
+            seen.append(context.client_capabilities.get("extensions"))
+            return "12:00"
+
+        @server.resource("ui://clock", mime_type="text/html;profile=mcp-app")
+        def page() -> Result:
+            return Result(contents=[{
+                "uri": "ui://clock", "mimeType": "text/html;profile=mcp-app", "text": "<p>12:00",
+                "_meta": {"ui": {"prefersBorder": True}}}])
+
+        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                with Client(server, protocol_version=revision, extensions=offered,
+                            timeout=DEADLINE) as client:
+                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
+                                     client.server_capabilities["extensions"])
+                    self.assertEqual("ui://clock",
+                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
+                    client.call_tool("clock")
+                    contents = client.read_resource("ui://clock")["contents"][0]
+                    self.assertTrue(contents["_meta"]["ui"]["prefersBorder"])
+                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
+        self.assertEqual([offered, None] * 2, seen)
+
+    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
+        """MUST: [ver.ext.id-grammar]"""
+        for make in (lambda value: Server("s", "1", extensions=value),
+                     lambda value: Client(["x"], extensions=value)):
+            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
+                make({name: {}})
+            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
+                         "a b/c", "\u00e4/b", "a/b\n"):
+                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
+                    make({name: {}})
+            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
+            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+
+
+def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
+    """Return the first thing that is wanted."""
+    while True:
+        thing = heard.get(timeout=DEADLINE)
+        if wanted(thing):
+            return thing
+
+
 @plays(r'''
 == A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
@@ -3995,6 +4415,91 @@ class TestRegistration(unittest.TestCase):
                              [tool["name"] for tool in client.list_tools()])
             self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
                              client.list_prompts()[0]["arguments"])
+
+    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
+        """A client that connected before learns of the first tool."""
+        names = ["tools", "resources", "prompts", "completions"]
+        for revision in LEGACY[-1], MODERN:
+            heard: "queue.Queue[Any]" = queue.Queue()
+            server = Server("s", "1", capabilities=names)
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE,
+                    on_notification=lambda method, params: heard.put(method)) as client:
+                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
+                self.assertEqual([], client.list_tools() + client.list_prompts())
+                client.subscribe(tools=True)
+                if revision == MODERN:
+                    until(heard, lambda method: method.endswith("acknowledged"))
+                server.tool(name="t", description="?")(lambda: 1)
+                self.assertEqual("notifications/tools/list_changed", until(
+                    heard, lambda method: method.endswith("changed")))
+                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
+        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
+                               capabilities=["tool"])
+
+    def test_batched_changes_lead_to_one_notification_for_each_list(self) -> None:
+        heard: "queue.Queue[Any]" = queue.Queue()
+        server = Server("s", "1", capabilities=["tools", "prompts", "resources"])
+        server.resource("x://a")(lambda: "")
+        with Client(server, protocol_version=LEGACY[-1], timeout=DEADLINE,
+                    on_notification=lambda method, params: heard.put(method)) as client:
+            client.subscribe("x://a")
+            with self.assertRaises(ZeroDivisionError), server.batch_changes():
+                with server.batch_changes():
+                    for number in range(3):
+                        server.tool(name=f"t{number}", description="?")(lambda: 1)
+                    server.prompt(name="p", description="?")(lambda: "")
+                self.assertEqual(3, len(client.list_tools()))  # the change has taken effect
+                server.resource_updated("x://a")
+                self.assertEqual("notifications/resources/updated", heard.get(timeout=DEADLINE))
+                1 / 0
+            self.assertEqual(["notifications/prompts/list_changed",
+                              "notifications/tools/list_changed"],
+                             sorted(heard.get(timeout=DEADLINE) for _ in range(2)))
+            server.remove_tool("t0")
+            self.assertEqual("notifications/tools/list_changed", heard.get(timeout=DEADLINE))
+            client.ping()
+            self.assertTrue(heard.empty())
+
+    def test_a_raw_tool_is_listed_unchanged_and_gets_all_arguments_unchecked(self) -> None:
+        entry = {"name": "odd", "inputSchema": {"type": "object", "unevaluatedProperties": False,
+                                                "required": ["a"]}, "x-more": [None]}
+        server = Server("s", "1")
+
+        @server.tool(raw=entry)
+        def relay(context: Context, given: Dict[str, Any]) -> Any:
+            return Result({"content": [], "structuredContent": {"name": context.params["name"],
+                                                                "given": given}})
+
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual([entry], client.list_tools())
+            for given in {}, {"context": "1", "given": None}:
+                self.assertEqual({"name": "odd", "given": given},
+                                 client.call_tool("odd", given)["structuredContent"])
+        for raw in {}, {"name": "a"}, {"name": "a", "inputSchema": []}:
+            with self.subTest(raw), self.assertRaisesRegex(ValueError, "raw"):
+                server.tool(raw=raw)(lambda given: given)
+        for function in lambda: 1, lambda a, b: 1:
+            with self.assertRaisesRegex(TypeError, "one dict"):
+                server.tool(raw={**entry, "name": "b"})(function)
+
+    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
+        class Echo(mcp_ref.ServerSession):
+            def admit_request(self, request: Any) -> Any:
+                if request.method == "example/echo":
+                    return lambda request: {"params": request.params}
+                return super().admit_request(request)
+
+        server, lines = fixture_server(), queue.Queue()  # type: Server, queue.Queue[bytes]
+        session = server.connect(lines.put, session_type=Echo)
+        for line in (*PROCESS_HELLO, process_line(1, "example/echo", a=1),
+                     process_line(2, "tools/call", name="add", arguments={"a": 1, "b": 2})):
+            session.receive(line)
+        got = {}
+        while not got.keys() >= {1, 2}:
+            message = json.loads(lines.get(timeout=DEADLINE))
+            got[message["id"]] = message["result"]
+        self.assertEqual(({"params": {"a": 1}}, "3"), (got[1], text_of(got[2])))
 
     def test_a_completion_function_gets_the_values_of_the_other_arguments(self) -> None:
         server = Server("s", "1")
@@ -5274,6 +5779,7 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
 = closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
@@ -5502,11 +6008,13 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$d","result":{}}
 ! client.close(); one.cancel()
 
-== close() ends all waiting calls and may be called again, and the end of a `with` block closes the
-   client, too  OURS client
+== close() cancels all waiting calls and may be called again, and the end of a `with` block closes
+   the client, too  OURS client
 ! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
-! with client: pass
+! closing = concurrent.futures.ThreadPoolExecutor(1).submit(client.__exit__)
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
+= closing.result(DEADLINE) is None
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
 
@@ -5975,6 +6483,16 @@ class TestCallbacks(unittest.TestCase):
         self.assertIn("ZeroDivisionError", "".join(logs.output))
 
 
+CLIENT_HOLD = """import sys, threading, mcp_ref
+server = mcp_ref.Server("s", "1")
+@server.tool
+def hold(context: mcp_ref.Context) -> None:
+    "Report progress, and never return."
+    context.progress(1)
+    threading.Event().wait()
+server.run(drain=1e9)
+open(sys.argv[1], "w").close()
+"""
 CLIENT_SCRIPT = r"""
 import json, os, signal, subprocess, sys
 def answer(**more):
@@ -6026,12 +6544,80 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
+    def test_a_done_callback_is_called_once_when_the_request_is_finished(self) -> None:
+        """After a response, an error, a cancellation or the end; at once if it is finished. An
+        exception is logged, and the other callbacks are still called."""
+        done: "queue.Queue[Any]" = queue.Queue()
+        with self.spawn() as client:
+            ways: List[Any] = [
+                ("answer()", lambda pending: None, None),
+                ("""print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {
+                    "code": 1, "message": "m"}}), flush=True)""", lambda pending: None, RpcError),
+                ("signal.pause()", lambda pending: pending.cancel(), RequestCancelled)]
+            for code, act, error in ways:
+                with self.subTest(code), self.assertLogs(mcp_ref.__name__) as logs:
+                    pending = client.start("tools/call", {"name": code})
+                    pending.add_done_callback(lambda pending: 1 / 0)
+                    pending.add_done_callback(done.put)
+                    act(pending)
+                    self.assertIs(pending, done.get(timeout=DEADLINE))
+                    if error:
+                        self.assertRaises(error, pending.result, 0)
+                    else:
+                        pending.result(0)
+                    pending.add_done_callback(done.put)  # it is called on this thread
+                    self.assertIs(pending, done.get_nowait())
+                    self.assertTrue(done.empty())
+                self.assertIn("ZeroDivisionError", logs.output[0])
+            last = client.start("tools/call", {"name": "signal.pause()"})
+            last.add_done_callback(done.put)
+        self.assertIs(last, done.get(timeout=DEADLINE))
+        self.assertRaises(ConnectionClosed, last.result, 0)
+
     def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "signal.pause()"})
             with self.assertRaisesRegex(ConnectionClosed, "does not read"):
                 for _ in range(100):
                     client.start("x/one", {"x": "x" * 10_000})
+
+    def test_close_does_not_wait_until_the_server_has_finished_its_calls(self) -> None:
+        """close() cancels them, and then closes stdin. The server does not wait for cancelled
+        calls, although it would wait much longer than DEADLINE for others."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision), tempfile.TemporaryDirectory() as folder:
+                ended, heard = os.path.join(folder, "ended"), threading.Event()
+                client = Client([*PYTHON, "-c", CLIENT_HOLD, ended], PROCESS_ENV,
+                                protocol_version=revision, close_timeout=9 * DEADLINE,
+                                timeout=DEADLINE, on_notification=lambda *_: heard.set())
+                with client:
+                    pending = client.start("tools/call", {"name": "hold", "_meta": {
+                        "progressToken": "p"}})
+                    self.assertTrue(heard.wait(DEADLINE))  # the call is running
+                    began = time.monotonic()
+                self.assertLess(time.monotonic() - began, DEADLINE)
+                self.assertTrue(os.path.exists(ended), "run() has not returned")
+                self.assertRaisesRegex(ConnectionClosed, "closed by", pending.result, 0)
+
+    def test_a_command_on_windows_is_found_by_its_whole_name_and_opens_no_window(self) -> None:
+        """For example, the command npx is the file npx.cmd."""
+        code = """import shutil, subprocess, sys, mcp_ref
+def popen(command, creationflags=0, **options):
+    print(command, creationflags == 0x08000000, sorted(options))
+    raise OSError(2, "enough")
+subprocess.Popen, subprocess.CREATE_NO_WINDOW = popen, 0x08000000
+shutil.which = {"npx": "C:/bin/npx.cmd"}.get
+sys.platform = "win32"
+for command in ["npx", "-y"], ["other.exe"]:
+    try:
+        mcp_ref.Client(command).connect()
+    except FileNotFoundError:
+        pass
+"""
+        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, stdout=subprocess.PIPE,
+                              timeout=DEADLINE, check=True, universal_newlines=True)
+        self.assertEqual([f"{command} True ['bufsize', 'cwd', 'env', 'stdin', 'stdout']" for command
+                          in (["C:/bin/npx.cmd", "-y"], ["other.exe"])], done.stdout.splitlines())
 
     def test_long_and_short_requests_arrive_at_the_server(self) -> None:
         with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:

@@ -1,15 +1,16 @@
 """Errors: some are for the model, some for the application, and some for the author.
 
 - If a tool raises an exception, the client gets a result with isError. The model reads
-  the text of the result and can try again.
+  the text of the result and can try again. Raise ToolError for a failure that you
+  expect.
 - If the request itself is wrong, the client gets an error response, and the client's
   method raises RpcError. A tool or a resource can also raise RpcError, to send such an
   error response.
 - If a resource raises any other exception, the error response only says "Internal
   error".
 - If no response comes, the client's method raises RequestTimeout or ConnectionClosed.
-- The server writes the traceback of every exception except RpcError to stderr, where
-  its author can read it.
+- The server writes the traceback of every exception to stderr, where its author can
+  read it. It does not do so for RpcError, and for a ToolError of a tool.
 
 Look at: each call below. Decide whether its outcome is for the model or for the
 application.
@@ -28,7 +29,8 @@ from typing import Any, Callable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
-from mcp_ref import Client, ConnectionClosed, RequestTimeout, RpcError, Server
+from mcp_ref import (Client, ConnectionClosed, RequestTimeout, RpcError, Server,
+                     ToolError)
 
 server = Server("errors", "1.0")
 
@@ -38,6 +40,8 @@ def divide(a: float, b: float) -> float:
     """Divide a by b."""
     if a == 0:
         raise RpcError(-32000, "Out of order", {"retry_after": 60})
+    if b < 0:
+        raise ToolError("b cannot be negative; use 0.5, for example")
     time.sleep(b)  # b is also the time in seconds that this tool takes
     return a / b
 
@@ -67,8 +71,12 @@ if __name__ == "__main__":
         attempt(call, "divide", {"a": 1, "b": 0.5})  # -> ok: 2.0
 
         # The tool fails, or its arguments do not fit the schema.
+        attempt(call, "divide", {"a": 1, "b": -1})  # -> isError: b cannot be nega...
         attempt(call, "divide", {"a": 1, "b": 0})  # -> isError: division by zero
         attempt(call, "divide", {"a": 1})  # -> isError: arguments: missing b
+
+        # Models sometimes send a number as text. The server reads it as JSON.
+        attempt(call, "divide", {"a": "1", "b": 0.5})  # -> ok: 2.0
 
         # The request is wrong, or the server answers it with an error.
         attempt(call, "divied")  # -> RpcError: Unknown tool: 'divied'; ...

@@ -6,7 +6,8 @@ reports of progress reach the client before the result. After a cancellation, th
 of the tool is dropped. A tool may be an `async` function.
 
 Look at: ctx.progress(), ctx.log() and ctx.cancelled, and the code of the client that
-belongs to each.
+belongs to each. ctx.log() is deprecated since revision 2026-07-28. It still works, but
+new servers should write to stderr.
 Try: brew 100 cups. The server then limits the rate of the reports. Call ctx.log() with
 the level "debug", which is below the level that the client asks for. Let `steep` return
 a string.

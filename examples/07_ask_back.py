@@ -12,6 +12,11 @@ before it changes anything.
 Try: print something in the first line of `book`, and count how often it appears.
 Decline the second question. Remove on_elicit.
 
+A tool can also ask for a text of the client's model, with ctx.sample(), and for the
+folders of the client, with ctx.list_roots(). Revision 2026-07-28 deprecates these two.
+New servers should call the API of a model provider, and get folders from a parameter or
+from their configuration.
+
     python3 examples/07_ask_back.py
 """
 

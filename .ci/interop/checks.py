@@ -87,7 +87,8 @@ def core(profile: Any, revision: str, burst: int) -> Iterator[Step]:
         within(profile.get("capabilities", {}), about["capabilities"]))))])
     yield Step("list", [listed("tools", "name", profile["call"][0]), Row(
         "tools/list", {}, fine(lambda result: all(
-            tool["inputSchema"]["type"] == "object" for tool in result["tools"])))])
+            tool["inputSchema"]["type"] == "object" for tool in result["tools"])
+            and len(result["tools"]) >= profile.get("tools", 0)))])
     yield Step("call", [call(profile["call"])])
     yield Step("error", [refused(strict, [-32602], "tools/call", name="no-such-tool", arguments={}),
                          call(profile["failing"], fails=True), call(profile["call"])])
@@ -140,6 +141,12 @@ def extended(profile: Any, revision: str) -> Iterator[Step]:
     for name in ("sampling", "roots"):
         if name in profile:
             yield Step(name, [call(profile[name])])
+    if "warned" in profile:  # these schemas are warnings of the Inspector, and none is an error
+        yield Step("portable", [Row("portable", {}, fine(lambda result: (
+            result["status"] == 0 and sorted(result["warned"]) == sorted(profile["warned"]))))])
+    if "app" in profile:
+        yield Step("app", [Row("app", {"tool": profile["app"]["toolName"]}, fine(
+            lambda info: within(profile["app"], info)))])
     if "changes" in profile:
         watched = profile.get("watched", [])
         yield Step("changes", [Row("subscribe", {

@@ -48,8 +48,9 @@ class Pair(NamedTuple):
 
     def steps(self) -> list[Step]:
         lacks = [*self.client.get("lacks", ()), *self.server.get("lacks", {}).get(self.revision, ())]
-        more = [step for step in extended(self.profile, self.revision) if step.name not in lacks]
-        return [*core(self.profile, self.revision, self.client.get("burst", 20)), *more]
+        steps = [*core(self.profile, self.revision, self.client.get("burst", 20)),
+                 *extended(self.profile, self.revision)]
+        return [step for step in steps if step.name not in lacks]
 
 
 def pairs() -> Iterator[Pair]:
@@ -66,10 +67,13 @@ def pairs() -> Iterator[Pair]:
         profile = {**peers["profiles"].get(profile.get("like"), {}), **profile}
         for client_name, client in peers["clients"].items():
             modern = {client["revision"], server.get("revision", MODERN)} == {MODERN}
-            revision = MODERN if modern else "2025-11-25"
+            revision = MODERN if modern else min(client["revision"], "2025-11-25")
             same = "revision" in server and client["revision"] != MODERN  # as "ours auto"
             if server.get("ours", False) is client.get("ours", False) or (
                     server.get("tapped") and not client.get("sdk") or client.get("ours") and same):
+                continue
+            if server_name not in client.get("servers", [server_name]) or (
+                    client_name not in server.get("clients", [client_name])):
                 continue
             yield Pair(f"{client_name} -> {server_name}", client, server, profile, revision)
 

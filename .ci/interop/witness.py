@@ -27,7 +27,8 @@ def main(folder: str, *command: str) -> int:
         server.send_signal(number)
 
     note("start")
-    signal.signal(signal.SIGTERM, forward)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, forward)
     for inherited in (0, 1):
         os.close(inherited)
     status = server.wait()

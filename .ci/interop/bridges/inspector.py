@@ -20,12 +20,16 @@ class Refused(Exception):
 
 
 async def main(remote: Remote, node: str, script: str, era: str, *server: str) -> None:
-    async def inspect(method: str, *options: str) -> Any:
+    async def output(method: str, *options: str) -> tuple[Any, bytes, bytes]:
         process = await asyncio.create_subprocess_exec(
             node, script, "--cli", "--protocol-era", era, "--method", method, *options,
             "--format", "json", "--quiet", "--", *server,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
         out, err = await process.communicate()
+        return process.returncode, out, err
+
+    async def inspect(method: str, *options: str) -> Any:
+        status, out, err = await output(method, *options)
         if out:
             return json.loads(out)["result"]
         refusal = json.loads(err.splitlines()[-1])["error"]
@@ -35,13 +39,22 @@ async def main(remote: Remote, node: str, script: str, era: str, *server: str) -
         answer = await inspect("initialize")
         return {"revision": answer["protocolVersion"], "capabilities": answer["capabilities"]}
 
+    async def portable() -> Any:
+        status, out, err = await output("tools/list", "--strict")
+        findings = json.loads(out).get("schemaFindings", [])
+        return {"status": status, "warned": [one["toolName"] for one in findings]}
+
+    async def app(tool: str) -> Any:
+        status, out, err = await output("tools/call", "--tool-name", tool, "--app-info")
+        return json.loads(out)["appInfo"]
+
     def get_prompt(name: str, arguments: dict[str, str]) -> Any:
         options = [f"{key}={value}" for key, value in arguments.items()]
         return inspect("prompts/get", "--prompt-name", name,
                        *(["--prompt-args", *options] if options else []))
 
     await remote.play({
-        "about": about, "prompts/get": get_prompt,
+        "about": about, "portable": portable, "app": app, "prompts/get": get_prompt,
         "tools/list": lambda: inspect("tools/list"),
         "tools/call": lambda name, arguments: inspect(
             "tools/call", "--tool-name", name, "--tool-args-json", json.dumps(arguments)),
