@@ -380,13 +380,27 @@ class Judge:
                 wrong = misfit(arguments, schema)
                 if wrong is not None:
                     facts.names["wrong"] = wrong
-        for resource in facts.lists["resources/list"][:1]:
-            facts.names["uri"] = resource["uri"]
-        for prompt in facts.lists["prompts/list"]:
-            words = prompt.get("arguments") or []
-            needed = [word["name"] for word in words if word.get("required")]
-            facts.names.setdefault("prompt", prompt["name"])
-            facts.names.setdefault("words", {name: "a" for name in needed})
+        self.choose_resource(talk, facts)
+        self.choose_prompts(talk, facts)
+
+    def choose_resource(self, talk: Talk, facts: Facts) -> None:
+        """Choose the first resource that can be read."""
+        for resource in facts.lists["resources/list"][:10]:
+            got = talk.ask("resources/read", {"uri": resource["uri"]})
+            if "result" in got:
+                facts.names["uri"] = resource["uri"]
+                return
+
+    def choose_prompts(self, talk: Talk, facts: Facts) -> None:
+        """Choose a prompt that can be requested, and one that requires an argument."""
+        for prompt in facts.lists["prompts/list"][:10]:
+            needed = [word["name"] for word in prompt.get("arguments") or []
+                      if word.get("required")]
+            words = {name: "a" for name in needed}
+            if "prompt" not in facts.names:
+                got = talk.ask("prompts/get", {"name": prompt["name"], "arguments": words})
+                if "result" in got:
+                    facts.names.update(prompt=prompt["name"], words=words)
             if needed:
                 facts.names.setdefault("needy", prompt["name"])
                 facts.names.setdefault("argument", needed[0])
@@ -553,9 +567,13 @@ class Judge:
             from hosts import findings
         except ImportError:
             return
-        for facts in self.spoken[-1:]:
-            info = facts.opening.get("serverInfo") or {}
-            self.host_findings = findings(facts.lists["tools/list"], str(info.get("name", "")))
+        tools = self.spoken[-1].tools().values() if self.spoken else ()
+        places: dict[Any, list[str]] = {}
+        for host, place, rule, source in findings(
+                tool for tool in tools if type(tool.get("inputSchema")) is dict):
+            places.setdefault((host, rule, source), []).append(place)
+        self.host_findings = [(host, some, rule, source)
+                              for (host, rule, source), some in places.items()]
 
     def special_needed(self, names: list[str]) -> list[str]:
         """Return special tools, with the tools that the same rules need besides them."""
@@ -635,6 +653,9 @@ def main(arguments: list[str]) -> int:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     try:
         return judge_stage(found, color) if found.stage else judge_all(found, color)
+    except BrokenPipeError:  # the reader of the report has left, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as error:
         print(f"{found.command[0]} cannot be started: {error}")
         return 2

@@ -27,8 +27,8 @@ COLORS = {"FAIL": "\x1b[31;1m", "WARN": "\x1b[33m", "ok": "\x1b[32m", "": "\x1b[
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}  # what a broken rule is called
 FEATURES = {
     "both": "an era that the server does not speak", "logs": "the capability logging",
-    "untasked": "a server without tasks", "listing": "a list", "uri": "a listed resource",
-    "prompt": "a listed prompt", "needy": "a prompt with a required argument",
+    "untasked": "a server without tasks", "listing": "a list", "uri": "a resource that can be read",
+    "prompt": "a prompt that can be requested", "needy": "a prompt with a required argument",
     "wrong": "a tool that does not accept every object", "fixture": "resources of the test suite"}
 
 
@@ -102,7 +102,7 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
             if row not in bad:
                 yield from quiet(row, color)
     everything = [row for some in rows.values() for row in some]
-    yield from notes_of_hosts(judge.host_findings, color)
+    yield from notes_of_hosts(judge.host_findings)
     yield from tasks(judge, everything, verbose)
     yield ""
     broken = sum(row.word == "FAIL" for row in everything)
@@ -215,13 +215,14 @@ def reason(lack: Any) -> str:
     return f"needs {FEATURES.get(lack.what, lack.what)}"
 
 
-def notes_of_hosts(findings: list[Any], color: bool) -> Iterator[str]:
+def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
     """Yield what hosts would refuse or change, for each rule of a host."""
     if findings:
         yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
-    for host, place, rule, source in findings:
-        yield from wrapped(safe(f"{host}: {place}: {rule} ({source})"),
-                           painted(f"{'note':6}", "note", color), " " * 6)
+    for host, places, rule, source in findings:
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield from wrapped(safe(f"{host}: {places[0]}{more}. {rule}"), "note  ", " " * 6)
+        yield " " * 6 + safe(source)
 
 
 def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:

@@ -28,7 +28,7 @@ STEPS = {  # number -> (name, what to build)
     3: ("tools", "Declare the capability tools. Answer tools/list with name and inputSchema, and "
         "tools/call with content. Check the arguments against the schema."),
     4: ("stdout is the wire", "Make sure that print() and child processes cannot write to stdout, "
-        "and cannot read from stdin."),
+        "and cannot read from stdin. Add a tool that prints, and let the judge call it."),
     5: ("side by side", "Run each call in a thread of its own. Write under a lock. Report progress, "
         "and do not answer a cancelled request. At the end of stdin, answer what has arrived."),
     6: ("asking", "Send requests to the client while a tool runs, with ids of your own, and wait for "
