@@ -269,7 +269,8 @@ class Session:
         if name == "roots":
             return self.roots(params, meta)
         if name == "echo":
-            return text(given["text"])
+            good = isinstance(given.get("text"), str)
+            return text(given["text"]) if good else {**text("text is a string"), "isError": True}
         if name == "hold":
             thread = threading.Thread(target=self.hold, args=(given["key"], params, rid, meta))
             thread.start()

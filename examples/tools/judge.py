@@ -255,6 +255,7 @@ class Judge:
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
         self.jobs: list[Any] = []  # each may add others
         self.waits = waits
+        self.unspoken: list[Connection] = []  # in revisions that the server does not speak
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
@@ -273,6 +274,8 @@ class Judge:
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts]
+            for end in self.unspoken if not self.spoken else ():
+                self.take_findings(end)
             for facts in self.spoken:
                 self.complete(facts)
                 self.jobs.append(self.pool.submit(self.judge_revision, facts))
@@ -302,7 +305,11 @@ class Judge:
                 self.not_spoken[revision] = f"a malformed message led to {error!r}"
                 return None
             finally:
-                self.close(end)
+                if facts.opening:
+                    self.close(end)
+                else:
+                    end.close()
+                    self.unspoken.append(end)
         return facts
 
     def survey_with(self, talk: Talk, facts: Facts) -> None:
@@ -365,7 +372,7 @@ class Judge:
         The tool is the first one that may be called and whose result is not an error.
         """
         tools = [tool for tool in facts.tools().values()
-                 if self.allowed(tool) and not special(tool)]
+                 if self.allowed(tool) and not (special(tool) and tool["name"] in SPECIAL)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
         for tool in tools[:20]:
             schema = tool.get("inputSchema")
@@ -418,7 +425,7 @@ class Judge:
         except Exception:  # a schema that the module does not support
             return
         broken = Broken(f"structured content that fits the output schema of {tool['name']}",
-                        "structuredContent" + faults[0]) if faults else None
+                        f"structuredContent{faults[0]}") if faults else None
         outcome = "FAIL" if faults else "ok"
         self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]), broken))
 
@@ -538,6 +545,9 @@ class Judge:
     def close(self, end: Connection) -> None:
         """Close a connection, and take note of what the line checker found there."""
         end.close()
+        self.take_findings(end)
+
+    def take_findings(self, end: Connection) -> None:
         for slug in end.checker.judged_slugs:
             self.judge_line(slug, end, Verdict("ok"))
         for finding in end.checker.findings:
@@ -669,8 +679,8 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     judge.ask_hosts()
     rows = rows_of(judge, RANK)
     status = status_of(judge, [row for some in rows.values() for row in some], not found.only)
-    for line in report(judge, rows, requirements(), found.verbose, color):
-        print(line)
+    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
+    print(text.replace("\n\n\n", "\n\n"))
     if status == 2:
         print(not_judged(judge))
     if found.json:

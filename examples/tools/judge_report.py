@@ -5,6 +5,7 @@ import collections
 import contextlib
 import json
 import os
+import re
 import sys
 import textwrap
 from typing import Any, Iterator
@@ -151,11 +152,14 @@ def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
         pages = requirements[slug].page.split("; ") if slug in requirements else []
         for page in sorted(pages, key=lambda page: revision not in page):
             if page.startswith("schema "):
-                yield SITE + page[7:] + "/schema"
+                yield f"{SITE}{revision}/schema"
             elif page.startswith("JSON-RPC"):
                 yield "https://www.jsonrpc.org/specification"
             else:
-                yield SITE + page.replace("/index", "")
+                date, _, path = page.partition("/")
+                if re.match("basic/index|server/|client/", path):  # in every revision
+                    date = revision
+                yield f"{SITE}{date}/{path.replace('/index', '')}"
 
 
 def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:

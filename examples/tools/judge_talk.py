@@ -313,7 +313,7 @@ class Talk(Play):
     def expect(self, texts: list[str]) -> None:
         left = [json.loads(text) for text in texts]
         while left:
-            got = self.take(f"the line {shown(left[0], 200)}")
+            got = self.take(wish(left[0]))
             trials = []
             for want in left:
                 names = dict(self.names)
@@ -418,8 +418,23 @@ def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Br
     if wanted is MISSING:
         return Broken(f"no member {where}", shown(found, 60), line, at)
     if found is MISSING:
+        instead = {"result": "error", "error": "result"}.get(str(path[0]), "")
+        if len(path) == 1 and type(got) is dict and instead in got:
+            return Broken(wish(want), f"the {instead} {shown(got[instead], 150)}", line)
         return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
     return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
+
+
+def wish(want: Any) -> str:
+    """Describe an expected message in words."""
+    if type(want) is list:
+        return f"an array with {len(want)} responses"
+    if "method" in want:
+        return f"a message with the method {want['method']}"
+    error = want.get("error")
+    if type(error) is dict and type(error.get("code")) is int:
+        return f"a response with the error {error['code']}"
+    return f"a response with {'an error' if error else 'a result'}"
 
 
 MISSING = object()

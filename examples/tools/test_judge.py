@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from typing import Any, List, Tuple
 
 import faulty_server
@@ -60,6 +61,17 @@ FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its ou
     ("wrong-code", "base.error.method-not-found", "FAIL"),
     ("no-content", "tools.result.content-present", "FAIL"),
     ("bad-output", "tools.output.conforms", "FAIL")]
+TOUCH = """
+import os
+from mcp_ref import Server
+server = Server("touch", "1")
+@server.tool
+def touch(path: str) -> str:
+    "Create a file."
+    open(os.environ["FILE"], "w").close()
+    return "done"
+server.run()
+"""
 HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)  # enough for what never comes
 MODERN_FAULTS = ("no-listen", "no-ttl", "remembers")
@@ -142,20 +154,28 @@ class TestJudge(ProcessCase):
 class TestPermission(ProcessCase):
     """The judge calls a tool only if it is allowed to."""
 
-    def calls(self, **options: Any) -> Any:
-        one = judge.Judge(SERVER, RULES, ("2025-11-25",), options.get("calls", {}),
-                          options.get("call_all", False), only="call whose arguments")
-        one.run()
-        return one.verdicts["A call whose arguments do not fit the input schema fails"][1][
-            "2025-11-25"]
+    def touched(self, **options: Any) -> Any:
+        """Judge a server whose tool creates a file. Return whether the file exists."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "file")
+            one = judge.Judge([*PYTHON, "-c", TOUCH], RULES, ("2025-11-25",),
+                              {"touch": {"path": path}} if options.get("call") else {},
+                              options.get("call_all", False), "call whose arguments")
+            with unittest.mock.patch.dict(os.environ, PROCESS_ENV, FILE=path):
+                one.run()
+            verdict = one.verdicts["A call whose arguments do not fit the input schema fails"][1]
+            return os.path.exists(path), verdict["2025-11-25"]
 
     def test_without_permission_no_tool_is_called_and_the_rule_is_not_judged(self) -> None:
-        verdict = self.calls()
+        touched, verdict = self.touched()
+        self.assertFalse(touched)
         self.assertEqual(("not judged", "call"), (verdict.outcome, verdict.lack.kind))
 
     def test_a_tool_may_be_called_by_name_or_if_all_tools_may(self) -> None:
-        for options in ({"calls": ADD}, {"call_all": True}):
-            self.assertEqual("ok", self.calls(**options).outcome)
+        for options in ({"call": True}, {"call_all": True}):
+            touched, verdict = self.touched(**options)
+            self.assertTrue(touched)
+            self.assertEqual("ok", verdict.outcome)
 
     def test_a_tool_that_declares_that_it_only_reads_may_be_called(self) -> None:
         one = judge.Judge(SERVER, [], (), {})
