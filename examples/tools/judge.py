@@ -449,8 +449,7 @@ class Judge:
         for need in needed_capabilities(transcript, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
-        for word, good in (("both", MODERN in facts.names["revisions"]),
-                           ("logs", facts.has("logging")), ("untasked", not facts.has("tasks")),
+        for word, good in (("logs", facts.has("logging")), ("untasked", not facts.has("tasks")),
                            ("listing", "/list" in facts.names["list"])):
             if word in transcript.words and not good:
                 return Lack("feature", word)
@@ -599,7 +598,7 @@ def special(tool: Any) -> bool:
     if type(tool) is not dict or tool.get("name") not in SPECIAL + COMMON:
         return False
     ours = fixture_tools()[tool["name"]]
-    return str(tool.get("description")).split() == ours["description"].split()
+    return bool(str(tool.get("description")).split() == ours["description"].split())
 
 
 def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:

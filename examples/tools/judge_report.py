@@ -27,7 +27,7 @@ SUBJECTS = {  # in the order of the specification: heading -> areas of requireme
 COLORS = {"FAIL": "\x1b[31;1m", "WARN": "\x1b[33m", "ok": "\x1b[32m", "": "\x1b[0m"}
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}  # what a broken rule is called
 FEATURES = {
-    "both": "an era that the server does not speak", "logs": "the capability logging",
+    "logs": "the capability logging",
     "untasked": "a server without tasks", "listing": "a list", "uri": "a resource that can be read",
     "prompt": "a prompt that can be requested", "needy": "a prompt with a required argument",
     "wrong": "a tool that does not accept every object", "fixture": "resources of the test suite"}
@@ -65,9 +65,10 @@ def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
     for rule, verdicts in judge.verdicts.values():
         heading = next((one for one, areas in SUBJECTS.items() if rule.subject in areas), "Other")
         found[heading].append(Row(rule, verdicts, rank))
+    place = {rule.title: index for index, rule in enumerate(judge.rules)}
     order = ("FAIL", "late", "WARN", "note", "ok", "not judged")
     for rows in found.values():
-        rows.sort(key=lambda row: order.index(row.word))
+        rows.sort(key=lambda row: (order.index(row.word), place.get(row.rule.title, len(place))))
     return found
 
 
@@ -157,7 +158,8 @@ def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
                 yield "https://www.jsonrpc.org/specification"
             else:
                 date, _, path = page.partition("/")
-                if re.match("basic/index|server/|client/", path):  # in every revision
+                everywhere = re.match("basic/index|server/|client/", path)
+                if everywhere or MODERN not in (date, revision):
                     date = revision
                 yield f"{SITE}{date}/{path.replace('/index', '')}"
 
@@ -313,7 +315,7 @@ def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any, status: i
             "title": row.rule.title, "level": row.rule.level, "subject": heading,
             "requirements": list(row.rule.slugs), "outcome": row.outcome,
             "pages": list(dict.fromkeys(pages_of(row.rule, row.revisions[-1], requirements))),
-            "revisions": {one: verdict.outcome for one, verdict in row.verdicts.items()},
+            "revisions": {one: row.verdicts[one].outcome for one in sorted(row.verdicts)},
             **(details(row) if row.outcome == "FAIL" else {}),
             **({"needs": reason(row.lack())} if row.outcome == "not judged" else {}),
         } for heading, some in rows.items() for row in some]}

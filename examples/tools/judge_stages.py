@@ -60,7 +60,7 @@ def step_of(rule: Any) -> int:
             step = max(step, 3)
         step = 5 if names & BESIDE and step < 5 else step
         step = 6 if names & ASKING else step
-        if rule.transcript.revisions == (MODERN,) or "both" in rule.transcript.words:
+        if rule.transcript.revisions == (MODERN,):
             step = LAST
     return step
 
@@ -111,7 +111,8 @@ class Envelope:
 
     def until_barrier(self) -> list[Any]:
         """Return all messages that come before the response to a further request."""
-        name, found = self.end.ask_barrier(), []
+        name = self.end.ask_barrier()
+        found: list[Any] = []
         while True:
             line = self.end.next(self.end.waits.answer if not self.end.fresh else
                                  self.end.waits.first)

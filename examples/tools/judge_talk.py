@@ -99,7 +99,7 @@ class Connection:
         assert self.child.stdin
         with contextlib.suppress(OSError, ValueError):  # the process has ended
             while data:
-                data = data[self.child.stdin.write(data):]  # type: ignore[index]
+                data = data[self.child.stdin.write(data):]
 
     def end_input(self) -> None:
         self.writer.submit(self.child.stdin.close)  # type: ignore[union-attr]
@@ -249,8 +249,9 @@ class Talk(Play):
                 raise Broken("that the process ends", f"a process that runs after {seconds:.0f} s")
         elif mark == "=":
             self.space["legacy"] = [one for one in self.space["revisions"] if one != MODERN]
-            if not eval(text, self.space):
-                raise Broken(f"that this is true: {text}", shown(self.space.get("last"), 60))
+            code, _, words = text.partition("  # ")
+            if not eval(code, self.space):
+                raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
         else:
             super().step(mark, text)
 
@@ -295,7 +296,7 @@ class Talk(Play):
             return True
         if "id" not in message:
             return not (method == "notifications/message" or method.endswith("/list_changed"))
-        result = {"ping": {}, "roots/list": {"roots": []} if self.offers else None}.get(method)
+        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers else None}.get(method)
         if result is not None:
             self.end.give(json.dumps(
                 {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
@@ -473,5 +474,5 @@ def shown(value: Any, most: int) -> str:
     return text if len(text) <= most else text[:most] + "..."
 
 
-__all__ = ["META", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "Waits", "hello",
+__all__ = ["META", "MODERN", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "Waits", "hello",
            "parsed", "same", "shown"]

@@ -431,7 +431,7 @@ class LineChecker:
         """Judge whether somebody waits for a response."""
         text, slug = "a response that nobody waits for", "base.response.same-id"
         if not valid:
-            slug = "base.id.not-null"
+            slug = ""  # the request was not valid, either
         elif key in self.done:
             slug, text = SHAPE, "a second response, so a response that nobody waits for"
         elif key in self.cancelled:  # the response and the cancellation may have crossed
@@ -449,7 +449,7 @@ class LineChecker:
 
     def check_error(self, message: Any, revision: str) -> None:
         error = message["error"]
-        code = error.get("code") if isinstance(error, dict) else None
+        code: Any = error.get("code") if isinstance(error, dict) else None
         known = CODES[MODERN if revision == MODERN else "2025-11-25"]
         if not self.check("base.error.code-and-message",
                           type(code) is int and type(error.get("message")) is str,
@@ -479,6 +479,9 @@ class LineChecker:
         asks = modern and kind == "input_required"
         if modern and not self.check_modern(result, method, kind):
             return
+        if method in LISTS and self.offered is not None and (
+                CAPABILITY[method] not in self.offered):
+            return self.check_over_time(result, method)  # the shape does not matter
         name = "InputRequiredResult" if asks else result_of(revision, self.other, method)
         shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
         self.check_schema(shape, revision, name, result)
@@ -514,6 +517,17 @@ class LineChecker:
         self.check("", not own, f"{method} must not have {', '.join(sorted(own))} here")
         return True
 
+    def check_declared(self, result: Any, method: str, need: str, offered: Any) -> None:
+        """Judge whether a method is served although its capability is not declared."""
+        if self.revision == REVISIONS[0] and need == "completions":
+            return  # 2024-11-05 has no such capability
+        slug = {"tools": "tools.capability", "prompts": "prompts.capability",
+                "resources": "res.capability", "completions": "comp.capability"}.get(need, "")
+        if method in LISTS and not any(result.get(name) for name in (
+                "tools", "prompts", "resources", "resourceTemplates")):
+            slug = ""  # an empty list does not offer anything
+        self.check(slug, need in offered, f"{method} is served, but its capability is not declared")
+
     def check_over_time(self, result: Any, method: str) -> None:
         """Judge what only several results can show."""
         if method in ("initialize", "server/discover"):
@@ -522,12 +536,7 @@ class LineChecker:
             for name in capabilities.get("extensions", ()):
                 self.check_extension(name)
         elif self.offered is not None and method in CAPABILITY:
-            need = CAPABILITY[method]  # 2024-11-05 has no capability for completions
-            if self.revision != REVISIONS[0] or method != "completion/complete":
-                self.check({"tools": "tools.capability", "prompts": "prompts.capability",
-                            "resources": "res.capability", "completions": "comp.capability"
-                            }.get(need, ""), need in self.offered,
-                           f"{method} is served, but its capability is not declared")
+            self.check_declared(result, method, CAPABILITY[method], self.offered)
         if method in LISTS and "cacheScope" in result:
             self.scopes[method].add(str(result["cacheScope"]))
             self.check("cache.same-scope-all-pages", len(self.scopes[method]) == 1,
