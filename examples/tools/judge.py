@@ -37,13 +37,13 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from judge_talk import (MODERN, ROOT, Broken, Connection, Ids, Talk, Transcript,  # noqa: E402
-                        Waits, hello, parsed, shown)
 from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
-from line_checker import REVISIONS, Finding  # noqa: E402
+from judge_talk import Broken, Connection, Talk, Waits, parsed, shown  # noqa: E402
+from line_checker import REVISIONS, ROOT, Finding  # noqa: E402
 from mcp_ref import Client, Schema  # noqa: E402
-from test_mcp_ref import TRANSCRIPTS, fixture_server, transcripts  # noqa: E402
+from test_mcp_ref import (MODERN, TRANSCRIPTS, Ids, Transcript,  # noqa: E402
+                          fixture_server, hello, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 150.0  # seconds for everything
@@ -68,7 +68,7 @@ COMMON = ("echo", "add")  # tools of the fixture that these transcripts may need
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 
 
-# --- The rules ------------------------------------------------------------------------------------
+# --- The rules ------------------------------------------------------------------------
 
 
 class Requirement(NamedTuple):
@@ -140,7 +140,7 @@ def line_rule(slug: str) -> Rule:
     return Rule(row.text.rstrip("."), row.level.split()[0], (slug,), "", None)
 
 
-# --- What a server has ----------------------------------------------------------------------------
+# --- What a server has ----------------------------------------------------------------
 
 
 class Facts:
@@ -222,7 +222,7 @@ def misfit(arguments: Any, schema: Any) -> Any:
     return None
 
 
-# --- The judge ------------------------------------------------------------------------------------
+# --- The judge ------------------------------------------------------------------------
 
 
 class Verdict(NamedTuple):
@@ -623,7 +623,7 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
     return []
 
 
-# --- The command line -----------------------------------------------------------------------------
+# --- The command line -----------------------------------------------------------------
 
 
 def options(arguments: list[str]) -> argparse.Namespace:

@@ -12,7 +12,8 @@ from typing import Any, Iterator
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from judge_talk import META, MODERN, shown  # noqa: E402
+from judge_talk import shown  # noqa: E402
+from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
@@ -83,7 +84,7 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     return 2 if whole and 2 * judged < len(must) else 0
 
 
-# --- For a person ---------------------------------------------------------------------------------
+# --- For a person ---------------------------------------------------------------------
 
 
 def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: bool,
@@ -277,7 +278,7 @@ def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
                        f"{count['FAIL']} fail. Not judged: {reasons or '0'}.")
 
 
-# --- Words ----------------------------------------------------------------------------------------
+# --- Words ----------------------------------------------------------------------------
 
 
 def counted(number: int, one: str, many: str) -> str:
@@ -302,7 +303,7 @@ def safe(text: str) -> str:
                    for one in text)
 
 
-# --- As JSON --------------------------------------------------------------------------------------
+# --- As JSON --------------------------------------------------------------------------
 
 
 def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any, status: int) -> Any:

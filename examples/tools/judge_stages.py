@@ -14,8 +14,8 @@ from typing import Any, Iterator, NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_report import conversation, failure, safe, wrapped  # noqa: E402
-from judge_talk import MODERN, OVER, Broken, Connection, Waits, hello, parsed  # noqa: E402
-from test_mcp_ref import ENVELOPE  # noqa: E402
+from judge_talk import OVER, Broken, Connection, Waits, parsed  # noqa: E402
+from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
@@ -65,7 +65,7 @@ def step_of(rule: Any) -> int:
     return step
 
 
-# --- Stage 1: the envelope ------------------------------------------------------------------------
+# --- Stage 1: the envelope ------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -153,7 +153,7 @@ def right(answers: list[Any], reply: Any) -> bool:
     return close and json.dumps(answers[0].get("id")) == json.dumps(reply[0])
 
 
-# --- The report -----------------------------------------------------------------------------------
+# --- The report -----------------------------------------------------------------------
 
 
 def stage_one(command: list[str], stage: int, verbose: bool) -> tuple[int, list[str]]:

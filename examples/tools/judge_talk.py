@@ -23,8 +23,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
 from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import (META, MODERN, Ids, Mismatch, Play, Transcript, caret,  # noqa: E402
-                          difference, hello, modern_meta, same)
+from test_mcp_ref import (MODERN, Play, Transcript, caret, difference,  # noqa: E402
+                          hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
 GRACE = 0.15  # seconds that a line may be later than the answer to that question
@@ -385,7 +385,7 @@ class Talk(Play):
         raise Broken(f"the response to {method}", "100 other lines")
 
 
-# --- Comparing, and saying what differs -----------------------------------------------------------
+# --- Comparing, and saying what differs -----------------------------------------------
 
 
 def relaxed(value: Any, depth: int) -> Any:
@@ -472,7 +472,3 @@ def shown(value: Any, most: int) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     text = text.replace(',"...":0', "").replace('"...":0', "").replace('"..."', "...")
     return text if len(text) <= most else text[:most] + "..."
-
-
-__all__ = ["META", "MODERN", "Broken", "Connection", "Ids", "Mismatch", "Talk", "Transcript", "Waits", "hello",
-           "parsed", "same", "shown"]

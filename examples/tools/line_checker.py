@@ -69,7 +69,7 @@ class Finding(NamedTuple):
     line: bytes
 
 
-# --- The official schemas -------------------------------------------------------------------------
+# --- The official schemas -------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=None)
@@ -124,7 +124,7 @@ def result_of(revision: str, side: str, method: str) -> str:
     return "EmptyResult" if name and "EmptyResult" in definitions(revision) else "Result"
 
 
-# --- The rules ------------------------------------------------------------------------------------
+# --- The rules ------------------------------------------------------------------------
 
 
 def key_of(value: Any) -> str:

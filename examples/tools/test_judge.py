@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 import unittest
@@ -223,6 +224,16 @@ class TestCommandLine(unittest.TestCase):
             self.assertIn(words, out)
         self.assertLessEqual(max(map(len, out.split("\n"))), 80)
         self.assertNotIn("\x1b", out)
+
+    def test_the_commands_of_the_readme_judge_a_server(self) -> None:
+        """The server of the text is replaced by the one of these tests."""
+        with open(os.path.join(HERE, "examples", "README.md"), encoding="utf-8") as file:
+            commands = re.findall(r"(?m)^    python3 examples/tools/judge.py (.*)", file.read())
+        self.assertEqual(2, len(commands))
+        for command in commands:
+            words = shlex.split(command)
+            status, out = run([*words[:words.index("--") + 1], *SERVER])
+            self.assertEqual(0, status, out)
 
     def test_a_wrong_command_line_gets_the_usage(self) -> None:
         for arguments in (["--revision", "1999-01-01", "--", "true"], [], ["--"],
