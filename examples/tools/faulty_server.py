@@ -1,8 +1,8 @@
-"""A small MCP server in one file that can break one rule: `faulty_server.py [--fault NAME]`.
+"""A small MCP server that can break one rule: `faulty_server.py [--fault NAME]`.
 
-test_judge.py judges it with each of its faults. Without a fault it keeps all rules. It speaks
-2025-03-26, 2025-11-25 and 2026-07-28, and its tools are `add` and some special tools of the judge.
-`faulty_server.py --list` prints the names of all faults.
+test_judge.py judges it with each of its faults. Without a fault it keeps all rules. It
+speaks 2025-03-26, 2025-11-25 and 2026-07-28, and its tools are `add` and some special
+tools of the judge. `faulty_server.py --list` prints the names of all faults.
 """
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import Any
 FAULTS = {  # name -> what the server does wrong
     "zero-id": "the id 0 is never answered", "empty-id": 'the id "" is never answered',
     "digits-id": "an id of digits comes back as a number",
-    "string-id": "each id comes back as a string", "null-id": "a request with the id null is served",
+    "string-id": "each id comes back as a string",
+    "null-id": "a request with the id null is served",
     "true-id": "a request with the id true is served",
     "true-cancels": "a cancellation of true cancels the request 1",
     "number-ends": "a line with a number ends the server",
@@ -28,21 +29,26 @@ FAULTS = {  # name -> what the server does wrong
     "answers-notification": "an unknown notification is answered",
     "silent-end": "nothing that arrives right before the end of stdin is answered",
     "stays": "the process does not end when its stdin ends",
-    "print": "a tool prints to stdout", "child": "a child process of a tool writes to stdout",
-    "banner": "it prints a banner", "late-batch": "batches are served in every revision",
+    "print": "a tool prints to stdout",
+    "child": "a child process of a tool writes to stdout",
+    "banner": "it prints a banner",
+    "late-batch": "batches are served in every revision",
     "no-version": "the result of initialize lacks protocolVersion",
     "undeclared-log": "it sends log messages, but does not declare logging",
-    "undeclared-change": "it reports changes of a list, but does not declare listChanged",
+    "undeclared-change": "it reports changes of a list without declaring listChanged",
     "undeclared-tools": "it lists tools, but does not declare tools",
     "null-request": "its own request has the id null",
     "unasked-request": "it asks a client that offers nothing for roots",
-    "progress-back": "progress goes back", "progress-late": "progress comes after the response",
+    "progress-back": "progress goes back",
+    "progress-late": "progress comes after the response",
     "no-listen": "subscriptions/listen is missing", "no-ttl": "lists lack ttlMs",
     "remembers": "it remembers the capabilities of an earlier modern request",
     "no-ping": "ping is never answered", "hang": "it hangs when it gets a ping",
     "twice": "each response comes twice", "loses": "some requests are not answered",
-    "exits": "it ends when it gets a ping", "flood": "it writes without end when it gets a ping",
-    "wrong-code": "an unknown method gets the error -32600", "no-content": "a call has no content",
+    "exits": "it ends when it gets a ping",
+    "flood": "it writes without end when it gets a ping",
+    "wrong-code": "an unknown method gets the error -32600",
+    "no-content": "a call has no content",
     "bad-output": "structured content does not fit the output schema",
     "dead": "it ends at once", "mute": "it never writes", "deaf": "it never reads",
     "closed": "it closes its stdout", "endless": "it writes messages without end",
@@ -51,24 +57,32 @@ FAULT = sys.argv[2] if sys.argv[1:2] == ["--fault"] else ""
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 REVISIONS = ["2025-03-26", "2025-11-25", MODERN]
-NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"},
+                                            "b": {"type": "integer"}},
            "required": ["a", "b"]}
-WORD = {"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]}
+WORD = {"type": "object", "properties": {"key": {"type": "string"}},
+        "required": ["key"]}
 TOOLS: list[Any] = [
     {"name": "add", "description": "Add two integers.", "inputSchema": NUMBERS,
      "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}},
                       "required": ["sum"]}},
     {"name": "count", "description":
-     'Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ...',
+     "Report progress 1, 2 and so on up to `to`, with the messages "
+     '"step 1", "step 2" ...',
      "inputSchema": {"type": "object", "properties": {"to": {"type": "integer"}}}},
     {"name": "echo", "description": "Return the text.", "inputSchema": {
-        "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}},
-    {"name": "roots", "description": "Return the URIs of the client's roots, separated by spaces.",
+        "type": "object", "properties": {"text": {"type": "string"}},
+        "required": ["text"]}},
+    {"name": "roots", "description":
+     "Return the URIs of the client's roots, separated by spaces.",
      "inputSchema": {"type": "object", "properties": {}}},
-    {"name": "hold", "inputSchema": WORD, "description": 'Report progress 1 and wait for '
-     'release(key), then return "released".\n\nWhen the call is cancelled, report progress 2 and '
-     'log "late". The client must not receive\neither of them. The key is a letter from a to h.'},
-    {"name": "release", "inputSchema": WORD, "description": "Let one call of hold(key) return: one "
+    {"name": "hold", "inputSchema": WORD,
+     "description": 'Report progress 1 and wait for '
+     'release(key), then return "released".\n\nWhen the call is cancelled, report '
+     'progress 2 and log "late". The client must not receive\neither of them. The key '
+     "is a letter from a to h."},
+    {"name": "release", "inputSchema": WORD,
+     "description": "Let one call of hold(key) return: one "
      "that is waiting, or the next one that begins."}]
 GATES = {key: threading.Semaphore(0) for key in "abcdefgh"}
 CANCELLED: set[str] = set()
@@ -80,7 +94,8 @@ class Wrong(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.error = {"code": code, "message": message, **({"data": data} if data else {})}
+        self.error = {"code": code, "message": message,
+                      **({"data": data} if data else {})}
 
 
 def write(message: Any) -> None:
@@ -104,7 +119,8 @@ class Session:
         """Serve one line."""
         try:
             text = data.decode(errors="replace" if FAULT == "nan-read" else "strict")
-            message = json.loads(text, parse_constant=None if FAULT == "nan-read" else self.refuse)
+            message = json.loads(text, parse_constant=None if FAULT == "nan-read"
+                                 else self.refuse)
         except RecursionError:
             if FAULT == "depth-ends":
                 raise
@@ -113,7 +129,8 @@ class Session:
             if FAULT == "bytes-end" and isinstance(error, UnicodeDecodeError):
                 raise
             return self.error(None, -32700, "Not JSON")
-        if isinstance(message, list) and (self.revision == "2025-03-26" or FAULT == "late-batch"):
+        if isinstance(message, list) and (self.revision == "2025-03-26" or
+                                          FAULT == "late-batch"):
             return self.batch(message)
         if isinstance(message, (int, float)) and FAULT == "number-ends":
             sys.exit(1)
@@ -180,7 +197,8 @@ class Session:
         if FAULT == "loses" and self.requests % 7 == 0:
             return None
         try:
-            result = self.result(message, message["method"], message.get("params", {}), rid)
+            result = self.result(message, message["method"], message.get("params", {}),
+                                 rid)
         except Wrong as wrong:
             return {"id": self.echoed(rid), "error": wrong.error}
         return None if result is None else {"id": self.echoed(rid), "result": result}
@@ -232,7 +250,8 @@ class Session:
                     "level": "info", "data": "ping"}}),
                 ("undeclared-change", {"method": "notifications/tools/list_changed"}),
                 ("null-request", {"id": None, "method": "ping"}),
-                ("unasked-request", {"id": f"r{self.requests}", "method": "roots/list"})):
+                ("unasked-request", {"id": f"r{self.requests}",
+                                     "method": "roots/list"})):
             if FAULT == fault and self.revision:
                 write(message)
         return {}
@@ -243,10 +262,12 @@ class Session:
         if META + "clientCapabilities" not in meta:
             raise Wrong(-32602, "clientCapabilities is missing")
         if wanted != MODERN:
-            raise Wrong(-32022, "Unsupported", {"supported": REVISIONS, "requested": wanted})
+            raise Wrong(-32022, "Unsupported", {"supported": REVISIONS,
+                                                "requested": wanted})
         cached = {} if FAULT == "no-ttl" else {"ttlMs": 0, "cacheScope": "public"}
         if method == "server/discover":
-            result: Any = {"supportedVersions": REVISIONS, "ttlMs": 0, "cacheScope": "public",
+            result: Any = {"supportedVersions": REVISIONS, "ttlMs": 0,
+                           "cacheScope": "public",
                            "capabilities": {"tools": {}}}
         elif method == "tools/list":
             self.check_cursor(params)
@@ -270,9 +291,11 @@ class Session:
             return self.roots(params, meta)
         if name == "echo":
             good = isinstance(given.get("text"), str)
-            return text(given["text"]) if good else {**text("text is a string"), "isError": True}
+            return text(given["text"]) if good else {**text("text is a string"),
+                                                     "isError": True}
         if name == "hold":
-            thread = threading.Thread(target=self.hold, args=(given["key"], params, rid, meta))
+            thread = threading.Thread(target=self.hold,
+                                      args=(given["key"], params, rid, meta))
             thread.start()
             self.threads.append(thread)
             return None
@@ -292,7 +315,8 @@ class Session:
         if FAULT == "nan-written":
             return {**text("nan"), "structuredContent": {"sum": float("nan")}}
         number: Any = "many" if FAULT == "bad-output" else given["a"] + given["b"]
-        result = {**text(json.dumps({"sum": number})), "structuredContent": {"sum": number}}
+        result = {**text(json.dumps({"sum": number})),
+                  "structuredContent": {"sum": number}}
         if FAULT == "no-content":
             del result["content"]
         return result
@@ -306,9 +330,11 @@ class Session:
             self.remembered.update(offered)
             offered = self.remembered
         if "roots" in offered:
-            return {"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}}
+            return {"resultType": "input_required",
+                    "inputRequests": {"r": {"method": "roots/list"}}}
         if meta:
-            raise Wrong(-32021, "roots are needed", {"requiredCapabilities": {"roots": {}}})
+            raise Wrong(-32021, "roots are needed",
+                        {"requiredCapabilities": {"roots": {}}})
         return {**text("no roots"), "isError": True}
 
     def count(self, to: int, params: Any, rid: Any, meta: Any) -> Any:
@@ -316,7 +342,8 @@ class Session:
         steps = [*range(1, to + 1)]
         for step in reversed(steps) if FAULT == "progress-back" else steps:
             progress = {"method": "notifications/progress", "params": {
-                "progressToken": token, "progress": step, "total": to, "message": f"step {step}"}}
+                "progressToken": token, "progress": step, "total": to,
+                "message": f"step {step}"}}
             if token is not None and FAULT != "progress-late":
                 write(progress)
         if FAULT == "progress-late":
@@ -359,7 +386,10 @@ def begin() -> None:
 
 
 def late_lines() -> Any:
-    """Yield the lines of stdin a little later. End the process at once when stdin ends."""
+    """Yield the lines of stdin a little later.
+
+    End the process at once when stdin ends.
+    """
     lines: queue.Queue[bytes] = queue.Queue()
 
     def read() -> None:

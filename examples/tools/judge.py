@@ -1,25 +1,29 @@
 """Judge any MCP server over stdio, in any language, by the rules of the specification.
 
-    python3 examples/tools/judge.py -- COMMAND...       for example: -- node my_server.js
+    python3 examples/tools/judge.py -- COMMAND...     for example: -- node my_server.js
 
-The judge starts the server several times and plays short conversations with it, in each revision
-that the server speaks. The report says which rules the server breaks, and quotes the conversation.
+The judge starts the server several times and plays short conversations with it, in each
+revision that the server speaks. The report says which rules the server breaks, and
+quotes the conversation.
 
-No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in tools/list, or one
-of these options allows it. Then more rules can be judged.
+No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in
+tools/list, or one of these options allows it. Then more rules can be judged.
 
-    --call NAME JSON    The judge may call this tool with these arguments. Repeat it for others.
-    --call-all          The judge may call all tools, with arguments that it makes up. DANGER: a
-                        tool that deletes files or sends mail will do so.
+    --call NAME JSON    The judge may call this tool with these arguments. The option
+                        may be repeated.
+    --call-all          The judge may call all tools, with arguments that it makes up.
+                        DANGER: a tool that deletes files or sends mail will do so.
     --revision DATE     Judge only this revision. The default is all five.
-    --only TEXT         Judge only the rules whose title or requirement contains this text.
-    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only the first
-                        conversation that fails.
+    --only TEXT         Judge only the rules whose title or requirement contains this
+                        text.
+    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
+                        the first conversation that fails.
     --json FILE         Write the report to this file, too, as JSON.
     --verbose           Show also the rules that hold, and those that cannot be judged.
 
-The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them fails. It is 2 if
-the server cannot be judged, or if fewer than half of the MUST rules could be judged.
+The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
+fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
+could be judged.
 """
 from __future__ import annotations
 
@@ -52,8 +56,10 @@ LISTS = {  # method -> member of its result
     "resources/templates/list": "resourceTemplates"}
 NEEDS = {  # method -> the capability that it belongs to
     "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
-    "prompts/get": "prompts", "resources/list": "resources", "resources/read": "resources",
-    "resources/templates/list": "resources", "resources/subscribe": "resources.subscribe",
+    "prompts/get": "prompts", "resources/list": "resources",
+    "resources/read": "resources",
+    "resources/templates/list": "resources",
+    "resources/subscribe": "resources.subscribe",
     "resources/unsubscribe": "resources.subscribe",
     "notifications/resources/updated": "resources.subscribe",
     "notifications/tools/list_changed": "tools.listChanged",
@@ -61,10 +67,13 @@ NEEDS = {  # method -> the capability that it belongs to
     "notifications/resources/list_changed": "resources.listChanged",
     "completion/complete": "completions", "logging/setLevel": "logging",
     "notifications/message": "logging"}
-GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")  # in MODERN
-SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask", "visit", "sample",
-           "roots", "change", "update")  # tools of the fixture; the transcripts with them are played
-COMMON = ("echo", "add")  # tools of the fixture that these transcripts may need as well
+# in MODERN
+GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
+# Tools of the fixture. The transcripts that need them are played.
+SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask",
+           "visit", "sample",
+           "roots", "change", "update")
+COMMON = ("echo", "add")  # tools that these transcripts may need as well
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 
 
@@ -105,7 +114,7 @@ class Rule(NamedTuple):
 
 
 def read_rules() -> list[Rule]:
-    """Read judge_rules.txt, and choose the transcripts of the suite that need a special tool."""
+    """Read judge_rules.txt, and the transcripts of the suite with special tools."""
     with open(os.path.join(HERE, "judge_rules.txt"), encoding="utf-8") as file:
         parts = re.split(r"(?m)^(?=== )", file.read())[1:]
     rules = []
@@ -117,10 +126,11 @@ def read_rules() -> list[Rule]:
                              told[1] if told else ""))
     titles = {rule.title for rule in rules}
     for one in TRANSCRIPTS:
-        words = {word for _, text in one.steps for word in re.findall(r'"name":"(\w+)"', text)}
+        words = {word for _, text in one.steps for word in re.findall(r'"name":"(\w+)"',
+                                                                      text)}
         code = any(mark == "!" for mark, _ in one.steps)
-        mine = one.server == "fixture" and one.level != "OURS" and one.title not in titles
-        if words & {*SPECIAL} and mine and not code:
+        mine = one.server == "fixture" and one.level != "OURS" and not code
+        if words & {*SPECIAL} and mine and one.title not in titles:
             rules.append(rule_of(one, "")._replace(suite=True))
     return rules
 
@@ -156,7 +166,7 @@ class Facts:
         self.patience = 3.0  # seconds to wait for code of the server's author
 
     def has(self, capability: str) -> bool:
-        """Tell whether the server declares a capability, such as tools or tools.listChanged."""
+        """Tell whether the server declares a capability, such as tools.listChanged."""
         value = self.opening.get("capabilities")
         for step in capability.split("."):
             value = value.get(step) if type(value) is dict else None
@@ -209,7 +219,7 @@ def made_up(schema: Any, depth: int = 0) -> Any:
 
 
 def misfit(arguments: Any, schema: Any) -> Any:
-    """Return arguments that do not fit an input schema, or None if every object fits."""
+    """Return arguments that do not fit a schema, or None if every object fits."""
     properties = schema.get("properties") if type(schema) is dict else None
     for name in properties if type(properties) is dict else ():
         for value in ({"judge": "wrong"}, "wrong", 1):
@@ -231,18 +241,21 @@ class Verdict(NamedTuple):
     lack: Lack | None = None
     said: tuple[str, ...] = ()  # the conversation up to the fault
     broken: Broken | None = None
-    on_line: bool = False  # found by the line checker, which knows less of the conversation
+    # found by the line checker, which knows less of the conversation
+    on_line: bool = False
 
 
 class Judge:
     """Judges one command. run() fills `verdicts`, from which the report is made."""
 
-    def __init__(self, command: list[str], rules: list[Rule], revisions: tuple[str, ...],
+    def __init__(self, command: list[str], rules: list[Rule],
+                 revisions: tuple[str, ...],
                  calls: dict[str, Any], call_all: bool = False, only: str = "",
                  waits: Waits = Waits()) -> None:
-        """calls has the arguments of tools that may be called; call_all allows all tools.
+        """calls has the arguments of tools that may be called. call_all allows all.
 
-        only is a part of a title or of a requirement's name; other rules are not judged.
+        only is a part of a title or of a requirement's name; other rules are not
+        judged.
         """
         self.command, self.revisions, self.only = command, revisions, only.lower()
         self.rules = [rule for rule in rules if self.chosen(rule)]
@@ -252,10 +265,12 @@ class Judge:
         self.not_spoken: dict[str, str] = {}  # revision -> why
         self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
-        self.doubts: dict[str, list[Any]] = {}  # title -> what failed on a shared connection
+        # title -> what failed on a shared connection
+        self.doubts: dict[str, list[Any]] = {}
         self.jobs: list[Any] = []  # each may add others
         self.waits = waits
-        self.unspoken: list[Connection] = []  # in revisions that the server does not speak
+        # in revisions that the server does not speak
+        self.unspoken: list[Connection] = []
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
@@ -281,13 +296,17 @@ class Judge:
                 self.jobs.append(self.pool.submit(self.judge_revision, facts))
             for job in self.jobs:  # there are ever more of them
                 job.result()
-            for job in [self.pool.submit(self.recheck, one) for one in self.doubts.values()]:
+            for job in [self.pool.submit(self.recheck, one)
+                        for one in self.doubts.values()]:
                 job.result()
 
     # Finding out what the server has
 
     def survey(self, revision: str) -> Facts | None:
-        """Find out what the server has in a revision. Return None if it does not speak it."""
+        """Find out what the server has in a revision.
+
+        Return None if it does not speak it.
+        """
         facts = Facts(revision)
         first = "server/discover" if revision == MODERN else "ping"
         for method in (first, "tools/list", "judge/barrier"):
@@ -346,10 +365,14 @@ class Judge:
         if rule:
             broken = Broken("result.protocolVersion: a value", "no such member",
                             shown(got, 5000), 0)
-            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said), broken))
+            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said),
+                                                   broken))
 
     def survey_lists(self, talk: Talk, facts: Facts) -> None:
-        """Read all pages of all lists. A list with entries needs a declared capability."""
+        """Read all pages of all lists.
+
+        A list with entries needs a declared capability.
+        """
         for method, member in LISTS.items():
             cursor: Any = None
             for _ in range(50):
@@ -372,7 +395,8 @@ class Judge:
         The tool is the first one that may be called and whose result is not an error.
         """
         tools = [tool for tool in facts.tools().values()
-                 if self.allowed(tool) and not (special(tool) and tool["name"] in SPECIAL)]
+                 if self.allowed(tool) and not (special(tool) and
+                                                tool["name"] in SPECIAL)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
         for tool in tools[:20]:
             schema = tool.get("inputSchema")
@@ -405,7 +429,8 @@ class Judge:
                       if word.get("required")]
             words = {name: "a" for name in needed}
             if "prompt" not in facts.names:
-                got = talk.ask("prompts/get", {"name": prompt["name"], "arguments": words})
+                got = talk.ask("prompts/get", {"name": prompt["name"],
+                                               "arguments": words})
                 if "result" in got:
                     facts.names.update(prompt=prompt["name"], words=words)
             if needed:
@@ -415,19 +440,21 @@ class Judge:
     def check_output(self, talk: Talk, tool: Any, result: Any) -> None:
         """Compare the structured content of a result with the tool's output schema."""
         schema = tool.get("outputSchema")
-        if type(schema) is not dict or result.get("isError") or talk.revision < "2025-06-18":
-            return
         rule = line_rule("tools.output.conforms")
-        if not self.chosen(rule):
+        if type(schema) is not dict or result.get("isError"):
+            return
+        if talk.revision not in requirements()[rule.slugs[0]].revisions or (
+                not self.chosen(rule)):
             return
         try:
             faults = Schema(schema).faults(result.get("structuredContent"))
         except Exception:  # a schema that the module does not support
             return
-        broken = Broken(f"structured content that fits the output schema of {tool['name']}",
+        broken = Broken(f"structured content that fits outputSchema of {tool['name']}",
                         f"structuredContent{faults[0]}") if faults else None
         outcome = "FAIL" if faults else "ok"
-        self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]), broken))
+        self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]),
+                                               broken))
 
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
@@ -435,7 +462,8 @@ class Judge:
         legacy = [one for one in spoken if one != MODERN]
         lists = [method for method in LISTS if facts.has(NEEDS[method])]
         method = facts.barrier
-        facts.names.update(any=method, list=lists[0] if lists else method, revisions=spoken)
+        facts.names.update(any=method, list=lists[0] if lists else method,
+                           revisions=spoken)
         if legacy:
             facts.names["newest"] = max(legacy)
 
@@ -449,22 +477,25 @@ class Judge:
         for need in needed_capabilities(transcript, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
-        for word, good in (("logs", facts.has("logging")), ("untasked", not facts.has("tasks")),
+        for word, good in (("logs", facts.has("logging")),
+                           ("untasked", not facts.has("tasks")),
                            ("listing", "/list" in facts.names["list"])):
             if word in transcript.words and not good:
                 return Lack("feature", word)
         for name in re.findall(r'"name":"(\w+)"', text):
-            if rule.suite and name in SPECIAL + COMMON and not special(facts.tools().get(name)):
+            needed = rule.suite and name in SPECIAL + COMMON
+            if needed and not special(facts.tools().get(name)):
                 return Lack("tool", name)
         for name in ("tool", "wrong", "uri", "prompt", "needy"):
             if f'"${name}"' in text and name not in facts.names:
                 called = name == "tool" or name == "wrong" and "tool" not in facts.names
                 return Lack("call" if called else "feature", name)
         return Lack("feature", "fixture") if '"fixture://' in text and not any(
-            "fixture://text" == one.get("uri") for one in facts.lists["resources/list"]) else None
+            "fixture://text" == one.get("uri")
+            for one in facts.lists["resources/list"]) else None
 
     def alone(self, rule: Rule, revision: str) -> bool:
-        """Tell whether a rule needs a connection of its own, and its ids as they are written."""
+        """Tell whether a rule needs a connection and ids of its own."""
         assert rule.transcript
         text = "\n".join(text for _, text in rule.transcript.steps)
         return "alone" in rule.transcript.words or '"requestId":true' in text or (
@@ -473,8 +504,12 @@ class Judge:
     # Judging
 
     def judge_revision(self, facts: Facts) -> None:
-        """Play what can share a connection, one rule after the other. Start the other rules."""
-        newest = max((one.revision for one in self.spoken if one.revision != MODERN), default="")
+        """Play what can share a connection, one rule after the other.
+
+        Start the other rules.
+        """
+        newest = max((one.revision for one in self.spoken if one.revision != MODERN),
+                     default="")
         shared = []
         for rule in self.rules:
             if not rule.transcript or facts.revision not in rule.transcript.revisions:
@@ -484,7 +519,8 @@ class Judge:
                 self.note(rule, facts.revision, Verdict("not judged", lack))
             elif not self.alone(rule, facts.revision):
                 shared.append(rule)
-            elif facts.revision in (newest, MODERN) or newest not in rule.transcript.revisions:
+            elif facts.revision in (newest,
+                                    MODERN) or newest not in rule.transcript.revisions:
                 self.jobs.append(self.pool.submit(self.judge_alone, rule, facts))
         self.judge_shared(shared, facts)
 
@@ -527,7 +563,8 @@ class Judge:
 
     def connect(self, facts: Facts) -> Connection:
         waits = self.waits._replace(call=min(facts.patience, self.waits.call))
-        return Connection(self.command, facts.revision, waits, facts.start, facts.barrier)
+        return Connection(self.command, facts.revision, waits, facts.start,
+                          facts.barrier)
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
@@ -536,7 +573,8 @@ class Judge:
             talk.run()
         except Broken as error:
             return Verdict("FAIL", None, tuple(talk.said), error)
-        except (AttributeError, TypeError, KeyError, NameError) as error:  # a malformed message
+        # a malformed message
+        except (AttributeError, TypeError, KeyError, NameError) as error:
             broken = Broken("a well-formed message", f"one that leads to {error!r}")
             return Verdict("FAIL", None, tuple(talk.said), broken)
         return Verdict("ok")
@@ -550,13 +588,15 @@ class Judge:
         for slug in end.checker.judged_slugs:
             self.judge_line(slug, end, Verdict("ok"))
         for finding in end.checker.findings:
-            said = (*asked_before(finding, end), f"< {finding.line.decode('utf-8', 'replace')}")
+            said = (*asked_before(finding, end),
+                    f"< {finding.line.decode('utf-8', 'replace')}")
             broken = Broken("a line that keeps this rule", finding.text)
-            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken, True))
+            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken,
+                                                       True))
 
     def judge_line(self, slug: str, end: Connection, verdict: Verdict) -> None:
         row = requirements().get(slug)
-        if not row or end.revision not in row.revisions or row.level.split()[0] == "MAY":
+        if not row or end.revision not in row.revisions or row.level == "MAY":
             return
         rule = self.by_slug.get(slug)
         if rule is None:
@@ -585,7 +625,7 @@ class Judge:
                               for (host, rule, source), some in places.items()]
 
     def special_needed(self, names: list[str]) -> list[str]:
-        """Return special tools, with the tools that the same rules need besides them."""
+        """Add the tools that the same rules need to some special tools."""
         group = {"hold", "release", "stopped"}
         return sorted({*names, *(group if group & {*names} else ())})
 
@@ -629,14 +669,17 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
 def options(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="judge.py", description=__doc__, usage="judge.py [OPTION...] -- COMMAND...",
+        prog="judge.py", description=__doc__,
+        usage="judge.py [OPTION...] -- COMMAND...",
         formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
     parser.add_argument("--help", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--call", nargs=2, action="append", default=[], help=argparse.SUPPRESS)
+    parser.add_argument("--call", nargs=2, action="append", default=[],
+                        help=argparse.SUPPRESS)
     parser.add_argument("--call-all", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--revision", choices=REVISIONS, help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1), help=argparse.SUPPRESS)
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1),
+                        help=argparse.SUPPRESS)
     parser.add_argument("--json", help=argparse.SUPPRESS)
     parser.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
     cut = arguments.index("--") if "--" in arguments else len(arguments)
@@ -673,11 +716,13 @@ def main(arguments: list[str]) -> int:
 def judge_all(found: argparse.Namespace, color: bool) -> int:
     """Judge the server by all rules, and print the report."""
     revisions = (found.revision,) if found.revision else REVISIONS
-    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all, found.only)
+    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
+                  found.only)
     judge.run()
     judge.ask_hosts()
     rows = rows_of(judge, RANK)
-    status = status_of(judge, [row for some in rows.values() for row in some], not found.only)
+    status = status_of(judge, [row for some in rows.values() for row in some],
+                       not found.only)
     text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
     print(text.replace("\n\n\n", "\n\n"))
     if status == 2:

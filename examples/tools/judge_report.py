@@ -19,25 +19,32 @@ WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
 SITE = "https://modelcontextprotocol.io/specification/"
 SUBJECTS = {  # in the order of the specification: heading -> areas of requirements
-    "Messages": ("base", "meta"), "Batches": ("batch",), "Standard input and output": ("stdio",),
+    "Messages": ("base", "meta"), "Batches": ("batch",),
+    "Standard input and output": ("stdio",),
     "Lifecycle and revisions": ("life", "ping", "ver", "state", "transport"),
     "Cancellation and progress": ("cancel", "progress"),
     "Asking the client": ("roots", "samp", "elic", "mrtr"), "Tools": ("tools", "tasks"),
-    "Resources": ("res",), "Prompts": ("prompts",), "Completion": ("comp",), "Logging": ("log",),
+    "Resources": ("res",), "Prompts": ("prompts",), "Completion": ("comp",),
+    "Logging": ("log",),
     "Lists": ("page", "cache"), "Subscriptions": ("subs",), "Other": ("",)}
 COLORS = {"FAIL": "\x1b[31;1m", "WARN": "\x1b[33m", "ok": "\x1b[32m", "": "\x1b[0m"}
-WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}  # what a broken rule is called
+# what a broken rule is called
+WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
 FEATURES = {
     "logs": "the capability logging",
-    "untasked": "a server without tasks", "listing": "a list", "uri": "a resource that can be read",
-    "prompt": "a prompt that can be requested", "needy": "a prompt with a required argument",
-    "wrong": "a tool that does not accept every object", "fixture": "resources of the test suite"}
+    "untasked": "a server without tasks", "listing": "a list",
+    "uri": "a resource that can be read",
+    "prompt": "a prompt that can be requested",
+    "needy": "a prompt with a required argument",
+    "wrong": "a tool that does not accept every object",
+    "fixture": "resources of the test suite"}
 
 
 class Row:
     """What the report says about one rule."""
 
-    def __init__(self, rule: Any, verdicts: dict[str, Any], rank: tuple[str, ...]) -> None:
+    def __init__(self, rule: Any, verdicts: dict[str, Any],
+                 rank: tuple[str, ...]) -> None:
         self.rule, self.verdicts = rule, verdicts
         self.outcome = max((one.outcome for one in verdicts.values()), key=rank.index)
         self.revisions = sorted(revision for revision, one in verdicts.items()
@@ -50,26 +57,30 @@ class Row:
 
     @property
     def applies(self) -> bool:
-        """Tell whether the rule concerns this server: one without prompts needs no prompts."""
+        """Tell whether the rule concerns this server, which may have no prompts."""
         return self.outcome != "not judged" or any(
-            one.lack and one.lack.kind in ("call", "tool") for one in self.verdicts.values())
+            one.lack and one.lack.kind in ("call", "tool")
+            for one in self.verdicts.values())
 
     def lack(self) -> Any:
         """Return what would allow the judge to judge the rule."""
         return next((one.lack for one in self.verdicts.values()
-                     if one.lack and one.lack.kind in ("call", "tool")), self.verdict.lack)
+                     if one.lack and one.lack.kind in ("call", "tool")),
+                     self.verdict.lack)
 
 
 def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
     """Return the rows under each heading, broken rules first."""
     found: dict[str, list[Row]] = {heading: [] for heading in SUBJECTS}
     for rule, verdicts in judge.verdicts.values():
-        heading = next((one for one, areas in SUBJECTS.items() if rule.subject in areas), "Other")
+        heading = next((one for one, areas in SUBJECTS.items()
+                        if rule.subject in areas), "Other")
         found[heading].append(Row(rule, verdicts, rank))
     place = {rule.title: index for index, rule in enumerate(judge.rules)}
     order = ("FAIL", "late", "WARN", "note", "ok", "not judged")
     for rows in found.values():
-        rows.sort(key=lambda row: (order.index(row.word), place.get(row.rule.title, len(place))))
+        rows.sort(key=lambda row: (order.index(row.word),
+                                   place.get(row.rule.title, len(place))))
     return found
 
 
@@ -119,10 +130,11 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
 def opening(judge: Any) -> Iterator[str]:
     info: Any = {}
     for facts in judge.spoken:
-        opening = facts.opening
-        info = opening.get("serverInfo") or opening.get("_meta", {}).get(META + "serverInfo") or info
+        meta = facts.opening.get("_meta", {})
+        info = facts.opening.get("serverInfo") or meta.get(META + "serverInfo") or info
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
-    spoken = ", ".join(facts.revision for facts in judge.spoken) or "no revision that was tried"
+    spoken = ", ".join(facts.revision
+                       for facts in judge.spoken) or "no revision that was tried"
     yield from wrapped(f"{safe(name)} speaks {spoken}.")
     for revision, why in judge.not_spoken.items():
         if not judge.spoken:
@@ -131,7 +143,8 @@ def opening(judge: Any) -> Iterator[str]:
 
 def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
     rule, verdict = row.rule, row.verdict
-    yield from wrapped(f"{rule.title}.", painted(f"{row.word:6}", row.word, color), " " * 6)
+    yield from wrapped(f"{rule.title}.", painted(f"{row.word:6}", row.word, color),
+                       " " * 6)
     level = {"NOTE": "not demanded by the specification"}.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
@@ -149,7 +162,7 @@ def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
 
 
 def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
-    """Yield the addresses of the pages of the specification, that of the revision first."""
+    """Yield the pages of the specification, that of the revision first."""
     for slug in rule.slugs:
         pages = requirements[slug].page.split("; ") if slug in requirements else []
         for page in sorted(pages, key=lambda page: revision not in page):
@@ -228,7 +241,8 @@ def notes_of_hosts(findings: list[Any]) -> Iterator[str]:
         yield f"{'Hosts ':.<30} {counted(len(findings), 'note', 'notes')}"
     for host, places, rule, source in findings:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        yield from wrapped(safe(f"{host}: {places[0]}{more}. {rule}"), "note  ", " " * 6)
+        yield from wrapped(safe(f"{host}: {places[0]}{more}. {rule}"), "note  ",
+                           " " * 6)
         yield " " * 6 + safe(source)
 
 
@@ -240,8 +254,8 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     if calls:
         yield ""
         yield from wrapped(
-            f"{counted(calls, 'rule needs', 'rules need')} a tool that the judge may call. Write "
-            "--call NAME JSON for a tool that does no harm, or declare "
+            f"{counted(calls, 'rule needs', 'rules need')} a tool that the judge may "
+            "call. Write --call NAME JSON for a tool that does no harm, or declare "
             '"annotations": {"readOnlyHint": true} in its tools/list entry.')
     names = sorted(lack.what for lack in lacks if lack.kind == "tool")
     if not names:
@@ -249,9 +263,9 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
     count = sum(count for lack, count in lacks.items() if lack.kind == "tool")
     yield ""
     yield from wrapped(
-        f"{counted(count, 'rule needs', 'rules need')} special tools. Add them to a copy of the "
-        f"server for tests: {', '.join(judge.special_needed(names))}. "
-        + ("These are their tools/list entries; the description says what each of them does."
+        f"{counted(count, 'rule needs', 'rules need')} special tools. Add them to a "
+        f"copy of the server for tests: {', '.join(judge.special_needed(names))}. "
+        + ("These are their tools/list entries. The descriptions say what they do."
            if verbose else "--verbose shows the tools/list entries to copy."))
     for name in judge.special_needed(names) if verbose else ():
         yield json.dumps(judge.special_entry(name))
@@ -268,14 +282,16 @@ def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
     must = [row for row in rows if row.rule.level == "MUST"]
     count = collections.Counter(row.outcome for row in must)
     why = collections.Counter(
-        "need " + ("a tool that may be called" if row.lack().kind == "call" else "a special tool")
+        "need " + ("a tool that may be called" if row.lack().kind == "call"
+                   else "a special tool")
         if row.applies else "do not apply to this server"
         for row in must if row.outcome == "not judged")
     why.update({"were too late": count["late"]} if count["late"] else {})
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
     judged = count["ok"] + count["FAIL"]
-    yield from wrapped(f"MUST: {counted(judged, 'rule', 'rules')} judged: {count['ok']} hold, "
-                       f"{count['FAIL']} fail. Not judged: {reasons or '0'}.")
+    yield from wrapped(f"MUST: {counted(judged, 'rule', 'rules')} judged: "
+                       f"{count['ok']} hold, {count['FAIL']} fail. Not judged: "
+                       f"{reasons or '0'}.")
 
 
 # --- Words ----------------------------------------------------------------------------
@@ -306,7 +322,8 @@ def safe(text: str) -> str:
 # --- As JSON --------------------------------------------------------------------------
 
 
-def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any, status: int) -> Any:
+def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
+            status: int) -> Any:
     """Return the report as a JSON value."""
     return {
         "command": judge.command, "status": status,
@@ -315,8 +332,10 @@ def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any, status: i
         "rules": [{
             "title": row.rule.title, "level": row.rule.level, "subject": heading,
             "requirements": list(row.rule.slugs), "outcome": row.outcome,
-            "pages": list(dict.fromkeys(pages_of(row.rule, row.revisions[-1], requirements))),
-            "revisions": {one: row.verdicts[one].outcome for one in sorted(row.verdicts)},
+            "pages": list(dict.fromkeys(pages_of(row.rule, row.revisions[-1],
+                                                 requirements))),
+            "revisions": {one: row.verdicts[one].outcome
+                          for one in sorted(row.verdicts)},
             **(details(row) if row.outcome == "FAIL" else {}),
             **({"needs": reason(row.lack())} if row.outcome == "not judged" else {}),
         } for heading, some in rows.items() for row in some]}

@@ -1,7 +1,7 @@
-"""What judge.py needs to talk with a server: processes, and conversations that follow a rule.
+"""What judge.py needs to talk with a server: processes and conversations.
 
-A Connection is one process of the server. A Talk plays one rule on a connection, and raises Broken
-at the first line that breaks the rule.
+A Connection is one process of the server. A Talk plays one rule on a connection, and
+raises Broken at the first line that breaks the rule.
 """
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 BYTES = {  # what <NAME> stands for in a rule
     "NOT UTF-8": b"\xff\xfe\x80",
     "DEEP JSON": b"[" * 100_000 + b"]" * 100_000,
-    "A PING OF 1 MB": b'{"jsonrpc":"2.0","id":"1 MB","method":"$any","params":{"_meta":{'
-                      b'"judge":"' + b"x" * 1_000_000 + b'"}}}'}
+    "A PING OF 1 MB": b'{"jsonrpc":"2.0","id":"1 MB","method":"$any","params":'
+                      b'{"_meta":{"judge":"' + b"x" * 1_000_000 + b'"}}}'}
 
 
 class Waits(NamedTuple):
     """How long the judge waits, in seconds."""
-    first: float = 15.0  # for the first answer of a process whose start was not measured yet
+    # for the first answer of a process whose start was not measured yet
+    first: float = 15.0
     answer: float = 3.0  # for an answer that needs no code of the server's author
     call: float = 15.0  # for the answer of a tool, a prompt or a resource
     end: float = 3.0  # for the end of a process whose stdin has ended
 
 
 class Broken(Exception):
-    """A rule does not hold: what was expected, what came, and where in the last line."""
+    """A rule does not hold. It says what was expected, what came, and where."""
 
     def __init__(self, expected: str, got: str, line: str = "", at: int = -1) -> None:
         super().__init__(f"expected {expected}, got {got}")
@@ -57,15 +58,20 @@ class Broken(Exception):
 
 
 class Connection:
-    """One process of the server. Threads read and write, so that no server can block the judge."""
+    """One process of the server.
 
-    def __init__(self, command: list[str], revision: str, waits: Waits, start: float = 0.0,
+    Threads read and write, so that no server can block the judge.
+    """
+
+    def __init__(self, command: list[str], revision: str, waits: Waits,
+                 start: float = 0.0,
                  barrier: str = "") -> None:
-        """start is the measured time of a start, and barrier a method that the server answers."""
+        """start is the measured time of a start. The server answers the barrier."""
         self.revision, self.waits, self.start = revision, waits, start
         self.barrier = barrier or ("server/discover" if revision == MODERN else "ping")
         self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             bufsize=0, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
@@ -149,11 +155,14 @@ class Connection:
     def message(self, patient: bool, wanted: Callable[[Any], bool]) -> bytes | None:
         """Return the next line whose message is wanted, or None if there will be none.
 
-        After a short silence a request that the server answers at once goes out. When its response
-        is here, nothing else will come. A patient caller waits longer, for code of the author.
+        After a short silence a request that the server answers at once goes out. When
+        its response is here, nothing else will come. A patient caller waits longer, for
+        code of the author.
         """
         began, barrier, answered = time.monotonic(), "", 0.0
-        extra = self.waits.first if self.fresh and not self.start else 3 * self.start * self.fresh
+        extra = 0.0
+        if self.fresh:
+            extra = 3 * self.start or self.waits.first
         limit = began + extra + (self.waits.call if patient else self.waits.answer)
         while True:
             now = time.monotonic()
@@ -178,13 +187,15 @@ class Connection:
                 return self.ids.come(line) if self.ids else line
 
     def known(self, line: bytes, message: Any) -> bool:
-        """Tell whether the line checker reports a line that does not belong to any rule.
+        """Tell whether the line checker reports a line that belongs to no rule.
 
-        These are requests, notifications and second responses that are wrong in themselves.
+        These are requests, notifications and second responses that are wrong in
+        themselves.
         """
         faults = [one for one in self.checker.findings if one.line is line and one.slug]
         second = any("second response" in one.text for one in faults)
-        return type(message) is dict and bool(faults) and ("method" in message or second)
+        return type(message) is dict and bool(faults) and ("method" in message or
+                                                           second)
 
     def rest(self) -> None:
         """Check the lines that have arrived and that nobody has taken."""
@@ -201,7 +212,7 @@ class Connection:
         return False
 
     def close(self) -> None:
-        """End the stdin of the process, and after a short time the process and its children."""
+        """End stdin, and after a short time the process and its children."""
         self.end_input()
         if not self.wait_end(SILENCE):
             with contextlib.suppress(OSError):
@@ -226,8 +237,9 @@ class Talk(Play):
 
     end: Connection
 
-    def __init__(self, rule: Transcript, end: Connection, names: dict[str, Any]) -> None:
-        """names has the values that a rule may use, besides those of test_mcp_ref.py."""
+    def __init__(self, rule: Transcript, end: Connection,
+                 names: dict[str, Any]) -> None:
+        """names has the values that a rule may use besides those of test_mcp_ref.py."""
         super().__init__(rule, end.revision, end, ours=False)
         if end.ids:
             end.ids.next()
@@ -246,9 +258,11 @@ class Talk(Play):
             self.said.append("< (the end of the process)")
             seconds = self.end.waits.end
             if not self.end.wait_end(seconds):
-                raise Broken("that the process ends", f"a process that runs after {seconds:.0f} s")
+                raise Broken("that the process ends",
+                             f"a process that runs after {seconds:.0f} s")
         elif mark == "=":
-            self.space["legacy"] = [one for one in self.space["revisions"] if one != MODERN]
+            self.space["legacy"] = [one for one in self.space["revisions"]
+                                    if one != MODERN]
             code, _, words = text.partition("  # ")
             if not eval(code, self.space):
                 raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
@@ -288,15 +302,22 @@ class Talk(Play):
     # From the server
 
     def wanted(self, message: Any) -> bool:
-        """Tell whether a message belongs to the rule. Answer a request that may come at any time."""
+        """Tell whether a message belongs to the rule.
+
+        Answer a request that may come at any time.
+        """
         if any(difference(one, message, {}, False) is None for one in self.allowed):
             return False
         method = str(message.get("method")) if type(message) is dict else ""
-        if self.modern or not method or f'"{method}"' in self.expected or "method" not in message:
+        if self.modern or not method or "method" not in message:
+            return True
+        if f'"{method}"' in self.expected:
             return True
         if "id" not in message:
-            return not (method == "notifications/message" or method.endswith("/list_changed"))
-        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers else None}.get(method)
+            return not (method == "notifications/message" or
+                        method.endswith("/list_changed"))
+        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers
+                       else None}.get(method)
         if result is not None:
             self.end.give(json.dumps(
                 {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
@@ -330,12 +351,16 @@ class Talk(Play):
         self.space.update(self.names)
 
     def compared(self, want: Any, got: Any, names: dict[str, Any]) -> list[Any] | None:
-        """Compare two messages. Others may add members to results, and write 1 as 1.0."""
-        path: list[Any] | None = super().compared(relaxed(want, 0), integers(got, 0), names)
+        """Compare two messages.
+
+        Others may add members to results, and write 1 as 1.0.
+        """
+        path: list[Any] | None = super().compared(relaxed(want, 0), integers(got, 0),
+                                                  names)
         return path
 
     def stripped(self, got: Any, want: Any) -> Any:
-        """Remove the parts that every modern message has; line_checker.py judges them."""
+        """Remove what every modern message has. line_checker.py judges it."""
         if type(got) is not dict or type(want) is not dict:
             return got
         got = json.loads(json.dumps(got))
@@ -348,7 +373,10 @@ class Talk(Play):
         return got
 
     def silence(self) -> None:
-        """Send a request that every server answers. No other line may come before its response."""
+        """Send a request that every server answers.
+
+        No other line may come before its response.
+        """
         if any(mark == ">" and not text for mark, text in self.transcript.steps):
             self.end.writer.submit(bool).result(1)
             line = self.end.next(self.end.waits.end)
@@ -370,7 +398,10 @@ class Talk(Play):
             raise Broken("no such line", shown(got, 60))
 
     def ask(self, method: str, params: Any = None) -> Any:
-        """Send a request of the judge's own. Return the whole response, or raise Broken."""
+        """Send a request of the judge's own.
+
+        Return the whole response, or raise Broken.
+        """
         name = f"judge {len(self.end.sent)}"
         if self.modern:
             params = {**(params or {}), "_meta": modern_meta(self.offers)}
@@ -394,12 +425,16 @@ def relaxed(value: Any, depth: int) -> Any:
         return [relaxed(item, depth) for item in value]
     if type(value) is dict:
         more = {"...": 0} if depth else {}
-        return {**{name: relaxed(item, depth + 1) for name, item in value.items()}, **more}
+        return {**{name: relaxed(item, depth + 1) for name, item in value.items()},
+                **more}
     return value
 
 
 def integers(value: Any, depth: int) -> Any:
-    """Write 1.0 as 1, which is the same integer in JSON Schema. An id stays as it is."""
+    """Write 1.0 as 1, which is the same integer in JSON Schema.
+
+    An id stays as it is.
+    """
     if type(value) is list:
         return [integers(item, depth) for item in value]
     if type(value) is dict:

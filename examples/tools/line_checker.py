@@ -1,16 +1,18 @@
 """Check every line that one end of a connection writes.
 
-Each line is compared with the official schema of its revision, and with rules that hold for every
-line, whatever it is about. The schemas are in .ci/spec/schema/, reduced to their structure.
+Each line is compared with the official schema of its revision, and with rules that hold
+for every line, whatever it is about. The schemas are in .ci/spec/schema/, reduced to
+their structure.
 
     checker = LineChecker("Server")
     checker.heard(message)      what the other end wrote, as a JSON value
     checker.said(line)          what the checked end wrote, as bytes
     checker.findings            (slug, text, line) for each rule that a line broke
 
-A slug names a requirement in .ci/spec/requirements-stdio.tsv. Findings with an empty slug concern
-promises of mcp_ref that the specification does not require. `checker.judged_slugs` has the
-requirements that at least one line gave an occasion to check.
+A slug names a requirement in .ci/spec/requirements-stdio.tsv. Findings with an empty
+slug concern promises of mcp_ref that the specification does not require.
+`checker.judged_slugs` has the requirements that at least one line gave an occasion to
+check.
 """
 from __future__ import annotations
 
@@ -37,6 +39,7 @@ RESERVED = {"mcp", "modelcontextprotocol"}
 DEFINED = {META + name for name in (  # keys of _meta in the modern revision
     "protocolVersion", "clientInfo", "clientCapabilities", "logLevel", "serverInfo",
     "subscriptionId")}
+NAMED = "serverInfo stands in _meta of each modern result, and of no other"
 STANDARD = {-32700, -32600, -32601, -32602, -32603}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 CACHED = ("server/discover", "resources/read", *LISTS)
@@ -50,14 +53,19 @@ CAPABILITY = {"completion/complete": "completions", "logging/setLevel": "logging
 ASKED_OF_CLIENT = {"roots/list": "roots", "sampling/createMessage": "sampling",
                    "elicitation/create": "elicitation"}
 SHAPES = {  # method -> the requirement about the shape of its result or params
-    "initialize": "life.server-answers-initialize", "server/discover": "ver.discover.result",
+    "initialize": "life.server-answers-initialize",
+    "server/discover": "ver.discover.result",
     "ping": "ping.answered", "tools/list": "tools.def.required-fields",
     "tools/call": "tools.result.content-present", "resources/list": "res.def.fields",
-    "resources/templates/list": "res.def.fields", "resources/read": "res.read.contents-shape",
-    "resources/subscribe": "res.subscribe.answer", "resources/unsubscribe": "res.subscribe.answer",
+    "resources/templates/list": "res.def.fields",
+    "resources/read": "res.read.contents-shape",
+    "resources/subscribe": "res.subscribe.answer",
+    "resources/unsubscribe": "res.subscribe.answer",
     "prompts/get": "prompts.message-shape", "logging/setLevel": "log.setlevel-answer",
-    "notifications/message": "log.shape", "notifications/progress": "progress.token-echoed",
-    "elicitation/create": "elic.form.params", "sampling/createMessage": "samp.request.shape",
+    "notifications/message": "log.shape",
+    "notifications/progress": "progress.token-echoed",
+    "elicitation/create": "elic.form.params",
+    "sampling/createMessage": "samp.request.shape",
     "notifications/subscriptions/acknowledged": "subs.ack-subset"}
 SHAPE = "base.msg.jsonrpc-conformant"  # of any other message
 
@@ -82,13 +90,14 @@ def definitions(revision: str) -> Any:
 
 @functools.lru_cache(maxsize=None)
 def schema_of(revision: str, name: str) -> Any:
-    """Cut one definition out of the official schema, with all definitions that it refers to."""
+    """Cut one definition, and those that it refers to, out of the official schema."""
     found: dict[str, Any] = {}
     names = {name}
     while names:
         one = names.pop()
         found[one] = definitions(revision)[one]
-        names |= set(re.findall(r'"#/\$defs/(\w+)"', json.dumps(found[one]))) - set(found)
+        names |= set(re.findall(r'"#/\$defs/(\w+)"',
+                                json.dumps(found[one]))) - set(found)
     return {"$ref": f"#/$defs/{name}", "$defs": found}
 
 
@@ -121,14 +130,15 @@ def result_of(revision: str, side: str, method: str) -> str:
     wanted = name[:-len("Request")] + "Result"
     if name and wanted in definitions(revision):
         return wanted
-    return "EmptyResult" if name and "EmptyResult" in definitions(revision) else "Result"
+    empty = name and "EmptyResult" in definitions(revision)
+    return "EmptyResult" if empty else "Result"
 
 
 # --- The rules ------------------------------------------------------------------------
 
 
 def key_of(value: Any) -> str:
-    """Make ids and tokens comparable with their JSON type: 1, "1", 1.0 and true differ."""
+    """Make ids comparable with their JSON type: 1, "1", 1.0 and true differ."""
     return json.dumps(value)
 
 
@@ -166,18 +176,23 @@ class LineChecker:
         self.faults: list[str] = []  # the findings as text
         self.findings: list[Finding] = []
         self.judged_slugs: set[str] = set()
-        self.revision = revision if side == "Client" else ""  # of the session, once there is one
+        # of the session, once there is one
+        self.revision = revision if side == "Client" else ""
         self.modern_heard = revision == MODERN
-        self.asked: dict[str, list[Any]] = {}  # id -> [(method, revision, params)] to be answered
+        # id -> [(method, revision, params)] to be answered
+        self.asked: dict[str, list[Any]] = {}
         self.cancelled: set[str] = set()  # ids of requests
         self.done: set[str] = set()  # ids of requests that were answered
-        self.asks: dict[str, tuple[str, str]] = {}  # id of an own request -> (method, revision)
+        # id of an own request -> (method, revision)
+        self.asks: dict[str, tuple[str, str]] = {}
         self.used: set[str] = set()  # all ids that this end ever used
         self.progress: dict[str, float] = {}  # token -> the last value
         self.acknowledged: dict[str, bool] = {}  # id of an open listen request
-        self.offered: dict[str, Any] | None = None  # the capabilities of this end, once declared
+        # the capabilities of this end, once declared
+        self.offered: dict[str, Any] | None = None
         self.granted: dict[str, Any] = {}  # the capabilities of the client of a session
-        self.scopes: dict[str, set[str]] = collections.defaultdict(set)  # of the pages of lists
+        # of the pages of lists
+        self.scopes: dict[str, set[str]] = collections.defaultdict(set)
         self.judged = 0
         self.line = b""  # the line that is being judged
 
@@ -203,7 +218,8 @@ class LineChecker:
             if method == "initialize" and isinstance(message.get("result"), dict):
                 self.revision = message["result"].get("protocolVersion", "")
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
-            cancelled = key_of(params.get("requestId") if isinstance(params, dict) else None)
+            cancelled = key_of(params.get("requestId") if isinstance(params, dict)
+                               else None)
             self.answered(cancelled)
             self.cancelled.add(cancelled)
         elif type(message.get("id")) in (str, int):
@@ -225,7 +241,10 @@ class LineChecker:
             self.acknowledged[key] = False
 
     def answered(self, key: str) -> Any:
-        """Remove a request from the list, and return it. Return None if there is none."""
+        """Remove a request from the list, and return it.
+
+        Return None if there is none.
+        """
         entry = self.asked[key].pop() if self.asked.get(key) else None
         if entry and entry[0] == "subscriptions/listen":
             self.acknowledged.pop(key, None)
@@ -247,7 +266,8 @@ class LineChecker:
         try:
             message = json.loads(text, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
-            self.check("stdio.stdout-only-messages", False, f"the line is not JSON: {error}")
+            self.check("stdio.stdout-only-messages", False,
+                       f"the line is not JSON: {error}")
             return
         try:
             self.check_line(message)
@@ -282,7 +302,8 @@ class LineChecker:
             prefix, slash, name = key.rpartition("/")
             labels = prefix.split(".")
             good = NAME.fullmatch(name) and (not slash or PREFIX.fullmatch(prefix))
-            self.check("meta.name-form", bool(good), f"_meta: {key} does not keep to the grammar")
+            self.check("meta.name-form", bool(good),
+                       f"_meta: {key} does not keep to the grammar")
             near = labels[1:2] if modern else labels[-2:-1] + labels[1:2]
             self.check("meta.reserved-prefix-second-label",
                        not RESERVED & {*near} or key in DEFINED,
@@ -295,7 +316,7 @@ class LineChecker:
         return self.check(slug, not fault, f"{revision} {fault}")
 
     def check_message(self, revision: str, kind: str, message: Any) -> None:
-        """Judge a request or notification: may this side write it, and has it the right shape?"""
+        """Judge whether this side may write a message, and its shape."""
         method = message["method"]
         if not self.check_schema(SHAPE, revision, f"JSONRPC{kind}", message):
             return
@@ -308,13 +329,15 @@ class LineChecker:
         elif name:
             self.check_schema(SHAPES.get(method, SHAPE), revision, name, message)
         else:
-            self.check(SHAPE, not known, f"{revision} has no {method} of the {self.side.lower()}")
+            self.check(SHAPE, not known,
+                       f"{revision} has no {method} of the {self.side.lower()}")
             self.check("base.method.rpc-prefix", not method.startswith("rpc."),
                        "the prefix rpc. is that of JSON-RPC")
 
     def check_request(self, message: Any) -> None:
         key, method = key_of(message["id"]), message["method"]
-        alone = META + "protocolVersion" in meta_of(message) or method == "server/discover"
+        alone = method == "server/discover" or (
+            META + "protocolVersion" in meta_of(message))
         revision = MODERN if alone and self.side == "Client" else self.revision
         if self.side == "Server" and (not self.revision or revision == MODERN):
             if self.modern_heard or method != "ping":
@@ -340,11 +363,12 @@ class LineChecker:
     def operating(self) -> str:
         """Name the requirement to use only capabilities that were agreed on."""
         early = self.revision < "2025-06-18"
-        return "life.operate.capabilities-should" if early else "life.operate.capabilities-must"
+        return "life.operate.capabilities-" + ("should" if early else "must")
 
     def check_extension(self, name: str) -> None:
         prefix, _, rest = name.rpartition("/")
-        self.check("ver.ext.id-grammar", bool(PREFIX.fullmatch(prefix) and NAME.fullmatch(rest)),
+        self.check("ver.ext.id-grammar", bool(PREFIX.fullmatch(prefix) and
+                                              NAME.fullmatch(rest)),
                    f"{name} is no name of an extension")
 
     def check_notification(self, message: Any) -> None:
@@ -358,7 +382,8 @@ class LineChecker:
             own = key_of(params.get("requestId"))
             cancelled, _ = self.asks.pop(own, ("", ""))
             good = cancelled != "initialize" and (cancelled or own in self.acknowledged)
-            self.check("cancel.own-inflight", bool(good), "only an own request or an open listen "
+            self.check("cancel.own-inflight", bool(good),
+                       "only an own request or an open listen "
                        "stream is cancelled, and no initialize")
         elif method == "notifications/roots/list_changed":
             self.check("", False, "the client does not declare roots.listChanged")
@@ -369,18 +394,20 @@ class LineChecker:
         """Judge notifications of subscriptions, of logs and of changes."""
         if tag is not None:
             first = method == "notifications/subscriptions/acknowledged"
-            self.check("subs.ack-sent", self.acknowledged.get(key_of(tag)) is (not first),
+            self.check("subs.ack-sent",
+                       self.acknowledged.get(key_of(tag)) is (not first),
                        "a stream is acknowledged once, first, while it is open")
             self.acknowledged[key_of(tag)] = True
         log = method == "notifications/message"
         changes = re.match("notifications/(tools|prompts|resources)/(.*)", method)
         if log and self.offered is not None:
             self.check("log.capability", "logging" in self.offered,
-                       "a log message is sent, but the capability logging is not declared")
+                       "a log message is sent, but logging is not declared")
         if modern and log and tag is None:
             wanted = any(META + "logLevel" in entry[2].get("_meta", {})
                          for entries in self.asked.values() for entry in entries)
-            self.check("log.optin-required", wanted, "no request that is open asks for log messages")
+            self.check("log.optin-required", wanted,
+                       "no request that is open asks for log messages")
         if modern and changes and tag is None:
             self.check("subs.no-unsolicited", False,
                        "in the modern era changes are told on a listen stream, tagged")
@@ -395,7 +422,8 @@ class LineChecker:
         token = key_of(params["progressToken"])
         active = any(token == key_of(entry[2].get("_meta", {}).get("progressToken"))
                      for entries in self.asked.values() for entry in entries)
-        self.check("progress.active-token-only", active, "progress of what nobody waits for")
+        self.check("progress.active-token-only", active,
+                   "progress of what nobody waits for")
         self.check("progress.increasing",
                    params["progress"] > self.progress.get(token, float("-inf")),
                    "progress does not grow")
@@ -412,7 +440,8 @@ class LineChecker:
         else:
             key = key_of(message["id"])
             entry = self.answered(key)
-            self.check_awaited(key, entry is not None, type(message["id"]) in (str, int, float))
+            self.check_awaited(key, entry is not None,
+                               type(message["id"]) in (str, int, float))
         if self.side == "Client" and self.revision == MODERN:
             self.check("base.direction.no-client-responses", False,
                        "a client writes no response in the modern era")
@@ -434,7 +463,8 @@ class LineChecker:
             slug = ""  # the request was not valid, either
         elif key in self.done:
             slug, text = SHAPE, "a second response, so a response that nobody waits for"
-        elif key in self.cancelled:  # the response and the cancellation may have crossed
+        # the response and the cancellation may have crossed
+        elif key in self.cancelled:
             slug = ""
         self.check(slug, awaited, text)
         self.done.add(key)
@@ -465,15 +495,17 @@ class LineChecker:
             self.check(slug, modern if revision == MODERN else legacy,
                        f"{code} is reserved, and {revision} does not define it")
         elif code == -32042:
-            self.check("", revision == "2025-11-25", f"{revision} does not define {code}")
+            self.check("", revision == "2025-11-25",
+                       f"{revision} does not define {code}")
         name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
         if message.get("id") is not None:
-            self.check_schema("base.error.code-and-message", revision, known.get(code) or name,
+            self.check_schema("base.error.code-and-message", revision,
+                              known.get(code) or name,
                               message)
 
     def check_result(self, result: Any, method: str, revision: str) -> None:
         if not self.check("base.response.result-object", isinstance(result, dict),
-                          "a result is an object") or method == "?":  # nobody knows of what
+                          "a result is an object") or method == "?":
             return
         kind, modern = result.get("resultType"), revision == MODERN
         asks = modern and kind == "input_required"
@@ -482,18 +514,20 @@ class LineChecker:
         if method in LISTS and self.offered is not None and (
                 CAPABILITY[method] not in self.offered):
             return self.check_over_time(result, method)  # the shape does not matter
-        name = "InputRequiredResult" if asks else result_of(revision, self.other, method)
+        name = "InputRequiredResult" if asks else result_of(revision, self.other,
+                                                            method)
         shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
         self.check_schema(shape, revision, name, result)
         named = META + "serverInfo" in result.get("_meta", {})
         if self.side == "Server" and modern:
             self.check("meta.result.server-info", named,
-                       "serverInfo stands in _meta of each modern result, and of no other")
+                       NAMED)
         else:
             own = {"resultType", "ttlMs", "cacheScope"} & set(result)
-            self.check("", not own or modern, f"{method} must not have {', '.join(own)} here")
+            self.check("", not own or modern,
+                       f"{method} must not have {', '.join(own)} here")
             self.check("", not named,
-                       "serverInfo stands in _meta of each modern result, and of no other")
+                       NAMED)
         self.check_over_time(result, method)
 
     def check_modern(self, result: Any, method: str, kind: Any) -> bool:
@@ -507,12 +541,14 @@ class LineChecker:
         if asks:
             self.check("mrtr.methods", method in MAY_ASK,
                        f"{method} cannot have the resultType {kind}")
-            self.check("mrtr.some-field", "inputRequests" in result or "requestState" in result,
+            self.check("mrtr.some-field", "inputRequests" in result or
+                       "requestState" in result,
                        "input_required without inputRequests and requestState")
         own = {"ttlMs", "cacheScope"} & set(result)
         if method in CACHED and not asks:
             missing = [name for name in ("ttlMs", "cacheScope") if name not in result]
-            return self.check("cache.hints-present", not missing, f"{MODERN} {method}: the result "
+            return self.check("cache.hints-present", not missing,
+                              f"{MODERN} {method}: the result "
                               f"lacks {' and '.join(missing)}")
         self.check("", not own, f"{method} must not have {', '.join(sorted(own))} here")
         return True
@@ -522,11 +558,13 @@ class LineChecker:
         if self.revision == REVISIONS[0] and need == "completions":
             return  # 2024-11-05 has no such capability
         slug = {"tools": "tools.capability", "prompts": "prompts.capability",
-                "resources": "res.capability", "completions": "comp.capability"}.get(need, "")
+                "resources": "res.capability",
+                "completions": "comp.capability"}.get(need, "")
         if method in LISTS and not any(result.get(name) for name in (
                 "tools", "prompts", "resources", "resourceTemplates")):
             slug = ""  # an empty list does not offer anything
-        self.check(slug, need in offered, f"{method} is served, but its capability is not declared")
+        self.check(slug, need in offered,
+                   f"{method} is served, but its capability is not declared")
 
     def check_over_time(self, result: Any, method: str) -> None:
         """Judge what only several results can show."""

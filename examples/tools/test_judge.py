@@ -15,7 +15,8 @@ from typing import Any, List, Tuple
 
 import faulty_server
 import judge
-from test_mcp_ref import DEADLINE, HERE, PROCESS_ENV, PROCESS_FIXTURE, PYTHON, ProcessCase
+from test_mcp_ref import (DEADLINE, HERE, PROCESS_ENV, PROCESS_FIXTURE, PYTHON,
+                          ProcessCase)
 
 SERVER = [*PYTHON, os.path.join(HERE, "examples", "tools", "faulty_server.py")]
 ADD = {"add": {"a": 1, "b": 2}}
@@ -73,9 +74,11 @@ def touch(path: str) -> str:
 server.run()
 """
 HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
-SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)  # enough for what never comes
+# enough for what never comes
+SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
 MODERN_FAULTS = ("no-listen", "no-ttl", "remembers")
-WIDER = {"progress-back": "progress.", "progress-late": "progress.", "late-batch": "batch."}
+WIDER = {"progress-back": "progress.", "progress-late": "progress.",
+         "late-batch": "batch."}
 
 
 def run(arguments: List[str]) -> Tuple[int, str]:
@@ -95,18 +98,22 @@ class TestJudge(ProcessCase):
     def judged(self, fault: str, only: str) -> Any:
         """Judge the server with a fault, by few rules in one revision."""
         revision = judge.MODERN if fault in MODERN_FAULTS else "2025-11-25"
-        one = judge.Judge([*SERVER, "--fault", fault], RULES, (revision,), ADD, only=only,
+        one = judge.Judge([*SERVER, "--fault", fault], RULES, (revision,), ADD,
+                          only=only,
                           waits=SHORT)
         one.run()
         return [row for rows in judge.rows_of(one, judge.RANK).values() for row in rows]
 
     def test_each_fault_is_found_by_its_rule(self) -> None:
-        """The outcome of a broken MUST is FAIL; good behaviour beyond the specification is a note."""
+        """The outcome of a broken MUST is FAIL. A NOTE rule leads to a note."""
         def check(fault: str, only: str, outcome: str) -> None:
-            rows = self.judged(fault, WIDER.get(fault, only))  # or the rule is not played
+            # or the rule is not played
+            rows = self.judged(fault, WIDER.get(fault, only))
             found = {row.word for row in rows if row.outcome == "FAIL" and any(
-                only.lower() in text.lower() for text in (row.rule.title, *row.rule.slugs))}
-            self.assertEqual({outcome}, found, (fault, [row.rule.title for row in rows]))
+                only.lower() in text.lower() for text in (row.rule.title,
+                                                          *row.rule.slugs))}
+            self.assertEqual({outcome}, found, (fault, [row.rule.title
+                                                        for row in rows]))
 
         self.beside(check, [(fault, *row) for fault, *row in (
             (fault, fault, only, outcome) for fault, only, outcome in FAULTS)])
@@ -122,7 +129,8 @@ class TestJudge(ProcessCase):
                               waits=SHORT._replace(first=1.0))
             one.run()
             self.assertEqual([], one.spoken)
-            rows = [row for some in judge.rows_of(one, judge.RANK).values() for row in some]
+            rows = [row for some in judge.rows_of(one, judge.RANK).values()
+                    for row in some]
             self.assertNotEqual(0, judge.status_of(one, rows, True))
 
         self.beside(check, [(fault, fault) for fault in HOPELESS])
@@ -131,24 +139,30 @@ class TestJudge(ProcessCase):
         """The report tells how many rules were judged. JSON has the same verdicts."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "report.json")
-            status, out = run(["--call", "add", json.dumps(ADD["add"]), "--json", path, "--",
+            status, out = run(["--call", "add", json.dumps(ADD["add"]), "--json", path,
+                               "--",
                                *SERVER])
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
         self.assertEqual(0, status, out)
         self.assertNotRegex(out, "(?m)^(FAIL|WARN|note)")
         self.assertGreater(int(re.findall(r"MUST: (\d+) rules judged", out)[0]), 45)
-        self.assertEqual(["2025-03-26", "2025-11-25", judge.MODERN], report["revisions"])
-        self.assertEqual({"ok", "not judged"}, {rule["outcome"] for rule in report["rules"]})
+        self.assertEqual(["2025-03-26", "2025-11-25", judge.MODERN],
+                         report["revisions"])
+        self.assertEqual({"ok", "not judged"}, {rule["outcome"]
+                                                for rule in report["rules"]})
 
     def test_the_fixture_has_no_fault(self) -> None:
         """The old command line still works, in a plain clone and from any folder."""
         done = subprocess.run(
-            [*PYTHON, os.path.join(HERE, "test_mcp_ref.py"), "--against", "--call-all", "--",
-             *PROCESS_FIXTURE], stdout=subprocess.PIPE, cwd=tempfile.gettempdir(), env=PROCESS_ENV,
+            [*PYTHON, os.path.join(HERE, "test_mcp_ref.py"), "--against", "--call-all",
+             "--",
+             *PROCESS_FIXTURE], stdout=subprocess.PIPE, cwd=tempfile.gettempdir(),
+             env=PROCESS_ENV,
             timeout=6 * DEADLINE)
         self.assertEqual(0, done.returncode, done.stdout.decode())
-        self.assertRegex(done.stdout.decode(), r"(?m)^MUST: \d+ rules judged: \d+ hold, 0 fail")
+        self.assertRegex(done.stdout.decode(),
+                         r"(?m)^MUST: \d+ rules judged: \d+ hold, 0 fail")
 
 
 class TestPermission(ProcessCase):
@@ -163,10 +177,11 @@ class TestPermission(ProcessCase):
                               options.get("call_all", False), "call whose arguments")
             with unittest.mock.patch.dict(os.environ, PROCESS_ENV, FILE=path):
                 one.run()
-            verdict = one.verdicts["A call whose arguments do not fit the input schema fails"][1]
+            title = "A call whose arguments do not fit the input schema fails"
+            verdict = one.verdicts[title][1]
             return os.path.exists(path), verdict["2025-11-25"]
 
-    def test_without_permission_no_tool_is_called_and_the_rule_is_not_judged(self) -> None:
+    def test_without_permission_no_tool_is_called(self) -> None:
         touched, verdict = self.touched()
         self.assertFalse(touched)
         self.assertEqual(("not judged", "call"), (verdict.outcome, verdict.lack.kind))
@@ -179,7 +194,8 @@ class TestPermission(ProcessCase):
 
     def test_a_tool_that_declares_that_it_only_reads_may_be_called(self) -> None:
         one = judge.Judge(SERVER, [], (), {})
-        for hints, allowed in (({"readOnlyHint": True}, True), ({"readOnlyHint": "yes"}, False),
+        for hints, allowed in (({"readOnlyHint": True}, True),
+                               ({"readOnlyHint": "yes"}, False),
                                ({}, False), (None, False)):
             self.assertIs(allowed, one.allowed({"name": "a", "annotations": hints}))
 
@@ -187,7 +203,7 @@ class TestPermission(ProcessCase):
 class TestStages(ProcessCase):
     """--stage N judges what belongs to the first N steps of examples/steps/."""
 
-    def test_a_loop_without_checks_fails_at_the_first_line_that_it_answers_wrongly(self) -> None:
+    def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
         """The report shows one conversation, and says what to build next."""
         loop = os.path.join(HERE, "examples", "00_bare_loop.py")
         status, out = run(["--stage", "3", "--", *PYTHON, loop])
@@ -199,14 +215,16 @@ class TestStages(ProcessCase):
     def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
         """A print() belongs to step 4, and a missing subscriptions/listen to step 7."""
         arguments = ["--call", "add", json.dumps(ADD["add"]), "--", *SERVER]
-        for stage, fault, status in ((3, "print", 0), (4, "print", 1), (7, "no-listen", 1)):
+        for stage, fault, status in ((3, "print", 0), (4, "print", 1),
+                                     (7, "no-listen", 1)):
             got, out = run(["--stage", str(stage), *arguments, "--fault", fault])
             self.assertEqual(status, got, out)
             words = f"Build next (step {stage}" if status else f"Stage {stage} holds."
             self.assertIn(words, out)
 
     def test_a_server_without_a_fault_holds_all_stages(self) -> None:
-        status, out = run(["--stage", "7", *["--call", "add", json.dumps(ADD["add"])], "--",
+        status, out = run(["--stage", "7", *["--call", "add", json.dumps(ADD["add"])],
+                           "--",
                            *SERVER])
         self.assertEqual(0, status, out)
         self.assertIn("All steps hold", out)
@@ -214,12 +232,14 @@ class TestStages(ProcessCase):
 
 class TestCommandLine(unittest.TestCase):
 
-    def test_a_failure_shows_the_rule_the_conversation_and_what_a_client_does(self) -> None:
+    def test_a_failure_shows_the_rule_and_the_conversation(self) -> None:
         """Each line has at most 80 columns."""
-        status, out = run(["--revision", "2025-11-25", "--only", "base.response.same-id", "--",
+        status, out = run(["--revision", "2025-11-25", "--only",
+                           "base.response.same-id", "--",
                            *SERVER, "--fault", "digits-id"])
         self.assertEqual(1, status)
-        for words in ("FAIL  A response has the id", "MUST; 2025-11-25", "page 20", '"id":"7"',
+        for words in ("FAIL  A response has the id", "MUST; 2025-11-25", "page 20",
+                      '"id":"7"',
                       'Expected  id: "7"', "Got       7", "Then      The client"):
             self.assertIn(words, out)
         self.assertLessEqual(max(map(len, out.split("\n"))), 80)
@@ -227,8 +247,10 @@ class TestCommandLine(unittest.TestCase):
 
     def test_the_commands_of_the_readme_judge_a_server(self) -> None:
         """The server of the text is replaced by the one of these tests."""
-        with open(os.path.join(HERE, "examples", "README.md"), encoding="utf-8") as file:
-            commands = re.findall(r"(?m)^    python3 examples/tools/judge.py (.*)", file.read())
+        with open(os.path.join(HERE, "examples", "README.md"),
+                  encoding="utf-8") as file:
+            commands = re.findall(r"(?m)^    python3 examples/tools/judge.py (.*)",
+                                  file.read())
         self.assertEqual(2, len(commands))
         for command in commands:
             words = shlex.split(command)
@@ -245,7 +267,8 @@ class TestCommandLine(unittest.TestCase):
     def test_help_explains_the_options_and_the_exit_status(self) -> None:
         status, out = run(["--help"])
         self.assertEqual(0, status)
-        for option in ("--call", "--call-all", "--json", "--only", "--revision", "--verbose",
+        for option in ("--call", "--call-all", "--json", "--only", "--revision",
+                       "--verbose",
                        "--stage", "exit status"):
             self.assertIn(option, out)
 
