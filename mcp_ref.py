@@ -24,7 +24,7 @@ A conversation
 --------------
 On the wire, each line is one JSON object. `>` marks lines that the client writes to the
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
-continue the line above. The server is the one that this file runs when it is started.
+continue the line above. `python3 mcp_ref.py` starts this server.
 
     # Legacy. A handshake comes first. Opening._initialize() sends the request,
     # Peer.take() receives it, ServerSession.admit_request() checks it, and the
@@ -63,8 +63,8 @@ continue the line above. The server is the one that this file runs when it is st
     > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
     < {"jsonrpc":"2.0","id":4,"result":{
       "content":[{"type":"text","text":"Hello, Ada!"}]}}
-    # The client cancels a call with PendingRequest.cancel(). Peer.cancel_incoming() of
-    # the server takes the call out of its table, so the call gets no response.
+    # The client cancels a call with PendingRequest.cancel(). The server forgets the
+    # call in Peer.cancel_incoming(), so the call gets no response.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
@@ -80,6 +80,7 @@ continue the line above. The server is the one that this file runs when it is st
       "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"3.0.0"}}}}
     # A question to the user is a result here; compute_modern_result() makes it. The
     # client asks its user and repeats the call, with the answer and the signed state.
+    # $key and $state stand for strings that the server chooses.
     > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"greet","_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
       "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
@@ -132,7 +133,7 @@ class only up to that line, skip section 6, and stop before section 10.
     response_line                builds the response
     encode                       turns it into a line
     Peer.flush                   puts the response into the outbox, and writes it
-    Peer._append_response        takes the request out of its table
+    Peer._append_response        notes that the request is answered
     Peer._append_answer          puts the line into the outbox
     serve_stdio.<locals>.send    writes the line
     write_line                   writes it to stdout
@@ -158,7 +159,8 @@ outbox        the lines that a peer has to write
 sink          a function that writes the answer to one incoming line; only transports
               such as HTTP need it
 turn          the right to read the input; one thread at a time has it
-definition    what a list shows of a tool, a resource, a template or a prompt
+definition    the item of tools/list, or of another list method, for one tool, resource,
+              template or prompt
 registration  a definition together with the author's function
 revision      a version of MCP; `row` in the code is its row in the table REVISIONS
 era           legacy or modern; each revision belongs to one of them
@@ -175,7 +177,6 @@ from __future__ import annotations
 
 import binascii
 import collections
-import contextlib
 import enum
 import functools
 import io
@@ -200,8 +201,8 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
-# The next line is a syntax error in Python 2, which shows the line to the user. So the
-# reason stands in that line.
+# Python 2 stops at the next line, with a syntax error, and shows the line to the user.
+# So the line has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
@@ -276,15 +277,17 @@ class Interrupted(BaseException):
     response."""
 
 
+# All control characters except the newline, line separators, and lone surrogates.
 _CONTROL_CHARACTERS = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 def printable(string: str) -> str:
     """Escape control characters, and indent every line but the first.
 
-    Text from the other side can then neither steer a terminal nor look like a separate
-    line of this program's own output.
+    Text from the other side can then not change the terminal, and cannot look like a
+    separate line of this program's own output.
     """
+    # ascii() returns the character in quotes, for example '\\x1b'.
     escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
     return escaped.replace("\n", "\n    ")
 
@@ -322,6 +325,7 @@ def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -
     the name of the argument.
     """
     if not isinstance(value, allowed):
+        # The repr() of a function has an address, which helps nobody.
         shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
         raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
@@ -332,8 +336,8 @@ def name_of(function: Any) -> str:
 
 
 # --- 2. Messages ----------------------------------------------------------------------
-# One line holds one message, or a batch. A message stays the dictionary that it is on
-# the wire.
+# One line holds one message, or a batch. A message is kept as the dictionary that its
+# JSON object becomes; there are no classes for messages.
 # decode() turns a line into JSON values, classify() checks a message once, where it
 # comes in, and encode() turns a message into a line.
 
@@ -580,7 +584,7 @@ def at_most(timeout: float | None) -> float | None:
 
 
 def spawn(job: Job) -> threading.Thread:
-    """Run a job on a new daemon thread. RuntimeError means that none can be started."""
+    """Run a job on a new daemon thread. RuntimeError: no thread can be started now."""
     thread = threading.Thread(target=job, daemon=True, name=__name__)
     thread.start()
     return thread
@@ -644,8 +648,9 @@ class Peer:
             self.refuse(line, error, sink)
         except Exception as error:
             if not isinstance(line, (bytes, bytearray)):
-                raise
-            warn("a line was lost", error=error)  # a defect costs one line only
+                raise  # a mistake of the transport
+            # A defect in this file must not end the session. It costs this line only.
+            warn("a line was lost", error=error)
             with self._lock:
                 self._append_answer(sink, None, None)
         return None
@@ -686,7 +691,7 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            if not request.cancelled:  # otherwise flush() drops the response
+            if not request.cancelled:  # otherwise _append_response() drops the response
                 outcome = request.handler(request)
         except Interrupted:
             raise
@@ -708,14 +713,17 @@ class Peer:
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
             self._append_answer(request.sink, request.batch, line)
-        else:  # the request was cancelled or answered before, and its job has ended now
+        else:
+            # The request was cancelled or answered before, so this response is dropped.
+            # If the request was cancelled, its job has ended now.
             self._cancelled_jobs.discard(request)
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
                        line: bytes | None) -> None:
         """Put the answer to a message into the outbox. line is None if it gets none.
 
-        The caller holds the lock. The answer to a batch waits for its last message.
+        The caller holds the lock. A batch gets one answer, when all its messages have
+        theirs.
         """
         if batch is not None:
             line = batch.add(line)
@@ -797,10 +805,7 @@ class Peer:
             raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
         call = bind(self._methods[request.method], request.params)
 
-        def handler(request: IncomingRequest) -> Any:
-            return call()
-
-        return handler
+        return lambda request: call()
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on a notification. An exception is logged, because a notification gets no
@@ -894,9 +899,10 @@ class Peer:
                 about: IncomingRequest | None = None) -> PendingRequest:
         """Send a request and return at once. The result has result() and cancel().
 
-        Raises the exception that close() was given, if the connection is closed;
-        RequestCancelled if `about` was answered or cancelled; RuntimeError if too many
-        requests are pending; TypeError or ValueError if params are not JSON.
+        If the connection is closed, this raises the exception that close() was called
+        with. It raises RequestCancelled if `about` was answered or cancelled,
+        RuntimeError if too many requests are pending, and TypeError or ValueError if
+        params are not JSON.
         """
         return self.request_batch([(method, params)], about)[0]
 
@@ -1016,10 +1022,10 @@ class PendingTable:
             return [one for one in self._requests.values() if not one.has_response]
 
     def note_response(self, pending: PendingRequest) -> bool:
-        """Record that the response to a request has arrived, although the request is
-        not finished yet.
+        """Record that a response has arrived whose request is finished later.
 
-        Return False if the request is finished, or if this is a second response.
+        ClientSession does this, to call on_progress before. Return False if the request
+        is finished, or if this is a second response.
         """
         with self._lock:
             is_first = pending.id in self._requests and not pending.has_response
@@ -1076,11 +1082,9 @@ class PendingRequest:
     So finish() is called once.
     """
 
-    # True: the response has arrived, but result() does not return it yet, because
-    # on_progress is still to be called for this request. See ClientSession.
+    # True: the response has arrived, but result() does not return it yet. A client does
+    # this while functions of the user, such as on_progress, still have to be called.
     has_response = False
-    # Functions to call when the request is finished. The lock of the peer guards them.
-    _callbacks: tuple[Callable[[PendingRequest], Any], ...] = ()
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1106,8 +1110,6 @@ class PendingRequest:
         self._result = result
         self._error = error
         self._unfinished.release()
-        if self._callbacks:
-            self._run_callbacks()
 
     def finish_with(self, response: Json) -> None:
         """Note the outcome that a response brings."""
@@ -1126,7 +1128,7 @@ class PendingRequest:
             seconds = min(max(timeout, 0.0), threading.TIMEOUT_MAX)
             finished = self._unfinished.acquire(timeout=seconds)
         if finished:
-            self._unfinished.release()  # other threads may wait, and this one again
+            self._unfinished.release()  # so that the next acquire() succeeds as well
         return finished
 
     def result(self, timeout: float | None = None) -> Any:
@@ -1153,37 +1155,13 @@ class PendingRequest:
         """Stop waiting, and tell the other side. No effect after the response."""
         self._give_up(RequestCancelled(reason))
 
-    def add_done_callback(self, function: Callable[[PendingRequest], Any]) -> None:
-        """Call function(self) once, when result() will not wait any longer.
-
-        That is after the response, a cancellation, or the end of the connection. If the
-        request is finished already, the function is called at once. Otherwise it is
-        called on the thread that finishes the request. Usually that is the thread that
-        reads, so the function must not wait for another response. An exception of the
-        function is logged.
-        """
-        with self.peer._lock:
-            self._callbacks += (function,)
-        if self.wait(0.0):  # finish() may have looked for callbacks before
-            self._run_callbacks()
-
-    def _run_callbacks(self) -> None:
-        with self.peer._lock:
-            callbacks = self._callbacks
-            self._callbacks = ()
-        for function in callbacks:
-            try:
-                function(self)
-            except Exception as error:
-                warn("a callback of %s failed", self, error=error)
-
     def _give_up(self, why: Exception) -> None:
         self.peer.give_up(self, why)
         self.peer.flush()
 
 
 def bind(function: Callable[..., Any], params: Params) -> Job:
-    """Return a call of a function with params. RpcError means that they do not fit.
+    """Return a job that calls a function with params. RpcError: they do not fit.
 
     The signature is compared first, so that a TypeError of the function itself is not
     mistaken for wrong params.
@@ -1310,12 +1288,13 @@ class Pool:
             self._queue.append(job)
 
     def _run_queue(self) -> None:
-        """Run jobs of the queue until it is empty. This thread is counted already."""
+        """Run jobs of the queue until it is empty. _running counts this thread already.
+        """
         while True:
             with self._changed:
-                # In a ReadingPool, _running may be limit + 1, because a thread that
-                # only writes the outbox counts as well. Then this thread must not take
-                # a job.
+                # _running may be limit + 1 in a ReadingPool, which is explained there:
+                # a thread that only writes the outbox counts as well. Then this thread
+                # must not take a job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1360,7 +1339,8 @@ class ReadingPool(Pool):
         whose requests have no response so far. Return whether all jobs are done."""
         self.run(self._jobs_of_lines(peer, lines))
 
-        def is_over() -> bool:
+        def is_answered() -> bool:
+            # The jobs that are running now may belong to cancelled requests.
             return self._running == 0 or not peer.unanswered()
 
         deadline = time.monotonic() + drain
@@ -1368,8 +1348,8 @@ class ReadingPool(Pool):
         while not self._aborted:
             with self._changed:
                 # After WATCH_SLEEP seconds, look at _aborted again.
-                over = self._changed.wait_for(is_over, at_most(min(left, WATCH_SLEEP)))
-                if over or left <= 0:
+                seconds = at_most(min(left, WATCH_SLEEP))
+                if self._changed.wait_for(is_answered, seconds) or left <= 0:
                     return self._running == 0
             left = deadline - time.monotonic()
         return False
@@ -1419,9 +1399,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # _running becomes larger in two places: in start(), which only this
-                # thread calls, and when a thread has lost the turn. This thread has the
-                # turn. So if _running is 0 now, it stays 0, and no lock is needed.
+                # If _running is 0 here, no other thread can change it, so no lock is
+                # needed: start() is called by this thread only, and _take_over() counts
+                # a thread only after this thread has released the turn.
                 is_queued = False
                 if self._running > 0:
                     is_queued = self._queue_if_full(job)
@@ -1468,10 +1448,11 @@ class ReadingPool(Pool):
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
 
-        The reading thread counts a job, and after that looks at _asleep. This thread
-        sets _asleep, and after that looks at the count. So at least one of the threads
-        notices the other. If a processor reorders these steps, this thread sleeps for
-        WATCH_SLEEP seconds, and a slow job holds up the next line for that time.
+        In _read(), the reading thread first counts a job, and then looks at _asleep.
+        This thread first sets _asleep, and then looks at the count. So at least one of
+        the two sees what the other has done. This can fail if a processor reorders the
+        steps. Then this thread sleeps for WATCH_SLEEP seconds, and a slow job holds up
+        the next line for that time.
         """
         self._asleep = True
         has_happened = self._jobs_read != seen
@@ -1492,8 +1473,9 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. After its job, it calls _run_queue(),
-            # which needs the lock that is held here. So it is counted before that.
+            # Count the thread of the slow job. After its job, that thread calls
+            # _run_queue(), which expects that it is counted. This happens in time,
+            # because _run_queue() needs the lock that is held here.
             self._running += 1
         self._read(jobs)
 
@@ -1543,8 +1525,10 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         if signals.number is None:
             raise
     finally:
-        is_answered = signals.number is None and not peer.unanswered()
-        finish(peer, drain if all_done or is_answered else LAST_WRITE_TIMEOUT)
+        timeout = drain
+        if signals.number is not None or peer.unanswered():
+            timeout = LAST_WRITE_TIMEOUT  # the end is due
+        finish(peer, timeout)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
             streams.restore()
         if signals.number is None:  # otherwise this process ends now
@@ -1562,7 +1546,7 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 def finish(peer: Peer, timeout: float) -> None:
     """Close a peer, and wait until its last lines are written.
 
-    Both the closing and the writing may take up to timeout seconds.
+    The closing may take up to timeout seconds, and the writing as well.
     """
     try:
         # Another thread writes the last lines, because that blocks if the client does
@@ -1576,8 +1560,6 @@ def finish(peer: Peer, timeout: float) -> None:
         warn("no response was sent to: %s", ", ".join(unanswered))
 
 
-LINGER = 1.0  # seconds that idle threads of sections 9 and 10 wait for more work
-
 
 def runner_for(workers: int) -> ReadingPool | CallingThread:
     """Return an object that reads lines and runs their jobs.
@@ -1585,6 +1567,11 @@ def runner_for(workers: int) -> ReadingPool | CallingThread:
     At most `workers` jobs run at once. With 0 workers, jobs run on the calling thread.
     """
     return ReadingPool(workers) if workers > 0 else CallingThread()
+
+
+# In the sections on the server and on the client, some threads start when there is work
+# for them, and end after so many seconds without work.
+LINGER = 1.0
 
 
 def wait_until_ready(fd: int, event: int) -> None:
@@ -1701,9 +1688,9 @@ class Signals:
     running a tool instead. If the tool catches Interrupted, the server still ends,
     because abort() is called as well.
 
-    Only the main thread can set handlers. If other code than Python has set a handler,
-    it stays. Shells start programs in the background with SIGINT ignored. This class
-    sets its handler all the same, because a host sends the signal on purpose.
+    Only the main thread can set handlers. A handler that a C library has set is not
+    replaced. A handler that ignores the signal is replaced, because a host sends the
+    signal on purpose. (Shells start programs in the background with SIGINT ignored.)
     """
 
     def __init__(self, abort: Job) -> None:
@@ -1716,7 +1703,7 @@ class Signals:
         self._replaced: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(number) is not None:
+                if signal.getsignal(number) is not None:  # None: set by a C library
                     self._replaced[number] = signal.signal(number, self._handle)
 
     def _handle(self, number: int, frame: Any) -> None:
@@ -1738,7 +1725,7 @@ class PipeWriter:
 
     A line that the pipe has no room for is left to another thread. So a server that
     does not read its stdin holds up no caller, and a call ends after its timeout in any
-    case. The descriptor stays a blocking one, because the child process shares it.
+    case. The pipe itself stays in blocking mode.
     """
 
     def __init__(self, file: Any, longest: int) -> None:
@@ -1804,7 +1791,7 @@ def start_process(command: list[str], env: Any, cwd: Any) -> Any:
         import shutil  # Windows starts npx.cmd only if it gets the whole name
 
         words[0] = shutil.which(words[0]) or words[0]
-        options["creationflags"] = subprocess.CREATE_NO_WINDOW  # of a console
+        options["creationflags"] = subprocess.CREATE_NO_WINDOW  # no console appears
     try:
         return subprocess.Popen(words, env=env, cwd=cwd, bufsize=0,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -1844,8 +1831,8 @@ class ChildProcess:
         """Start the process. OSError means that it cannot be started.
 
         on_line(line) is called for each line of its stdout, on one thread.
-        on_close(why) is called when the process has ended or has closed its stdout, or
-        when a line cannot be sent because it has closed its stdin.
+        on_close(why) is called when the process has ended, when it has closed its
+        stdout, or when a line cannot be sent because the process has closed its stdin.
         """
         self._running = RunningProcess(self, on_line, on_close)
         # Start reading after the assignment, because a line may lead to send().
@@ -2162,10 +2149,10 @@ class Walk:
     The limit protects against schemas of the other side, such as a server's
     outputSchema: with a few nested anyOf, a check would not end in a lifetime.
 
-    References may form a cycle. For example, a tree has branches that are trees. A
-    check follows such a cycle as deep as the value is nested. But in the schema
-    {"$ref": "#"}, the cycle stays at the same value. That check would not end, so it
-    reports a fault.
+    References may form a cycle. For example, the schema of a tree refers to itself for
+    the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
+    refers to itself for the same value. Its check would not end, and the limit turns
+    that into a fault.
     """
 
     def __init__(self, places: dict[str, Any]) -> None:
@@ -2193,7 +2180,7 @@ class Walk:
                        schema: Any) -> Iterator[Fault]:
         """Yield what one subschema finds wrong with a member or an item of a value.
 
-        step is its name or its index.
+        step is the name of the member or the index of the item.
         """
         for fault in self.faults(part, schema):
             yield Fault(fault.text, (step, *fault.path))
@@ -2289,8 +2276,8 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if not max(abs(value), divisor) < float("inf"):  # for example, Python reads 1e999
-        return False                                 # as infinity
+    if float("inf") in (abs(value), divisor):  # for example, Python reads 1e999 so
+        return False
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
 
@@ -2568,12 +2555,12 @@ KEYWORDS: dict[str, Keyword] = {
 #   Annotated[X, "text"]         X, with a description             X
 #   Annotated[X, {"minimum": 0}] X, with more keywords             X
 #
-# A default makes a parameter optional, and the schema shows it. Results go the other
-# way: to_plain() turns what a function returned into JSON values.
+# A parameter with a default is optional, and the schema shows the default. to_plain()
+# converts in the other direction: it turns what a function returned into JSON values.
 #
-# Hosts do not accept every JSON Schema. So the schemas of hints do without prefixItems,
-# without lists of types, and without true and false, except in additionalProperties.
-# examples/HOSTS.md names the hosts and their rules.
+# Hosts do not accept every JSON Schema. So the schemas of hints have no prefixItems and
+# no lists of types. true and false are schemas as well; they appear only as the value
+# of additionalProperties. examples/HOSTS.md names the hosts and their rules.
 #
 # A tool is described once, when it is registered. A call only uses the schema and the
 # cast that this section returns, so a first reading can skip the whole section.
@@ -2602,10 +2589,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: the cast can be left out for a value that passes the quick check. In such a
-    # value, each member has exactly the type that the schema names. The cast of int
-    # turns 1.0 into 1, but 1.0 does not pass the quick check, so this cast can be left
-    # out. Other casts are needed.
+    # True: a value that passes Schema.fits() needs no cast. This is so if no part has a
+    # cast, or only the cast of int, which turns 1.0 into 1: fits() accepts an object
+    # only if its integers are of the type int.
     cast_is_optional: bool = False
 
 
@@ -2616,10 +2602,9 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
     of a dataclass, or the keys of a TypedDict.
 
     hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema, or `...` to show none. If other names are allowed,
-    as in a function with **kwargs, other_hint is the hint of the values of these
-    members; otherwise it is None. make(members) returns the Python value; if make is
-    None, the value is a dict.
+    the value to show in the schema, or `...` to show none. A function with **kwargs
+    allows further members; other_hint is the hint of their values, or None if there are
+    none. make(members) returns the Python value; if make is None, the value is a dict.
     """
     parts = {name: describe(hint, where.member(name)) for name, hint in hints.items()}
     properties = {}
@@ -2704,7 +2689,8 @@ INSTEAD_OF = {
 
 
 def key_of(hint: Any) -> str:
-    """Return the key of a hint in DESCRIBERS, or another string."""
+    """Return the key of a hint in DESCRIBERS. A hint that JSON cannot express gets a
+    string that is not in DESCRIBERS."""
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return "Enum"
     if hasattr(hint, "__required_keys__"):
@@ -2821,9 +2807,10 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
 
 
 def portable(schema: Any) -> Any:
-    """Return a schema of hints as it is listed, without the prefixItems of tuple[X, Y].
+    """Return the schema to list instead of a schema of hints.
 
-    Instead, each item may be any of these. A call is still checked with prefixItems.
+    In the listed schema of tuple[X, Y], each item may be an X or a Y, because some
+    hosts refuse prefixItems. The arguments of a call are still checked by position.
     """
     if not isinstance(schema, dict):
         return schema
@@ -2892,8 +2879,8 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
-        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. Python puts
-        # them into __required_keys__, but not if the hints are text.
+        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. Python
+        # considers that in __required_keys__, but not if the hints are text.
         mark = getattr(typing.get_origin(member_hint), "_name", "")
         is_required = name in hint.__required_keys__
         if mark in ("Required", "NotRequired"):
@@ -3021,13 +3008,15 @@ def read_docstring(doc: str | None) -> Docstring:
     if section is None:
         return Docstring(description, {})
     parameters: dict[str, str] = {}
-    margin = None
+    margin: str | None = None
     name = ""
     for line in section[1].splitlines():
         item = ARGS_ITEM.match(line)
-        if item is not None and margin in (None, item[1]):
-            margin, name, text_ = item.groups()
-            parameters[name] = text_.strip()
+        if item is not None and margin is None:
+            margin = item[1]  # the first item says how far items are indented
+        if item is not None and item[1] == margin:
+            name = item[2]
+            parameters[name] = item[3].strip()
         elif name:
             parameters[name] = f"{parameters[name]} {line.strip()}".strip()
     if not parameters:
@@ -3158,8 +3147,8 @@ def schema_of(function: Callable[..., Any]) -> Json:
 # ======================================================================================
 
 # --- 7. Revisions ---------------------------------------------------------------------
-# This section is data. A revision is a protocol version. There are two eras, and their
-# names are those of the official SDKs. In a legacy revision, a handshake opens a
+# This section is data. A revision is a protocol version. There are two eras, legacy and
+# modern; the official SDKs use these words. In a legacy revision, a handshake opens a
 # session, and what it agrees on holds for the whole connection. In a modern revision
 # there is no handshake: each request says in its _meta which revision it uses and what
 # its client can do.
@@ -3185,8 +3174,8 @@ LOG_LEVELS = ["debug", "info", "notice", "warning",  # by severity [RFC 5424 6.2
 class Revision(NamedTuple):
     """One protocol version, in the points in which versions differ.
 
-    Other code asks the row for what it needs, and never for its date. To add a version,
-    add its row to REVISIONS.
+    Other code uses the fields below and never compares dates. To add a version, add a
+    row to REVISIONS.
 
     missing_methods and missing_members have the names that the version does not know.
     A member may belong to all kinds of definitions ("icons"), to one kind
@@ -3199,9 +3188,9 @@ class Revision(NamedTuple):
     tool_errors: bool = False  # wrong arguments of a tool lead to a result with isError
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
-    elicitation: tuple[str, ...] = ()  # modes
-    # Parts of the capability sampling that a client must offer before a server uses
-    # them. In old revisions, "context" needs no offer.
+    elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
+    # The parts of sampling that a client has to offer separately. Newer revisions have
+    # "context" here as well.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3334,7 +3323,7 @@ LISTS = {
     "resources/templates/list": "resourceTemplates"}
 
 # Notifications of changes. A modern client asks for them with subscriptions/listen; the
-# values are the members of its params.
+# values are the members of params.notifications in this request.
 CHANGES = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -3505,7 +3494,7 @@ class Context(IncomingRequest):
     _inputs = 0  # how many inputs the function has asked for
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
-    _last_report = 0.0  # when, in seconds
+    _last_report = 0.0  # its time, by time.monotonic()
 
     # ********************** The rest of this class can wait. **************************
 
@@ -3553,7 +3542,7 @@ class Context(IncomingRequest):
             return
         now = time.monotonic()
         if self._reports >= PROGRESS_BURST and progress != total:
-            if now - self._last_report < 1 / PROGRESS_BURST:
+            if now - self._last_report < PROGRESS_PAUSE:
                 return
         self._last_progress = progress
         self._last_report = now
@@ -3726,8 +3715,8 @@ class Context(IncomingRequest):
                              "https://example.com")
 
 
-# So many reports of one request are sent without delay; after that, so many per second.
-PROGRESS_BURST = 50
+PROGRESS_BURST = 50  # the first reports of a request, which are all sent
+PROGRESS_PAUSE = 0.02  # seconds; between two later reports. Earlier ones are dropped
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
@@ -3823,7 +3812,7 @@ class ServerSession(McpPeer):
         """
         is_handshake = (NEW, context.method) in TRANSITIONS
         if context.method in self.server.methods and not is_handshake:
-            return request_revision(context.meta)  # raises the error
+            return request_revision(context.meta)  # without a version, this raises
         return newest_revision(modern=False)
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -3942,7 +3931,7 @@ class Function:
         self.listed_schema = input_schema
         if input_schema is None:
             self.listed_schema = portable(described.schema)
-        self.arguments = examine(
+        self.input_schema = examine(
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
         self._cast = described.cast
@@ -3954,15 +3943,20 @@ class Function:
             self.output_schema = describe(
                 signature.result, Place(where, in_result=True)).schema
 
-    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
+    def call(self, context: Context, arguments: Json, name: str = "arguments",
+             corrects: bool = True) -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
-        values, or a Result. InvalidArguments has the first ten faults."""
-        needs_no_cast = self._cast_is_optional and self.arguments.fits(arguments)
+        values, or a Result.
+
+        corrects says whether arguments that do not fit are corrected if possible.
+        InvalidArguments has the first ten faults; name is how they call the arguments.
+        """
+        needs_no_cast = self._cast_is_optional and self.input_schema.fits(arguments)
         if not needs_no_cast:
-            faults = self.arguments.faults(arguments, most=MENDABLE)
-            if faults and name == "arguments":
-                arguments = mended(arguments, faults)
-                if not self.arguments.faults(arguments):
+            faults = self.input_schema.faults(arguments, most=CORRECTIONS)
+            if faults and corrects:
+                arguments = corrected(arguments, faults)
+                if not self.input_schema.faults(arguments):
                     faults = []
             if faults:
                 raise InvalidArguments(INVALID_PARAMS, "; ".join(
@@ -3985,33 +3979,19 @@ class Function:
         return to_plain(value)
 
 
-class RawFunction(Function):
-    """A function that gets all arguments of a request as one dict."""
-
-    def __init__(self, function: Any) -> None:
-        super().__init__(function)
-        names = list(self.arguments.schema["properties"])
-        if len(names) != 1:
-            raise TypeError(f"{self.name}() has the parameters {names}; with raw, it "
-                            "gets all arguments as one dict")
-        self._parameter = names[0]
-
-    def call(self, context: Context, arguments: Json, name: str = "arguments") -> Any:
-        return super().call(context, {self._parameter: arguments}, name)
+CORRECTIONS = 1000  # faults of one call that corrected() looks at
 
 
-MENDABLE = 1000  # faults of one call that mended() looks at
-
-
-def mended(value: Any, faults: list[Fault]) -> Any:
+def corrected(value: Any, faults: list[Fault]) -> Any:
     """Return a copy of a value, in which faulty parts are replaced if that may help.
 
     Models often send JSON text instead of an array, an object or a number, and null
     instead of leaving out an optional member. So a faulty string is read as JSON, once.
     A faulty null is removed from its object. The caller checks whether the copy fits.
     """
-    copy = to_plain(value)
-    for path in dict.fromkeys(fault.path for fault in faults if fault.path):
+    copy = to_plain(value)  # copies all dicts and lists
+    paths = {fault.path for fault in faults}  # a part may have several faults
+    for path in paths - {()}:
         parent = copy
         for step in path[:-1]:
             parent = parent[step]
@@ -4084,7 +4064,8 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
         tool.output_schema.check(value, "result")
     result: Json = {"content": to_content(value, row)}
     if isinstance(value, row.structured):  # a type that the revision allows
-        if tool.output_schema is not None or not is_content(value):
+        is_data = tool.output_schema is not None or not is_content(value)
+        if is_data:
             result["structuredContent"] = value
     return result
 
@@ -4126,7 +4107,7 @@ class Server:
     on the thread that called run(), for applications whose objects belong to one
     thread. page_size splits lists into pages. bounds limits what one connection may
     hold. state_key (bytes) signs the state that a modern client keeps while it collects
-    input. Give a key if the next call of a client may reach another process.
+    input. Give a key if the client may repeat a call to another process of the server.
 
     extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
     The values are the settings of each extension. [2026-07-28 basic/versioning] A
@@ -4165,8 +4146,6 @@ class Server:
         self.registry = Registry()
         self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
-        self._open_batches = 0  # `with` blocks of batch_changes() that have not ended
-        self._delayed: set[str] = set()  # notifications to send after the last of them
         self.sessions: set[ServerSession] = set()
         # The tables below are replaced when they change, so readers need no lock.
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -4221,15 +4200,13 @@ class Server:
              title: str | None = None, description: str | None = None,
              input_schema: Json | None = None, output_schema: Json | None = None,
              annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None,
-             raw: Json | None = None) -> Callable[[F], F]: ...
+             meta: Json | None = None) -> Callable[[F], F]: ...
 
     def tool(self, function: Callable[..., Any] | str | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
              output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None,
-             raw: Json | None = None) -> Any:
+             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name"), or with options.
 
         The hints of its parameters become the input schema, and cast the arguments. If
@@ -4238,14 +4215,7 @@ class Server:
         as structuredContent as well. If it raises an exception, the model reads the
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
-
-        raw is for tools of another server that this server passes on. It is the item
-        of tools/list, {"name", "inputSchema", ...}, and is listed unchanged. The
-        function gets all arguments as one dict, which is not checked. Other options
-        have no effect.
         """
-        if raw is not None:
-            return functools.partial(self._register_raw_tool, raw)
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
         own_name = function if isinstance(function, str) else name
@@ -4254,22 +4224,22 @@ class Server:
             check_type("Server.tool", "function", author_function, Callable,
                        "a function")
             adapted = Function(author_function, input_schema)
-            returned = output_schema
-            listed = output_schema
-            if returned is None:
-                returned = adapted.output_schema
-                listed = portable(returned)
-            if adapted.arguments.schema.get("type") != "object":
+            checked_output = output_schema
+            listed_output = output_schema
+            if output_schema is None:
+                checked_output = adapted.output_schema
+                listed_output = portable(adapted.output_schema)
+            if adapted.input_schema.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
             definition = define(
                 adapted, own_name, title, description, icons, meta,
-                inputSchema=adapted.listed_schema, outputSchema=listed,
+                inputSchema=adapted.listed_schema, outputSchema=listed_output,
                 annotations=annotations)
             check_tool_definition(definition)
             examined = None
-            if returned is not None:
-                examined = examine(returned, f"{adapted.name}(), output schema")
+            if checked_output is not None:
+                examined = examine(checked_output, f"{adapted.name}(), output schema")
             self._register("tools", definition["name"], definition, adapted,
                            output_schema=examined)
             return author_function
@@ -4277,12 +4247,6 @@ class Server:
         if function is None or isinstance(function, str):
             return register
         return register(function)
-
-    def _register_raw_tool(self, raw: Json, function: F) -> F:
-        validate(raw, shape("name inputSchema", name="string", inputSchema="object"),
-                 "Server.tool: raw")
-        self._register("tools", raw["name"], raw, RawFunction(function))
-        return function
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
@@ -4296,7 +4260,8 @@ class Server:
 
         The {names} of a template are the parameters of the function. For the template
         "demo://item/{id}" it gets id, a str without percent encoding. A value that
-        contains a slash, or is "..", never arrives, so it cannot lead out of a folder.
+        contains a slash, or is "..", is refused, so the function can use the value as
+        the name of a file.
         If the function returns a str, it is sent as text. bytes are sent as a blob, and
         any other value is sent as JSON text. An exception becomes an internal error,
         and its text goes to the log. [2025-11-25 server/resources]
@@ -4311,7 +4276,7 @@ class Server:
             adapted = Function(function)
             check_strings(adapted)
             names = set(pattern.groupindex) if pattern is not None else set()
-            parameters = set(adapted.arguments.schema["properties"])
+            parameters = set(adapted.input_schema.schema["properties"])
             if parameters != names:
                 raise TypeError(
                     f"{adapted.name}() has the parameters {sorted(parameters)}, but "
@@ -4358,7 +4323,7 @@ class Server:
                        "a function")
             adapted = Function(author_function)
             check_strings(adapted)
-            schema = adapted.arguments.schema
+            schema = adapted.input_schema.schema
             arguments = [
                 present(name=argument, description=property_.get("description"),
                         required=argument in schema["required"])
@@ -4413,7 +4378,7 @@ class Server:
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
-                result = adapted.call(context, context.params, "params")
+                result = adapted.call(context, context.params, "params", corrects=False)
                 if not isinstance(result, dict):
                     raise TypeError(f"{name} returned {result!r:.60}; return a dict")
                 return result
@@ -4431,31 +4396,6 @@ class Server:
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
-    @contextlib.contextmanager
-    def batch_changes(self) -> Iterator[None]:
-        """Tell clients of many changes with one notification for each list.
-
-            with server.batch_changes():
-                server.remove_tool("old")
-                server.tool(new)
-
-        The changes take effect at once. The notifications are sent when the `with`
-        block ends, or the outermost one if they are nested.
-        """
-        with self._lock:
-            self._open_batches += 1
-        try:
-            yield
-        finally:
-            delayed: set[str] = set()
-            with self._lock:
-                self._open_batches -= 1
-                if not self._open_batches:
-                    delayed = self._delayed
-                    self._delayed = set()
-            for method in sorted(delayed):
-                self._publish(method)
-
     def _register(self, kind: str, name: str, definition: Json, function: Function,
                   **more: Any) -> None:
         self.registry.add(kind, name, definition, function, **more)
@@ -4470,13 +4410,7 @@ class Server:
         capability = "resources" if kind == "resourceTemplates" else kind
         if capability not in self.capabilities:
             self._offer(capability, CAPABILITIES[capability])
-        method = f"notifications/{capability}/list_changed"
-        with self._lock:
-            is_delayed = self._open_batches > 0
-            if is_delayed:
-                self._delayed.add(method)
-        if not is_delayed:
-            self._publish(method)
+        self._publish(f"notifications/{capability}/list_changed")
 
     def _offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
@@ -4490,6 +4424,7 @@ class Server:
     def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
             for name in methods:
+                # Methods of MCP are served again when something more is registered.
                 if name in self.methods and name not in METHODS:
                     raise ValueError(f"Server.method: {name} is registered already; "
                                      "use another name")
@@ -4584,10 +4519,10 @@ class Registry:
         """
         last = 0
         if cursor is not None:
-            if re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor):
-                last = int(cursor, 16)
-            if not 0 < last <= self._newest:
+            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
+            if not is_number or int(cursor, 16) > self._newest:
                 raise RpcError(INVALID_PARAMS, "Invalid cursor")
+            last = int(cursor, 16)
         left = [one for one in self._tables[kind].values() if one.number > last]
         page = left[:size]
         if len(page) == len(left):
@@ -4663,8 +4598,9 @@ class StateSigner:
         return self._signature(context.binding, state) + state
 
     def responses_of(self, context: Context) -> Json:
-        """Return the responses of all rounds. RpcError means that the state of the
-        client was not signed here for this request, or has expired."""
+        """Return all responses that the client has given for this call, now and in
+        earlier requests. RpcError means that its state was not signed here for this
+        call, or has expired."""
         responses: Json = dict(context.params.get("inputResponses", {}))
         given = context.params.get("requestState")
         if given is None:
@@ -4747,7 +4683,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # The limit has no effect, because these jobs never go to the queue.
+            # The limit has no effect. It holds for the jobs of serve() and start().
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4800,8 +4736,9 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
         if "default" in property_:
             default = property_["default"]
             schema_of_property = Schema(property_)
-            faults = schema_of_property.faults(default, most=MENDABLE)
-            if schema_of_property.faults(mended(default, faults)):
+            faults = schema_of_property.faults(default, most=CORRECTIONS)
+            # Compare as a call does, which corrects arguments.
+            if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
                     advice = "write Optional[...]"
@@ -4841,8 +4778,8 @@ def check_tool_definition(definition: Json) -> None:
 
 def check_strings(function: Function) -> None:
     """Refuse parameters that do not take strings, because only strings can arrive."""
-    for name, schema in function.arguments.schema["properties"].items():
-        if "string" not in types_in(schema) and types_in(schema) != {"any"}:
+    for name, schema in function.input_schema.schema["properties"].items():
+        if not types_in(schema) & {"string", "any"}:
             raise TypeError(f"{function.name}(): {name} arrives as a string; use the "
                             "hint str")
 
@@ -4998,7 +4935,7 @@ def _resources_read(context: Context) -> Json:
     """
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
-    value = resource.function.call(context, arguments, "uri")
+    value = resource.function.call(context, arguments, "uri", corrects=False)
     if isinstance(value, Result):
         return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
@@ -5061,7 +4998,7 @@ def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = context.session.server.registry.find("prompts", params["name"])
-    value = prompt.function.call(context, params.get("arguments", {}))
+    value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
     ready: Json = {}
     if isinstance(value, Result):
         ready = value
@@ -5140,7 +5077,8 @@ class Client:
     cwd are those of the command.
 
     timeout is in seconds and holds for each response, unless a call gives its own. It
-    covers writing and, in a legacy session, the time that a user takes for input.
+    includes the time to write the request and, in a legacy session, the time that a
+    user takes for input.
     protocol_version is the version to ask for. A legacy server may answer with another
     legacy version, and then the client uses that. None means the newest version that
     both sides support.
@@ -5237,7 +5175,7 @@ class Client:
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
-        if self._new_session is not None:
+        if self._new_session is not None:  # the server ended during the first attempt
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
@@ -5569,7 +5507,8 @@ class ClientSession(McpPeer):
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         def send_while_open(line: bytes) -> None:
-            # After close(), the transport may serve another session.
+            # After close(), the transport may serve another session. Nothing of this
+            # session must be sent then.
             if self._pending.closed is None:
                 send(line)
 
@@ -5606,17 +5545,16 @@ class ClientSession(McpPeer):
     def handle_response(self, message: Json) -> None:
         """Hand a response to the thread that waits for it.
 
-        If the call has an on_progress function, the response waits until the callbacks
-        that arrived before it have run.
+        If the call has an on_progress function, the response waits until this function
+        was called for the notifications that arrived before the response.
         """
+        pending = None
         if self._callbacks.has_listeners:
             pending = self._pending.find(message.get("id"))
-            if pending is not None and self._callbacks.may_report(pending):
-                if self._pending.note_response(pending):  # else a second response
-                    self._callbacks.put(functools.partial(
-                        self._settle, pending, message))
-                return
-        super().handle_response(message)
+        if pending is None or not self._callbacks.may_report(pending):
+            super().handle_response(message)
+        elif self._pending.note_response(pending):  # a second response is dropped
+            self._callbacks.put(functools.partial(self._settle, pending, message))
 
     def _settle(self, pending: PendingRequest, message: Json) -> None:
         if self._pending.remove(pending):  # otherwise it has timed out
@@ -5751,7 +5689,7 @@ class Opening:
 
 
 def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | None:
-    """Return the newest modern revision that an error -32022 names and this client has.
+    """Return the newest modern revision that both sides support, by an error -32022.
 
     Such a server is modern, and has only refused the version that was tried first.
     """
@@ -5874,11 +5812,10 @@ class InputHandlers:
 
         Raises RpcError -32601 for an input that this client does not offer, and
         RpcError -32602 for params with a wrong shape or a mode that the revision does
-        not have.
-        If a handler of the user raises an exception, this raises it, too. In a legacy
-        session, the server then gets an error response: an RpcError unchanged, any
-        other exception as an internal error. In the modern era, the call that needs the
-        input raises the exception; instead of an RpcError it raises ValueError.
+        not have. An exception of the user's handler is raised unchanged.
+
+        In a legacy session, the server gets these exceptions as error responses. In the
+        modern era, the call that needs the input raises them; see _answer_inputs().
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
@@ -5889,7 +5826,7 @@ class InputHandlers:
         if method == "elicitation/create" and (
                 named.get("mode", "form") not in row.elicitation):
             raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
-        if "tools" in named or "toolChoice" in named:
+        if "tools" in named or "toolChoice" in named:  # of sampling/createMessage
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
         option = INPUT_METHODS[method].option
@@ -6150,6 +6087,9 @@ class InProcess:
     def open(self, on_line: Send, on_close: Callable[[Exception], Any]) -> None:
         to_client: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        runner = runner_for(self._server.workers)
+        session = self._server.connect(to_client.put, runner.start)
+        self._to_server = to_server
 
         def serve() -> None:
             runner.serve(session, iter(to_server.get, None), 0.0)
@@ -6160,9 +6100,6 @@ class InProcess:
                 on_line(line)
             on_close(ConnectionClosed("the server is closed"))
 
-        runner = runner_for(self._server.workers)
-        session = self._server.connect(to_client.put, runner.start)
-        self._to_server = to_server
         spawn(serve)
         spawn(deliver)
 
@@ -6282,8 +6219,8 @@ def run_command(args: list[str], trace: Trace | None) -> int:
 def complain(message: str, end: str = "\n") -> None:
     """Write to stderr, if that exists and can be written to.
 
-    If sys.stderr is None, print(file=sys.stderr) writes to stdout. But stdout is for
-    results only.
+    sys.stderr may be None. print(file=None) writes to stdout, but stdout is for results
+    only.
     """
     try:
         if sys.stderr is not None:

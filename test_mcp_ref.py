@@ -4437,52 +4437,6 @@ class TestRegistration(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
                                capabilities=["tool"])
 
-    def test_batched_changes_lead_to_one_notification_for_each_list(self) -> None:
-        heard: "queue.Queue[Any]" = queue.Queue()
-        server = Server("s", "1", capabilities=["tools", "prompts", "resources"])
-        server.resource("x://a")(lambda: "")
-        with Client(server, protocol_version=LEGACY[-1], timeout=DEADLINE,
-                    on_notification=lambda method, params: heard.put(method)) as client:
-            client.subscribe("x://a")
-            with self.assertRaises(ZeroDivisionError), server.batch_changes():
-                with server.batch_changes():
-                    for number in range(3):
-                        server.tool(name=f"t{number}", description="?")(lambda: 1)
-                    server.prompt(name="p", description="?")(lambda: "")
-                self.assertEqual(3, len(client.list_tools()))  # the change has taken effect
-                server.resource_updated("x://a")
-                self.assertEqual("notifications/resources/updated", heard.get(timeout=DEADLINE))
-                1 / 0
-            self.assertEqual(["notifications/prompts/list_changed",
-                              "notifications/tools/list_changed"],
-                             sorted(heard.get(timeout=DEADLINE) for _ in range(2)))
-            server.remove_tool("t0")
-            self.assertEqual("notifications/tools/list_changed", heard.get(timeout=DEADLINE))
-            client.ping()
-            self.assertTrue(heard.empty())
-
-    def test_a_raw_tool_is_listed_unchanged_and_gets_all_arguments_unchecked(self) -> None:
-        entry = {"name": "odd", "inputSchema": {"type": "object", "unevaluatedProperties": False,
-                                                "required": ["a"]}, "x-more": [None]}
-        server = Server("s", "1")
-
-        @server.tool(raw=entry)
-        def relay(context: Context, given: Dict[str, Any]) -> Any:
-            return Result({"content": [], "structuredContent": {"name": context.params["name"],
-                                                                "given": given}})
-
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([entry], client.list_tools())
-            for given in {}, {"context": "1", "given": None}:
-                self.assertEqual({"name": "odd", "given": given},
-                                 client.call_tool("odd", given)["structuredContent"])
-        for raw in {}, {"name": "a"}, {"name": "a", "inputSchema": []}:
-            with self.subTest(raw), self.assertRaisesRegex(ValueError, "raw"):
-                server.tool(raw=raw)(lambda given: given)
-        for function in lambda: 1, lambda a, b: 1:
-            with self.assertRaisesRegex(TypeError, "one dict"):
-                server.tool(raw={**entry, "name": "b"})(function)
-
     def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
         class Echo(mcp_ref.ServerSession):
             def admit_request(self, request: Any) -> Any:
@@ -6543,36 +6497,6 @@ class TestClientProcess(unittest.TestCase):
                 self.assertRaises(ConnectionClosed, client.call_tool, "answer()")
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
-
-    def test_a_done_callback_is_called_once_when_the_request_is_finished(self) -> None:
-        """After a response, an error, a cancellation or the end; at once if it is finished. An
-        exception is logged, and the other callbacks are still called."""
-        done: "queue.Queue[Any]" = queue.Queue()
-        with self.spawn() as client:
-            ways: List[Any] = [
-                ("answer()", lambda pending: None, None),
-                ("""print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": {
-                    "code": 1, "message": "m"}}), flush=True)""", lambda pending: None, RpcError),
-                ("signal.pause()", lambda pending: pending.cancel(), RequestCancelled)]
-            for code, act, error in ways:
-                with self.subTest(code), self.assertLogs(mcp_ref.__name__) as logs:
-                    pending = client.start("tools/call", {"name": code})
-                    pending.add_done_callback(lambda pending: 1 / 0)
-                    pending.add_done_callback(done.put)
-                    act(pending)
-                    self.assertIs(pending, done.get(timeout=DEADLINE))
-                    if error:
-                        self.assertRaises(error, pending.result, 0)
-                    else:
-                        pending.result(0)
-                    pending.add_done_callback(done.put)  # it is called on this thread
-                    self.assertIs(pending, done.get_nowait())
-                    self.assertTrue(done.empty())
-                self.assertIn("ZeroDivisionError", logs.output[0])
-            last = client.start("tools/call", {"name": "signal.pause()"})
-            last.add_done_callback(done.put)
-        self.assertIs(last, done.get(timeout=DEADLINE))
-        self.assertRaises(ConnectionClosed, last.result, 0)
 
     def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
