@@ -36,6 +36,7 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from typing import Any, NamedTuple
 
@@ -74,6 +75,8 @@ SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask",
            "visit", "sample",
            "roots", "change", "update")
 COMMON = ("echo", "add")  # tools that these transcripts may need as well
+# A malformed message of the server can lead to these exceptions.
+MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
 
 
@@ -126,8 +129,8 @@ def read_rules() -> list[Rule]:
                              told[1] if told else ""))
     titles = {rule.title for rule in rules}
     for one in TRANSCRIPTS:
-        words = {word for _, text in one.steps for word in re.findall(r'"name":"(\w+)"',
-                                                                      text)}
+        text = "\n".join(text for _, text in one.steps)
+        words = {*re.findall(r'"name":"(\w+)"', text)}
         code = any(mark == "!" for mark, _ in one.steps)
         mine = one.server == "fixture" and one.level != "OURS" and not code
         if words & {*SPECIAL} and mine and one.title not in titles:
@@ -241,16 +244,15 @@ class Verdict(NamedTuple):
     lack: Lack | None = None
     said: tuple[str, ...] = ()  # the conversation up to the fault
     broken: Broken | None = None
-    # found by the line checker, which knows less of the conversation
-    on_line: bool = False
+    on_line: bool = False  # the line checker found it, and knows less of the talk
 
 
 class Judge:
     """Judges one command. run() fills `verdicts`, from which the report is made."""
 
     def __init__(self, command: list[str], rules: list[Rule],
-                 revisions: tuple[str, ...],
-                 calls: dict[str, Any], call_all: bool = False, only: str = "",
+                 revisions: tuple[str, ...], calls: dict[str, Any],
+                 call_all: bool = False, only: str = "",
                  waits: Waits = Waits()) -> None:
         """calls has the arguments of tools that may be called. call_all allows all.
 
@@ -265,24 +267,24 @@ class Judge:
         self.not_spoken: dict[str, str] = {}  # revision -> why
         self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
-        # title -> what failed on a shared connection
-        self.doubts: dict[str, list[Any]] = {}
-        self.jobs: list[Any] = []  # each may add others
+        self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
-        # in revisions that the server does not speak
-        self.unspoken: list[Connection] = []
+        self.unspoken: list[Connection] = []  # in revisions that the server lacks
+        self.lock = threading.Lock()  # guards all of these
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
         return any(self.only in text.lower() for text in (rule.title, *rule.slugs))
 
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
-        slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
-        old = slots.get(revision, Verdict(""))
-        worse = RANK.index(verdict.outcome) > RANK.index(old.outcome)
-        clearer = old.on_line and verdict.outcome == "FAIL" and not verdict.on_line
-        if worse or clearer:
-            slots[revision] = verdict
+        """Remember a verdict, unless a worse one is known."""
+        with self.lock:
+            slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
+            old = slots.get(revision, Verdict(""))
+            worse = RANK.index(verdict.outcome) > RANK.index(old.outcome)
+            clearer = old.on_line and verdict.outcome == "FAIL" and not verdict.on_line
+            if worse or clearer:
+                slots[revision] = verdict
 
     def run(self) -> None:
         """Judge the server in all revisions."""
@@ -293,12 +295,11 @@ class Judge:
                 self.take_findings(end)
             for facts in self.spoken:
                 self.complete(facts)
-                self.jobs.append(self.pool.submit(self.judge_revision, facts))
-            for job in self.jobs:  # there are ever more of them
-                job.result()
-            for job in [self.pool.submit(self.recheck, one)
-                        for one in self.doubts.values()]:
-                job.result()
+            for jobs in [*self.pool.map(self.judge_revision, self.spoken)]:
+                for job in jobs:
+                    job.result()
+            for _ in self.pool.map(self.recheck, self.doubts.values()):
+                pass
 
     # Finding out what the server has
 
@@ -315,28 +316,29 @@ class Judge:
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
+                self.close(end)
                 break
-            except Broken as error:  # try again without this method
+            except (Broken, *MALFORMED) as error:  # try again without this method
                 if not facts.opening:
-                    self.not_spoken[revision] = str(error)[:300]
+                    self.give_up(end, str(error)[:300])
                     return None
-            except (AttributeError, TypeError, ValueError, KeyError) as error:
-                self.not_spoken[revision] = f"a malformed message led to {error!r}"
-                return None
-            finally:
-                if facts.opening:
-                    self.close(end)
-                else:
-                    end.close()
-                    self.unspoken.append(end)
+            self.close(end)
         return facts
+
+    def give_up(self, end: Connection, why: str) -> None:
+        """Take note that the server does not speak a revision."""
+        end.close()
+        with self.lock:
+            self.not_spoken[end.revision] = why
+            self.unspoken.append(end)
 
     def survey_with(self, talk: Talk, facts: Facts) -> None:
         began = time.monotonic()
         self.open(talk, facts)
         facts.start = talk.end.start = time.monotonic() - began
         talk.silence()
-        with contextlib.suppress(Broken):  # what is missing will be missing in a rule
+        # What is missing or malformed here is judged by a rule or by the line checker.
+        with contextlib.suppress(Broken, *MALFORMED):
             self.survey_lists(talk, facts)
             self.choose(talk, facts)
 
@@ -369,16 +371,14 @@ class Judge:
                                                    broken))
 
     def survey_lists(self, talk: Talk, facts: Facts) -> None:
-        """Read all pages of all lists.
-
-        A list with entries needs a declared capability.
-        """
+        """Read all pages of all lists, also of those that are not declared."""
         for method, member in LISTS.items():
             cursor: Any = None
             for _ in range(50):
                 got = talk.ask(method, None if cursor is None else {"cursor": cursor})
                 page = got.get("result", {})
-                facts.lists[method] += page.get(member) or []
+                entries = page.get(member) or []
+                facts.lists[method] += [one for one in entries if type(one) is dict]
                 cursor = page.get("nextCursor")
                 if cursor is None:
                     break
@@ -395,8 +395,8 @@ class Judge:
         The tool is the first one that may be called and whose result is not an error.
         """
         tools = [tool for tool in facts.tools().values()
-                 if self.allowed(tool) and not (special(tool) and
-                                                tool["name"] in SPECIAL)]
+                 if self.allowed(tool) and not (
+                     special(tool) and tool["name"] in SPECIAL)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
         for tool in tools[:20]:
             schema = tool.get("inputSchema")
@@ -490,9 +490,10 @@ class Judge:
             if f'"${name}"' in text and name not in facts.names:
                 called = name == "tool" or name == "wrong" and "tool" not in facts.names
                 return Lack("call" if called else "feature", name)
-        return Lack("feature", "fixture") if '"fixture://' in text and not any(
-            "fixture://text" == one.get("uri")
-            for one in facts.lists["resources/list"]) else None
+        uris = [one.get("uri") for one in facts.lists["resources/list"]]
+        if '"fixture://' in text and "fixture://text" not in uris:
+            return Lack("feature", "fixture")
+        return None
 
     def alone(self, rule: Rule, revision: str) -> bool:
         """Tell whether a rule needs a connection and ids of its own."""
@@ -503,14 +504,11 @@ class Judge:
 
     # Judging
 
-    def judge_revision(self, facts: Facts) -> None:
-        """Play what can share a connection, one rule after the other.
-
-        Start the other rules.
-        """
+    def judge_revision(self, facts: Facts) -> list[Any]:
+        """Play the rules that can share a connection, and start the others."""
         newest = max((one.revision for one in self.spoken if one.revision != MODERN),
                      default="")
-        shared = []
+        shared, jobs = [], []
         for rule in self.rules:
             if not rule.transcript or facts.revision not in rule.transcript.revisions:
                 continue
@@ -519,10 +517,11 @@ class Judge:
                 self.note(rule, facts.revision, Verdict("not judged", lack))
             elif not self.alone(rule, facts.revision):
                 shared.append(rule)
-            elif facts.revision in (newest,
-                                    MODERN) or newest not in rule.transcript.revisions:
-                self.jobs.append(self.pool.submit(self.judge_alone, rule, facts))
+            elif facts.revision in (newest, MODERN) or (
+                    newest not in rule.transcript.revisions):
+                jobs.append(self.pool.submit(self.judge_alone, rule, facts))
         self.judge_shared(shared, facts)
+        return jobs
 
     def judge_shared(self, rules: list[Rule], facts: Facts) -> None:
         ends: dict[bool, Connection] = {}
@@ -536,7 +535,9 @@ class Judge:
             if verdict.outcome == "ok":
                 self.note(rule, facts.revision, verdict)
             else:
-                self.doubts.setdefault(rule.title, []).append((rule, facts, verdict))
+                with self.lock:
+                    doubts = self.doubts.setdefault(rule.title, [])
+                    doubts.append((rule, facts, verdict))
                 self.close(ends.pop(offers))
         for end in ends.values():
             self.close(end)
@@ -573,8 +574,7 @@ class Judge:
             talk.run()
         except Broken as error:
             return Verdict("FAIL", None, tuple(talk.said), error)
-        # a malformed message
-        except (AttributeError, TypeError, KeyError, NameError) as error:
+        except MALFORMED as error:
             broken = Broken("a well-formed message", f"one that leads to {error!r}")
             return Verdict("FAIL", None, tuple(talk.said), broken)
         return Verdict("ok")
@@ -606,7 +606,6 @@ class Judge:
         elif verdict.outcome == "ok":
             return  # the transcript decides
         self.note(rule, end.revision, verdict)
-
 
     # For the report
 

@@ -136,6 +136,10 @@ def opening(judge: Any) -> Iterator[str]:
     spoken = ", ".join(facts.revision
                        for facts in judge.spoken) or "no revision that was tried"
     yield from wrapped(f"{safe(name)} speaks {spoken}.")
+    names = {name for facts in judge.spoken for name in facts.tools()}
+    for name in judge.calls if judge.spoken else ():
+        if name not in names:
+            yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
     for revision, why in judge.not_spoken.items():
         if not judge.spoken:
             yield from wrapped(f"{revision}: {safe(why)}", "  ", "    ")

@@ -27,10 +27,11 @@ from test_mcp_ref import (MODERN, Play, Transcript, caret, difference,  # noqa: 
                           hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
-GRACE = 0.15  # seconds that a line may be later than the answer to that question
+GRACE = 0.4  # seconds that a line may be later than the answer to that question
 LONGEST_LINE = 1 << 24  # bytes
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
+BARRIER = "judge-barrier-"  # begins the ids of requests that every server answers
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
 BYTES = {  # what <NAME> stands for in a rule
     "NOT UTF-8": b"\xff\xfe\x80",
@@ -64,15 +65,13 @@ class Connection:
     """
 
     def __init__(self, command: list[str], revision: str, waits: Waits,
-                 start: float = 0.0,
-                 barrier: str = "") -> None:
+                 start: float = 0.0, barrier: str = "") -> None:
         """start is the measured time of a start. The server answers the barrier."""
         self.revision, self.waits, self.start = revision, waits, start
         self.barrier = barrier or ("server/discover" if revision == MODERN else "ping")
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0, start_new_session=True)
+            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.sent: list[bytes] = []
@@ -112,7 +111,7 @@ class Connection:
 
     def ask_barrier(self) -> str:
         """Send a request that every server answers. Return its id."""
-        name = f"judge-barrier-{next(self.barriers)}"
+        name = f"{BARRIER}{next(self.barriers)}"
         params = {"params": {"_meta": modern_meta()}} if self.revision == MODERN else {}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
@@ -166,6 +165,8 @@ class Connection:
         limit = began + extra + (self.waits.call if patient else self.waits.answer)
         while True:
             now = time.monotonic()
+            if now > limit + SILENCE:  # there are lines, but none that is wanted
+                return None
             until = answered + GRACE if answered else limit
             if not barrier and not patient:
                 until = min(until, now + SILENCE + extra)
@@ -194,8 +195,9 @@ class Connection:
         """
         faults = [one for one in self.checker.findings if one.line is line and one.slug]
         second = any("second response" in one.text for one in faults)
-        return type(message) is dict and bool(faults) and ("method" in message or
-                                                           second)
+        if type(message) is not dict or not faults:
+            return False
+        return second or "method" in message
 
     def rest(self) -> None:
         """Check the lines that have arrived and that nobody has taken."""
@@ -308,6 +310,8 @@ class Talk(Play):
         """
         if any(difference(one, message, {}, False) is None for one in self.allowed):
             return False
+        if type(message) is dict and str(message.get("id")).startswith(BARRIER):
+            return False  # it is late
         method = str(message.get("method")) if type(message) is dict else ""
         if self.modern or not method or "method" not in message:
             return True
