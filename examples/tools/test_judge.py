@@ -18,7 +18,12 @@ import judge
 from test_mcp_ref import (DEADLINE, HERE, PROCESS_ENV, PROCESS_FIXTURE, PYTHON,
                           ProcessCase)
 
-SERVER = [*PYTHON, os.path.join(HERE, "examples", "tools", "faulty_server.py")]
+TOOLS = os.path.join(HERE, "examples", "tools")
+SERVER = [*PYTHON, "-c", f"""
+import sys
+sys.path.insert(0, {TOOLS!r})
+import faulty_server  # an import is compiled once, a program at each start
+faulty_server.main()"""]
 ADD = {"add": {"a": 1, "b": 2}}
 RULES = judge.read_rules()
 FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its outcome)
