@@ -722,10 +722,10 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     rows = rows_of(judge, RANK)
     status = status_of(judge, [row for some in rows.values() for row in some],
                        not found.only)
-    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
-    print(text.replace("\n\n\n", "\n\n"))
     if status == 2:
         print(not_judged(judge))
+    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
+    print(text.replace("\n\n\n", "\n\n"))
     if found.json:
         with open(found.json, "w", encoding="utf-8") as file:
             json.dump(as_json(judge, rows, requirements(), status), file, indent=2)

@@ -130,8 +130,11 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
 def opening(judge: Any) -> Iterator[str]:
     info: Any = {}
     for facts in judge.spoken:
-        meta = facts.opening.get("_meta", {})
-        info = facts.opening.get("serverInfo") or meta.get(META + "serverInfo") or info
+        meta = facts.opening.get("_meta")
+        own = facts.opening.get("serverInfo")
+        if type(meta) is dict:
+            own = own or meta.get(META + "serverInfo")
+        info = own if type(own) is dict else info
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
     spoken = ", ".join(facts.revision
                        for facts in judge.spoken) or "no revision that was tried"

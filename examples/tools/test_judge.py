@@ -235,7 +235,8 @@ class TestStages(ProcessCase):
         self.assertIn("All steps hold", out)
 
 
-class TestCommandLine(unittest.TestCase):
+class TestCommandLine(ProcessCase):
+    """Options, reports and exit status."""
 
     def test_a_failure_shows_the_rule_and_the_conversation(self) -> None:
         """Each line has at most 80 columns."""
