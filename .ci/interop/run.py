@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+import applications  # noqa: E402
 import installed  # noqa: E402
 from checks import MODERN, Step, as_told, core, extended  # noqa: E402
 
@@ -214,6 +215,9 @@ def main(pattern: str = "") -> int:
                     words = "; ".join(wrong).replace("\n", " | ")[:500]
                     print(f"{pair.name}: {step}: {f'FAIL {words}' if wrong else 'ok'}", flush=True)
                     passed, failed = passed + (not wrong), failed + bool(wrong)
+    for name, step, outcome in applications.outcomes(pattern):
+        print(f"{name}: {step}: {outcome}", flush=True)
+        passed, failed = passed + (outcome == "ok"), failed + outcome.startswith("FAIL")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

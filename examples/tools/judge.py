@@ -157,7 +157,7 @@ def line_rule(slug: str) -> Rule:
 
 
 class Facts:
-    """What a server has in one revision, and what the judge may use of it."""
+    """Holds the features of a server in one revision, and what the judge may use."""
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
@@ -239,7 +239,7 @@ def misfit(arguments: Any, schema: Any) -> Any:
 
 
 class Verdict(NamedTuple):
-    """What became of a rule in one revision."""
+    """The outcome of a rule in one revision."""
     outcome: str  # one of RANK
     lack: Lack | None = None
     said: tuple[str, ...] = ()  # the conversation up to the fault
@@ -337,7 +337,7 @@ class Judge:
         self.open(talk, facts)
         facts.start = talk.end.start = time.monotonic() - began
         talk.silence()
-        # What is missing or malformed here is judged by a rule or by the line checker.
+        # A rule or the line checker judges everything that is missing or malformed.
         with contextlib.suppress(Broken, *MALFORMED):
             self.survey_lists(talk, facts)
             self.choose(talk, facts)
@@ -496,7 +496,7 @@ class Judge:
         return None
 
     def alone(self, rule: Rule, revision: str) -> bool:
-        """Tell whether a rule needs a connection and ids of its own."""
+        """Tell whether a rule must not share a connection with other rules."""
         assert rule.transcript
         text = "\n".join(text for _, text in rule.transcript.steps)
         return "alone" in rule.transcript.words or '"requestId":true' in text or (
@@ -543,7 +543,7 @@ class Judge:
             self.close(end)
 
     def judge_alone(self, rule: Rule, facts: Facts) -> Verdict:
-        """Play a rule on a connection of its own."""
+        """Play a rule on a new connection."""
         if time.monotonic() > self.until:
             verdict = Verdict("late")
         else:

@@ -41,7 +41,7 @@ FEATURES = {
 
 
 class Row:
-    """What the report says about one rule."""
+    """A rule with its verdicts in all revisions."""
 
     def __init__(self, rule: Any, verdicts: dict[str, Any],
                  rank: tuple[str, ...]) -> None:
@@ -85,7 +85,7 @@ def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
 
 
 def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
-    """Return the exit status. whole: all rules were asked for."""
+    """Return the exit status. whole is False if --only left out some rules."""
     must = [row for row in rows if row.rule.level == "MUST" and row.applies]
     if any(row.outcome == "FAIL" for row in must):
         return 1
@@ -157,7 +157,7 @@ def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
     for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
         yield " " * 6 + page.replace(SITE, "page ")
     if row.outcome == "late":
-        yield "      There was no time left to judge this rule."
+        yield "      The time was over before this rule could be judged."
         return
     broken = verdict.broken
     yield from conversation(verdict.said, broken)

@@ -1,4 +1,4 @@
-"""What judge.py needs to talk with a server: processes and conversations.
+"""Processes of a server, and conversations with them, for judge.py.
 
 A Connection is one process of the server. A Talk plays one rule on a connection, and
 raises Broken at the first line that breaks the rule.
@@ -200,14 +200,14 @@ class Connection:
         return second or "method" in message
 
     def rest(self) -> None:
-        """Check the lines that have arrived and that nobody has taken."""
+        """Check the lines that have arrived and were not taken."""
         while self.next(0) not in (None, OVER):
             pass
 
     # The end
 
     def wait_end(self, seconds: float) -> bool:
-        """Return whether the process ends by itself in this time."""
+        """Return whether the process ends in this time without a signal."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.child.wait(seconds)
             return True
@@ -437,7 +437,7 @@ def relaxed(value: Any, depth: int) -> Any:
 def integers(value: Any, depth: int) -> Any:
     """Write 1.0 as 1, which is the same integer in JSON Schema.
 
-    An id stays as it is.
+    An id stays unchanged.
     """
     if type(value) is list:
         return [integers(item, depth) for item in value]

@@ -1,0 +1,158 @@
+"""An application for test_embed.py. Its event loop is a queue.
+
+    python3 fake_app.py NAME [--busy-after SECONDS] [--handshake SECONDS] [--no-loop]
+
+A line on stdin is a command: "go" lets the tool `wait` return, and "close" and "serve"
+switch the plug-in off and on. The end of stdin ends the application. A line on stdout
+says what the application does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import queue
+import sys
+import threading
+from typing import Any, Callable, Optional
+
+import mcp_app
+from mcp_ref import Context, Server, image
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+Json = dict[str, Any]
+
+
+def make_server(name: str, go: threading.Event) -> Server:
+    """Make the server of the application."""
+    server = Server(name, "2.0", title="Fake App", instructions="Be kind.",
+                    page_size=3)
+    begun: list[str] = []
+
+    @server.tool
+    def who() -> str:
+        """Return the process and the thread that run this."""
+        return f"{os.getpid()} {threading.current_thread().name}"
+
+    @server.tool
+    def wait(label: str, context: Context) -> str:
+        """Occupy the main thread until the command "go" or a cancellation."""
+        begun.append(label)
+        context.progress(1, 2, label)
+        print("begun", label, flush=True)
+        while not go.wait(0.01) and not context.cancelled:
+            pass
+        if context.cancelled:
+            print("cancelled", label, flush=True)
+        go.clear()
+        return label
+
+    @server.tool
+    def log() -> list[str]:
+        """Return the labels of the calls of wait that have begun."""
+        return begun
+
+    @server.tool
+    def ask(context: Context) -> str:
+        """Ask the user for a name."""
+        answer = context.elicit("Who are you?", FORM)
+        return f"Hello, {answer['content']['name']}"
+
+    @server.tool
+    def picture() -> Json:
+        """Return an image."""
+        return image(b"\x89PNG\r\n\x1a\n", "image/png")
+
+    @server.tool
+    def broken() -> None:
+        """Fail."""
+        raise ValueError("the mesh has no faces")
+
+    @server.tool
+    def load() -> str:
+        """Return the number of connections and of threads."""
+        return f"{len(server.sessions)} {threading.active_count()}"
+
+    @server.tool
+    def learn(name: str) -> str:
+        """Add a tool."""
+        server.tool(name)(picture)
+        return "learned"
+
+    @server.tool
+    def touch(context: Context) -> str:
+        """Say that the scene has changed."""
+        context.log("info", "touched")
+        server.resource_updated("app://scene")
+        return "touched"
+
+    @server.resource("app://scene")
+    def scene() -> str:
+        """The scene."""
+        return "a cube"
+
+    @server.resource("app://object/{name}")
+    def thing(name: str) -> str:
+        """An object of the scene."""
+        return f"the object {name}"
+
+    @server.prompt
+    def describe(what: str) -> str:
+        """Describe something."""
+        return f"Describe {what}."
+
+    @server.completion("describe", "what")
+    def words(value: str, others: Json) -> list[str]:
+        return [value + "ube"]
+
+    return server
+
+
+def main(arguments: Optional[list[str]] = None) -> None:
+    """Serve until stdin ends."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name")
+    parser.add_argument("--busy-after", type=float, default=30.0)
+    parser.add_argument("--handshake", type=float, default=30.0)
+    parser.add_argument("--no-loop", action="store_true")
+    args = parser.parse_args(arguments)
+    mcp_app.HANDSHAKE_SECONDS = args.handshake
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    go = threading.Event()
+
+    def run_on_main(job: Callable[[], None]) -> None:
+        if args.no_loop:
+            raise RuntimeError("no window is open")
+        jobs.put(job)
+
+    def serve() -> None:
+        running.append(mcp_app.serve(server, run_on_main, args.busy_after))
+        print("serving", flush=True)
+
+    def stop() -> None:
+        close = running.pop()
+        close()
+        print("closed", flush=True)
+
+    def read_commands() -> None:
+        for line in sys.stdin:
+            if line == "go\n":
+                go.set()
+            else:
+                jobs.put({"serve\n": serve, "close\n": stop}[line])
+        jobs.put(None)
+
+    server = make_server(args.name, go)
+    running: list[Callable[[], None]] = []  # the function that ends serving
+    try:
+        serve()
+    except OSError as error:
+        print("cannot serve:", error)
+        return
+    threading.Thread(target=read_commands, daemon=True).start()
+    for job in iter(jobs.get, None):
+        job()
+
+
+if __name__ == "__main__":
+    main()

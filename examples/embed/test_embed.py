@@ -1,0 +1,763 @@
+"""Tests of mcp_app.py and mcp_app_bridge.py: a host, a bridge and an application.
+
+    python3 examples/embed/test_embed.py
+
+Each test starts real processes. The host is a Client, or the test itself on pipes. The
+application is fake_app.py. The discovery files are in a folder of the test.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Iterator, Optional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import fake_app
+import mcp_app
+from mcp_ref import META, REVISIONS, Client, RpcError
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BRIDGE = str(HERE / "mcp_app_bridge.py")
+DEADLINE = 30.0  # seconds that anything may take
+LEGACY = "2025-11-25"
+MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
+# Runs main() of a module, after some statements. Its stderr goes to a file.
+PRELUDE = """
+import os, sys
+os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
+{}
+import {}
+{}.main(sys.argv[2:])
+"""
+FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+Json = dict[str, Any]
+
+
+class App:
+    """A running application."""
+
+    def __init__(self, case: Any, *options: str, name: str = "fake") -> None:
+        self.process = subprocess.Popen(
+            case.command("fake_app", name, *options), env=case.env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pid = self.process.pid
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        case.addCleanup(self.kill)
+        self.expect("serving")
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self._lines.put(line.strip())
+
+    def expect(self, line: str) -> None:
+        """Wait for the next line of the application."""
+        found = self._lines.get(timeout=DEADLINE)
+        if found != line:
+            raise AssertionError(f"expected {line!r}, got {found!r}")
+
+    def say(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def quit(self) -> int:
+        """End as an application does whose window is closed. Return the status."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(DEADLINE)
+
+    def kill(self) -> None:
+        """End as an application does that crashes."""
+        self.process.kill()
+        self.process.wait(DEADLINE)
+        self._reader.join(DEADLINE)
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+
+
+class Host(Client):
+    """A host that has started a bridge. It collects notifications."""
+
+    def __init__(self, case: Any, version: str, *options: str, name: str = "fake",
+                 connect: bool = True, **more: Any) -> None:
+        self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        super().__init__(
+            case.command("mcp_app_bridge", name, *options), env=case.env,
+            timeout=DEADLINE, protocol_version=version,
+            on_notification=lambda *one: self.seen.put(one), **more)
+        case.addCleanup(self.close)
+        if connect:
+            self.connect()
+            self.subscribe(tools=True)
+
+    def expect(self, method: str) -> Json:
+        """Wait for a notification, skip others, and return its params."""
+        deadline = time.monotonic() + DEADLINE
+        while True:
+            found, params = self.seen.get(timeout=max(0.0, deadline - time.monotonic()))
+            if found == "notifications/" + method:
+                return dict(params)
+
+    def say(self, tool: str, **arguments: Any) -> str:
+        """Call a tool, and return its text."""
+        result = self.call_tool(tool, arguments)
+        text = str(result["content"][0]["text"])
+        return "error: " + text if result.get("isError") else text
+
+    def say_after_the_end(self, tool: str) -> str:
+        """Call a tool after the end of an application.
+
+        The bridge may notice the end only during the call. Then call again.
+        """
+        deadline = time.monotonic() + DEADLINE
+        text = self.say(tool)
+        while "ended during the call" in text and time.monotonic() < deadline:
+            text = self.say(tool)
+        return text
+
+    def begin(self, tool: str, **arguments: Any) -> Any:
+        return self.start("tools/call", {"name": tool, "arguments": arguments})
+
+
+def all_lists(client: Client) -> list[Any]:
+    return [client.list_tools(), client.list_prompts(), client.list_resources(),
+            client.list_resource_templates()]
+
+
+class EmbedTest(unittest.TestCase):
+    """A test with its own folder for discovery files."""
+
+    hesitant: Host  # its user is hesitate()
+
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name) / "apps"
+        self.env = {**os.environ, "MCP_APPS_FOLDER": str(self.folder),
+                    "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)])}
+
+        self.asked = threading.Event()  # see hesitate()
+        self.withdrawn = threading.Event()
+        self.prelude = ""  # statements that processes run first
+        self.addCleanup(self.check_stderr)
+
+    def command(self, module: str, *arguments: str) -> list[str]:
+        """Return the command of a process whose stderr goes to a file."""
+        code = PRELUDE.format(self.prelude, module, module)
+        stderr = self.folder.parent / f"{module}.stderr"
+        return [sys.executable, "-c", code, str(stderr), *arguments]
+
+    def stderr_of(self, module: str) -> str:
+        file = self.folder.parent / f"{module}.stderr"
+        return file.read_text("utf-8") if file.exists() else ""
+
+    def check_stderr(self) -> None:
+        self.assertNotIn("Traceback", self.stderr_of("mcp_app_bridge"))
+        self.assertNotIn("Exception in thread", self.stderr_of("fake_app"))
+
+    def eras(self) -> Iterator[str]:
+        for version in (LEGACY, MODERN):
+            with self.subTest(version):
+                yield version
+
+    def hesitate(self, params: Json) -> Json:
+        """Be a user who does not answer a question before it is withdrawn."""
+        self.asked.set()
+        self.hesitant.expect("cancelled")
+        self.withdrawn.set()
+        return {"action": "cancel"}
+
+    def write_record(self, **members: Any) -> Path:
+        """Write the discovery file of an application that does not exist."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        file = self.folder / "fake.1-1.app.json"
+        file.write_text(json.dumps({
+            "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
+            "machine": socket.gethostname(), **members}), "utf-8")
+        return file
+
+    def files(self) -> list[str]:
+        """Return the kinds of the files in the folder."""
+        return sorted(one.name.split(".", 1)[1].split(".", 1)[-1]
+                      for one in self.folder.iterdir())
+
+
+class TestPassesThrough(EmbedTest):
+    def test_tools_run_on_the_main_thread_of_the_application(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version)
+            self.assertEqual(version, host.protocol_version)
+            self.assertEqual("Fake App", host.server_info["title"])
+            self.assertEqual("Be kind.", host.instructions)
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    def test_a_result_is_the_same_as_without_a_bridge(self) -> None:
+        App(self)
+        server = fake_app.make_server("fake", threading.Event())
+        requests: list[tuple[str, Json]] = [
+            ("tools/call", {"name": "picture"}), ("tools/call", {"name": "broken"}),
+            ("tools/call", {"name": "log", "arguments": {"x": 1}}),
+            ("tools/call", {"name": "missing"}),
+            ("resources/read", {"uri": "app://scene"}),
+            ("resources/read", {"uri": "app://object/a%20b"}),
+            ("resources/read", {"uri": "app://missing"}),
+            ("prompts/get", {"name": "describe", "arguments": {"what": "it"}}),
+            ("completion/complete", {
+                "ref": {"type": "ref/prompt", "name": "describe"},
+                "argument": {"name": "what", "value": "c"}})]
+        for version in self.eras():
+            host = Host(self, version)
+            direct = Client(server, protocol_version=version)
+            with self.assertLogs("mcp_ref"), direct:
+                expected = direct.batch(requests)
+                lists = all_lists(direct)
+            self.assertEqual(lists, all_lists(host))
+            for one, other in zip(expected, host.batch(requests)):
+                self.assertEqual(str(one), str(other))
+
+    def test_progress_and_log_messages_arrive_before_the_result(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version)
+            reports = []
+            app.say("go")
+            host.call_tool("wait", {"label": "x"},
+                           on_progress=lambda *report: reports.append(report))
+            app.expect("begun x")
+            self.assertEqual([(1, 2, "x")], reports)
+            host.call_tool("touch", meta={"io.modelcontextprotocol/logLevel": "info"})
+            self.assertEqual("touched", host.expect("message")["data"])
+
+    def test_the_log_level_of_a_legacy_host_reaches_the_application(self) -> None:
+        App(self)
+        host = Host(self, LEGACY)
+        host.request("logging/setLevel", {"level": "error"})
+        self.assertEqual("touched", host.say("touch"))
+        host.request("logging/setLevel", {"level": "info"})
+        host.subscribe(["app://scene"])
+        host.say("touch")
+        seen: list[str] = []
+        while seen[-1:] != ["notifications/resources/updated"]:
+            seen.append(host.seen.get(timeout=DEADLINE)[0])
+        self.assertEqual(1, seen.count("notifications/message"))
+
+    def test_a_host_hears_of_changes_of_lists_and_resources(self) -> None:
+        App(self)
+        for number, version in enumerate(self.eras()):
+            host = Host(self, version)
+            host.subscribe(["app://scene"])
+            host.say("touch")
+            self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
+            host.say("learn", name=f"new{number}")
+            names: list[str] = []
+            while f"new{number}" not in names:
+                host.expect("tools/list_changed")
+                names = [tool["name"] for tool in host.list_tools()]
+            host.say("touch")
+            kinds = []
+            while "resources/updated" not in kinds:
+                kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
+            self.assertNotIn("resources/list_changed", kinds)
+
+    def test_a_host_can_watch_many_resources(self) -> None:
+        """The application allows 1,000 subscriptions of the bridge at a time."""
+        App(self)
+        host = Host(self, LEGACY)
+        for number in range(60):
+            host.request("resources/subscribe", {"uri": f"app://{number}"})
+        host.subscribe(["app://scene"])
+        host.say("touch")
+        self.assertEqual("app://scene", host.expect("resources/updated")["uri"])
+
+    def test_a_cancelled_call_ends_in_the_application(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version)
+            call = host.begin("wait", label="first")
+            app.expect("begun first")
+            waiting = host.begin("wait", label="second")
+            waiting.cancel()
+            call.cancel()
+            app.expect("cancelled first")
+            self.assertNotIn("second", host.say("log"))
+
+    def test_a_question_to_the_user_passes_through(self) -> None:
+        App(self)
+        for version in self.eras():
+            host = Host(self, version, on_elicit=lambda params: {
+                "action": "accept", "content": {"name": params["message"]}})
+            self.assertEqual("Hello, Who are you?", host.say("ask"))
+
+    def test_a_cancelled_call_withdraws_its_question(self) -> None:
+        """In the modern era, the call has ended when the question is asked."""
+        App(self)
+        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
+        call = host.begin("ask")
+        self.assertTrue(self.asked.wait(DEADLINE))
+        call.cancel()
+        self.assertTrue(self.withdrawn.wait(DEADLINE))
+        self.assertIn("MainThread", host.say("who"))
+
+    def test_an_error_of_the_user_interface_of_the_host_reaches_the_tool(self) -> None:
+        App(self)
+
+        def refuse(params: Json) -> Json:
+            raise RpcError(-32099, "no window")
+
+        host = Host(self, LEGACY, on_elicit=refuse)
+        with self.assertRaisesRegex(RpcError, "no window"):
+            host.say("ask")
+
+    def test_two_hosts_can_use_one_application(self) -> None:
+        app = App(self)
+        hosts = [Host(self, version) for version in (LEGACY, MODERN, LEGACY)]
+        for host in hosts:
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        hosts[0].say("learn", name="new")
+        for host in hosts:
+            while "new" not in [tool["name"] for tool in host.list_tools()]:
+                host.expect("tools/list_changed")
+
+
+class TestSurvives(EmbedTest):
+    def test_an_application_may_start_after_the_host(self) -> None:
+        for version in self.eras():
+            host = Host(self, version, name=version)
+            self.assertEqual([], host.list_tools())
+            self.assertRegex(host.say("who"), f"error: {version} is not running")
+            is_complete = host.call_tool("who").get("resultType") == "complete"
+            self.assertEqual(version == MODERN, is_complete)
+            with self.assertRaisesRegex(RpcError, f"{version} is not running"):
+                host.read_resource("app://scene")
+            host.ping()
+            app = App(self, name=version)
+            host.expect("tools/list_changed")
+            self.assertIn("who", [tool["name"] for tool in host.list_tools()])
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
+        app = App(self)
+        lists = all_lists(Host(self, MODERN))
+        self.assertEqual(0, app.quit())
+        for version in self.eras():
+            host = Host(self, version)
+            self.assertRegex(host.say("who"), "error: Fake App is not running")
+            self.assertEqual(lists, all_lists(host))
+
+    def test_a_call_reaches_a_restarted_application(self) -> None:
+        app = App(self)
+        hosts = [Host(self, version) for version in (LEGACY, MODERN)]
+        for end in (app.quit, lambda: app.kill()):
+            end()
+            app = App(self)
+            for host in hosts:
+                text = host.say_after_the_end("who")
+                self.assertEqual(f"{app.pid} MainThread", text)
+
+    def test_a_call_fails_if_the_application_is_killed_meanwhile(self) -> None:
+        for version in self.eras():
+            app = App(self)
+            host = Host(self, version)
+            call = host.begin("wait", label="x")
+            app.expect("begun x")
+            app.kill()
+            result = call.result(DEADLINE)
+            self.assertTrue(result["isError"])
+            self.assertIn("ended during the call", result["content"][0]["text"])
+            self.assertIn("unknown", result["content"][0]["text"])
+
+    def test_a_modern_question_is_refused_after_a_restart(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN, on_elicit=lambda params: {})
+        asking = host.start("tools/call", {"name": "ask"}).result(DEADLINE)
+        answers = {key: {"action": "accept", "content": {"name": "Ada"}}
+                   for key in asking["inputRequests"]}
+        retry = {"name": "ask", "inputResponses": answers,
+                 "requestState": asking["requestState"]}
+        self.assertEqual("Hello, Ada", host.request(
+            "tools/call", retry)["content"][0]["text"])
+        app.kill()
+        App(self)
+        host.say_after_the_end("who")
+        refused = host.request("tools/call", retry)
+        self.assertTrue(refused["isError"])
+        self.assertIn("call again", refused["content"][0]["text"])
+
+    def test_a_legacy_question_is_withdrawn_when_the_application_ends(self) -> None:
+        app = App(self)
+        host = self.hesitant = Host(self, LEGACY, on_elicit=self.hesitate)
+        call = host.begin("ask")
+        self.assertTrue(self.asked.wait(DEADLINE))
+        app.kill()
+        text = call.result(DEADLINE)["content"][0]["text"]
+        self.assertIn("ended during the call", text)
+        self.assertTrue(self.withdrawn.wait(DEADLINE))
+
+    def test_a_call_that_has_not_begun_in_time_is_refused_and_never_runs(self) -> None:
+        app = App(self, "--busy-after", "0.2")
+        for version in self.eras():
+            host = Host(self, version)
+            first = host.begin("wait", label="first")
+            app.expect("begun first")
+            self.assertEqual("error: the application is busy; nothing was done",
+                             host.say("wait", label="late"))
+            with self.assertRaisesRegex(RpcError, "is busy"):
+                host.read_resource("app://scene")
+            app.say("go")
+            self.assertEqual("first", first.result(DEADLINE)["content"][0]["text"])
+            self.assertNotIn("late", host.say("log"))
+
+    def test_a_plug_in_can_be_switched_off_and_on(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version)
+            before = host.say("load")
+            app.say("close")
+            app.expect("closed")
+            text = host.say_after_the_end("who")
+            self.assertRegex(text, "error: Fake App is not running")
+            self.assertNotIn("app.json", self.files())
+            app.say("serve")
+            app.expect("serving")
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            self.await_load(host, before)
+
+    def test_the_calls_of_a_host_that_is_killed_are_cancelled(self) -> None:
+        app = App(self)
+        other = Host(self, MODERN)
+        before = other.say("load")
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "wait", "arguments": {"label": "x"}, "_meta": {
+                META + "protocolVersion": MODERN, META + "clientCapabilities": {}}}}
+        bridge = subprocess.Popen(self.command("mcp_app_bridge", "fake"), env=self.env,
+                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        assert bridge.stdin is not None
+        with bridge, bridge.stdin:
+            bridge.stdin.write(json.dumps(call).encode() + b"\n")
+            bridge.stdin.flush()
+            app.expect("begun x")
+            bridge.kill()
+        app.expect("cancelled x")
+        self.await_load(other, before)
+
+    def await_load(self, host: Host, expected: str) -> None:
+        """Wait until the application has so many connections and threads."""
+        deadline = time.monotonic() + DEADLINE
+        while host.say("load") != expected and time.monotonic() < deadline:
+            pass
+        self.assertEqual(expected, host.say("load"))
+
+    def test_lists_that_cannot_be_read_are_asked_for_again(self) -> None:
+        """The test is the application. It refuses the first request."""
+        server = fake_app.make_server("fake", threading.Event())
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.write_record(port=listener.getsockname()[1])
+            host = Host(self, MODERN, connect=False)
+            thread = threading.Thread(target=host.connect)
+            thread.start()
+            listener.settimeout(DEADLINE)
+            connection, _ = listener.accept()
+            connection.settimeout(DEADLINE)
+            with connection, connection.makefile("rb") as lines:
+                mcp_app.authenticate(connection, lines, bytes(32), "app", "bridge")
+                session = server.connect(lambda line: connection.sendall(line + b"\n"))
+                for line in lines:
+                    message = json.loads(line)
+                    if message["method"] == "server/discover":
+                        break
+                    session.receive(line)
+                refusal = {"jsonrpc": "2.0", "id": message["id"],
+                           "error": {"code": -32603, "message": "not now"}}
+                connection.sendall(json.dumps(refusal).encode() + b"\n")
+                for line in lines:
+                    session.receive(line)
+                    if b"prompts/list" in line:
+                        break
+                thread.join(DEADLINE)
+                session.close()
+        self.assertIn("not now", self.stderr_of("mcp_app_bridge"))
+
+    def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
+        App(self, "--no-loop")
+        for version in self.eras():
+            host = Host(self, version)
+            self.assertRegex(host.say("who"), "error: .*no window is open")
+
+    def test_of_several_instances_the_newest_is_used(self) -> None:
+        old, new = App(self), App(self)
+        App(self, name="other")
+        for version in self.eras():
+            host = Host(self, version)
+            self.assertEqual(f"{new.pid} MainThread", host.say("who"))
+            self.assertIn(f"[{old.pid}]", host.instructions or "")
+            host = Host(self, version, "--pid", str(old.pid))
+            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            self.assertNotIn(str(new.pid), host.instructions or "")
+        new.kill()
+        self.assertEqual(f"{old.pid} MainThread", host.say_after_the_end("who"))
+
+    def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
+        App(self)
+        messages: list[Json] = [
+            {"id": 1, "method": "initialize", "params": {
+                "protocolVersion": LEGACY, "capabilities": {},
+                "clientInfo": {"name": "t", "version": "0"}}},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/list"},
+            {"id": 3, "method": "tools/call", "params": {"name": "picture"}}]
+        lines = [json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in messages]
+        done = subprocess.run(
+            [sys.executable, BRIDGE, "fake"], input="".join(lines), env=self.env,
+            text=True, timeout=DEADLINE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        ids = [one["id"] for one in answers if "result" in one]
+        self.assertEqual(([1, 2, 3], "", 0), (ids, done.stderr, done.returncode))
+
+    @unittest.skipIf(os.name == "nt", "Windows has no signals")
+    def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
+        bridge = subprocess.Popen(
+            [sys.executable, BRIDGE, "fake"], env=self.env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert bridge.stdin is not None and bridge.stdout is not None
+        bridge.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        bridge.stdin.flush()
+        bridge.stdout.readline()  # now it serves
+        bridge.send_signal(signal.SIGINT)
+        self.assertEqual(("", ""), bridge.communicate(timeout=DEADLINE))
+        self.assertEqual(128 + signal.SIGINT, bridge.returncode)
+
+
+class TestTrusts(EmbedTest):
+    def record(self, app: Optional[App] = None) -> Json:
+        """Read the discovery file of an application."""
+        pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
+        [file] = self.folder.glob(pattern)
+        return dict(json.loads(file.read_text("utf-8")))
+
+    def dial(self, port: int) -> socket.socket:
+        connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
+        self.addCleanup(connection.close)
+        return connection
+
+    def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
+        self.folder.mkdir(mode=0o755)
+        app = App(self)
+        self.assertEqual(["app.json"], self.files())
+        record = self.record()
+        self.assertEqual(("fake", app.pid, 64), (
+            record["name"], record["pid"], len(record["key"])))
+        if os.name == "posix":
+            [file] = self.folder.iterdir()
+            self.assertEqual(0o100600, file.stat().st_mode)
+            self.assertEqual(0o40700, self.folder.stat().st_mode)
+        self.assertEqual(0, app.quit())
+        self.assertEqual([], self.files())
+
+    def test_a_connection_without_the_key_is_closed(self) -> None:
+        app = App(self)
+        connection = self.dial(self.record()["port"])
+        challenge = connection.recv(32)
+        self.assertEqual(32, len(challenge))
+        connection.sendall(bytes(64))
+        proof = b"".join(iter(lambda: connection.recv(99), b""))
+        self.assertEqual(32, len(proof))  # and then it was closed
+        connection = self.dial(self.record()["port"])
+        echo = connection.recv(32)
+        connection.sendall(echo)
+        connection.sendall(connection.recv(32))  # its own proof does not help
+        self.assertEqual(b"", connection.recv(99))
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+
+    def test_silent_connections_are_few_and_end(self) -> None:
+        app = App(self, "--handshake", "1")
+        port = self.record()["port"]
+        silent = [self.dial(port) for _ in range(mcp_app.MOST_UNAUTHENTICATED - 1)]
+        for connection in silent:
+            self.assertEqual(32, len(connection.recv(32)))
+        host = Host(self, MODERN)  # one place is left
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        silent.append(self.dial(port))
+        self.assertEqual(32, len(silent[-1].recv(32)))
+        with contextlib.suppress(ConnectionError):
+            self.assertEqual(b"", self.dial(port).recv(32))  # one too many
+        for connection in silent:
+            self.assertEqual(b"", connection.recv(32))
+        self.assertEqual(32, len(self.dial(port).recv(32)))
+
+    def test_the_bridge_trusts_no_application_without_the_key(self) -> None:
+        received = []
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            def pretend() -> None:
+                with contextlib.suppress(OSError):  # the listener was closed
+                    while True:
+                        connection, _ = listener.accept()
+                        with connection:
+                            connection.sendall(bytes(64))
+                            received.append(connection.makefile("rb").read())
+
+            thread = threading.Thread(target=pretend)
+            thread.start()
+            self.write_record(port=listener.getsockname()[1], key="ab" * 32)
+            host = Host(self, MODERN)
+            self.assertRegex(host.say("who"), "another key")
+            host.close()
+            mcp_app.end(listener)
+        thread.join(DEADLINE)
+        self.assertEqual({64}, {len(one) for one in received})  # no key, no request
+        self.assertEqual([], [one for one in received if b"\xab" * 8 in one])
+
+    def test_the_file_of_a_killed_application_is_removed(self) -> None:
+        app = App(self)
+        app.kill()
+        self.assertEqual(["app.json"], self.files())
+        self.assertRegex(Host(self, MODERN).say("who"), "is not running")
+        self.assertEqual([], self.files())
+
+    def test_the_file_of_another_machine_is_left_alone(self) -> None:
+        """Several machines may share one home folder."""
+        self.write_record(machine="elsewhere")
+        self.assertRegex(Host(self, MODERN).say("who"), "is not running")
+        self.assertEqual(["app.json"], self.files())
+
+    def test_a_damaged_file_does_no_harm(self) -> None:
+        app = App(self)
+        file = self.write_record(key=None)
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        file.write_text('{"name": "fa', "utf-8")
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        (self.folder / "fake.lists.json").write_text("[]", "utf-8")
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+
+    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    def test_a_file_that_is_a_link_or_foreign_is_refused(self) -> None:
+        file = self.write_record()
+        text = "link or belongs to another user"
+        elsewhere = file.rename(self.folder.parent / "elsewhere")
+        file.symlink_to(elsewhere)
+        self.assertRegex(Host(self, MODERN).say("who"), text)
+        file.unlink()
+        if os.getuid() == 0:  # others cannot give a file away
+            self.write_record()
+            os.chown(file, 12345, 12345)
+            self.assertRegex(Host(self, MODERN).say("who"), text)
+
+    @unittest.skipUnless(hasattr(os, "getuid"), "files have no owner here")
+    def test_a_folder_that_is_a_link_or_foreign_is_refused(self) -> None:
+        elsewhere = self.folder.parent / "elsewhere"
+        elsewhere.mkdir()
+        self.folder.symlink_to(elsewhere)
+        folders = [self.folder]
+        if os.getuid() == 0:
+            os.chown(elsewhere, 12345, 12345)
+            folders.append(elsewhere)
+        for folder in folders:
+            with self.subTest(folder=folder):
+                self.env["MCP_APPS_FOLDER"] = str(folder)
+                text = "link or belongs to another user"
+                self.assertRegex(Host(self, MODERN).say("who"), text)
+                self.assertRegex(self.run_app(), f"^cannot serve: .*{text}")
+                self.assertEqual([], list(elsewhere.iterdir()))
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
+    def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
+        """A limit of 0 bytes for each file stands for the full disk."""
+        self.prelude = FULL_DISK
+        self.assertRegex(self.run_app(), "^cannot serve: .*File too large")
+        self.assertEqual([], self.files())
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such limit")
+    def test_if_the_disk_is_full_the_bridge_works_but_forgets_the_lists(self) -> None:
+        app = App(self)
+        self.prelude = FULL_DISK
+        host = Host(self, MODERN)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        host.say("learn", name="new")
+        host.expect("tools/list_changed")
+        self.assertEqual(["app.json"], self.files())
+
+    def run_app(self) -> str:
+        """Run an application to its end, and return its output."""
+        done = subprocess.run(
+            self.command("fake_app", "fake"), env=self.env, text=True, timeout=DEADLINE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.assertEqual(0, done.returncode)
+        return done.stdout
+
+
+class TestReadme(EmbedTest):
+    """The listing of the README, with copies of the files beside it."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        readme = (HERE / "README.md").read_text("utf-8")
+        self.listing = re.findall(
+            r"```python\n(# plugin\.py\n.*?)```", readme, re.DOTALL)[0]
+        self.config = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
+        self.copies = self.folder.parent / "plugin"
+        self.copies.mkdir()
+        for file in (ROOT / "mcp_ref.py", HERE / "mcp_app.py", Path(BRIDGE)):
+            shutil.copy(file, self.copies)
+        del self.env["PYTHONPATH"]
+
+    def add(self, *plugin: str) -> Json:
+        """Run the plug-in and the bridge of the README, and call the tool."""
+        [server] = self.config["mcpServers"].values()
+        places = {"/absolute/path/to/python3": sys.executable,
+                  "/absolute/path/to/mcp_app_bridge.py": str(
+                      self.copies / "mcp_app_bridge.py")}
+        words = [server["command"], *server["args"]]
+        command = [places.get(word, word) for word in words]
+        client = Client(command, env=self.env, timeout=DEADLINE,
+                        on_notification=lambda method, params: seen.put(method))
+        seen: queue.SimpleQueue[str] = queue.SimpleQueue()
+        with client:
+            client.subscribe(tools=True)
+            app = subprocess.Popen([sys.executable, *plugin], cwd=self.copies.parent,
+                                   env=self.env)
+            try:
+                while seen.get(timeout=DEADLINE) != "notifications/tools/list_changed":
+                    pass
+                return client.call_tool("add", {"a": 1, "b": 2})
+            finally:
+                app.kill()
+                app.wait(DEADLINE)
+
+    def test_the_plug_in_and_the_configuration_work(self) -> None:
+        (self.copies / "plugin.py").write_text(self.listing, "utf-8")
+        result = self.add(str(self.copies / "plugin.py"))
+        self.assertEqual(3, result["structuredContent"])
+
+    def test_the_files_may_belong_to_a_package(self) -> None:
+        """The bridge does not import the package, which may need the application."""
+        code = 'import sys\nassert "bridge" not in sys.argv[0]\n'
+        (self.copies / "__init__.py").write_text(code, "utf-8")
+        listing = self.listing.replace("from mcp", "from .mcp")
+        (self.copies / "plugin.py").write_text(listing, "utf-8")
+        result = self.add("-m", "plugin.plugin")
+        self.assertEqual(3, result["structuredContent"])
+
+
+if __name__ == "__main__":
+    unittest.main()
