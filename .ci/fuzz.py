@@ -24,9 +24,10 @@ import time
 from typing import Any, Callable, Counter, Iterator
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "examples", "tools")]
 
-from judge import META, MODERN, REVISIONS, Judge, key_of, mcp_ref, meta_of  # noqa: E402
+from line_checker import (META, MODERN, REVISIONS, LineChecker, key_of, mcp_ref,  # noqa: E402
+                          meta_of)
 
 Client, Context, Peer, RpcError, Server = (
     mcp_ref.Client, mcp_ref.Context, mcp_ref.Peer, mcp_ref.RpcError, mcp_ref.Server)
@@ -445,7 +446,7 @@ class ServerLedger(Ledger):
 
     def __init__(self) -> None:
         super().__init__(batches=lambda: self.judge.revision == "2025-03-26")
-        self.judge = Judge("Server", metas=False)
+        self.judge = LineChecker("Server", metas=False)
         self.judge.faults = self.faults
         self.ready = False
         self.barred: dict[str, set[str]] = {}  # id: what cannot be the answer
@@ -594,7 +595,7 @@ class ClientPlay(Play):
         super().__init__()
         self.revision = head["revision"]
         self.book = Ledger(True, lambda: self.revision == "2025-03-26", self.revision != MODERN)
-        self.judge = Judge("Client", self.revision, metas=False)
+        self.judge = LineChecker("Client", self.revision, metas=False)
         self.judge.faults = self.book.faults
         self.ledgers, self.auto = [self.book], True
         self.turn = threading.RLock()  # held by who gives a line in

@@ -307,7 +307,7 @@ class TestCommands(Reader):
         self.assertTrue(shown)
         for command in shown:
             if ".ci/side_by_side.py" in command or "--against" in command:
-                continue  # the first would run this test again; the second is in test_against.py
+                continue  # the first would run this test again; the second is in test_judge.py
             if "git " in command and not shutil.which("git"):
                 continue
             with self.subTest(command):
