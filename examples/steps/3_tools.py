@@ -20,7 +20,7 @@ The server of step 2 says nothing about tools in its capabilities, because it ha
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": "b: ...
 
 Try: add a tool of your own, with a list and a default. Write a tool with the hint set,
-and see when it is refused. Ask for 2025-06-18 instead of 2025-11-25, and make the
+and see when it is refused. Add Literal["a", "b"], whose schema is {"enum": [...]}. Ask for 2025-06-18 instead of 2025-11-25, and make the
 second call again: the fault of the model is an error response there.
 """
 
@@ -31,8 +31,8 @@ import json
 import sys
 import time
 import traceback
-from typing import (Any, Callable, Dict, List, Literal, NamedTuple, Optional, TypeVar,
-                    Union, get_args, get_origin, get_type_hints)
+from typing import (Any, Callable, Dict, List, NamedTuple, Optional, TypeVar, Union,
+                    get_args, get_origin, get_type_hints)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Json = Dict[str, Any]
@@ -145,8 +145,6 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    if get_origin(hint) is Literal:
-        return {"enum": list(arguments)}
     if get_origin(hint) is Union:  # Optional[int] is Union[int, None]
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
@@ -176,10 +174,6 @@ def has_type(value: Any, name: str) -> bool:
 
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    if "enum" in schema:
-        if value in schema["enum"]:
-            return []
-        return [f"{where}: {value!r} is not one of {schema['enum']}"]
     if "anyOf" in schema:
         faults = [faults_of(value, option, where) for option in schema["anyOf"]]
         if [] in faults:
@@ -251,9 +245,10 @@ def fail(text: str) -> str:
 
 
 @tool
-def wait(seconds: float) -> None:
+def wait(seconds: float) -> str:
     """Wait for some seconds."""
     time.sleep(seconds)
+    return "done"
 
 
 @tool

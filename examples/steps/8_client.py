@@ -1,0 +1,299 @@
+"""Step 8: a client. It starts a server, speaks both eras, and ends it again.
+
+New: the other side of the wire. The client numbers its requests, and a thread gives
+each response to the request that waits for it. No wait is without an end.
+
+New: finding out the era. The client first sends the modern `server/discover`. A legacy
+server answers with some error, or not at all. Then the client sends `initialize`.
+
+New: questions. A legacy server sends a request while the call is open. A modern server
+ends the call with the question, and the client repeats the call with the answer. Both
+end in the same function, which asks the user.
+
+New: the end. The client closes the stdin of the server. A server that does not end then
+gets SIGTERM, and at last SIGKILL.
+
+With the server alone, you had to write every line by hand, and had to know the id of
+the question to answer it. Now the client does that:
+
+    python3 8_client.py add '{"a":1,"b":2}' -- python3 7_modern.py
+    # -> 2026-07-28
+    # -> 3
+    python3 8_client.py count '{"to":2}' -- python3 5_side_by_side.py
+    # -> 2025-11-25
+    # -> 1 of 2: step 1
+    # -> 2 of 2: step 2
+    # -> counted to 2
+    echo Ada | python3 8_client.py ask '{"text":"Who are you?"}' -- python3 6_asking.py
+    # -> 2025-11-25
+    # -> Who are you?
+    # -> name: accept Ada
+
+It also works with servers that others wrote, and with a server that is full of faults:
+
+    python3 8_client.py add '{"a":1,"b":2}' -- python3 ../00_bare_loop.py
+    # -> 2025-11-25
+    # -> 3
+
+Try: leave out the tool, to see the list of tools. Call a tool that prints, in step 3.
+Let the client show each line of the wire on stderr. Cancel a call on Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+Json = Dict[str, Any]
+
+LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+MODERN = "2026-07-28"
+META = "io.modelcontextprotocol/"
+CLIENT_INFO = {"name": "steps", "version": "1.0"}
+CAPABILITIES: Json = {"elicitation": {}}
+METHOD_NOT_FOUND = -32601
+UNSUPPORTED_VERSION = -32022
+
+
+class RpcError(Exception):
+    """The error response of a server."""
+
+    def __init__(self, error: Json) -> None:
+        super().__init__(f"{error.get('message')} ({error.get('code')})")
+        self.code = error.get("code")
+
+
+class Client:
+    """A connection to a server that runs in another process."""
+
+    def __init__(self, command: List[str], on_question: Callable[[Json], Json],
+                 timeout: float = 30.0) -> None:
+        self.on_question = on_question  # gets the params of elicitation/create
+        self.timeout = timeout  # seconds that the server may take for a response
+        self.revision: Optional[str] = None
+        self.lock = threading.Lock()  # guards the next four, and writing
+        self.next_id = 1
+        self.waiting: Dict[int, queue.SimpleQueue[Json]] = {}  # id -> gets the response
+        self.on_progress: Dict[int, Callable[[Json], None]] = {}
+        self.open_questions = 0  # the user is thinking about so many
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    # Lines from the server, on a thread.
+
+    def read(self) -> None:
+        """Take each line of the server until it closes its stdout."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            try:
+                self.receive(json.loads(line))
+            except (ValueError, RecursionError, AttributeError, TypeError) as error:
+                # Many servers print to stdout by mistake. The rest of what they write
+                # may be right, so the client goes on.
+                print(f"not a message: {line[:80]!r} ({error})", file=sys.stderr)
+        with self.lock:
+            for responses in self.waiting.values():
+                responses.put({"error": {"message": "the server has ended"}})
+
+    def receive(self, message: Json) -> None:
+        """Take one message."""
+        if message.get("method") == "notifications/progress":
+            show = self.on_progress.get(message["params"].get("progressToken"))
+            if show is not None:
+                show(message["params"])
+        elif "method" in message and "id" in message:
+            # The answer may take long, and the responses to others must not wait.
+            threading.Thread(target=self.answer, args=(message,), daemon=True).start()
+        elif type(message.get("id")) is int:
+            with self.lock:
+                responses = self.waiting.get(message["id"])
+            if responses is not None:  # else it is late: the client has given up
+                responses.put(message)
+
+    def answer(self, request: Json) -> None:
+        """Answer a request of a legacy server."""
+        response: Json = {"jsonrpc": "2.0", "id": request["id"]}
+        if request["method"] == "ping":
+            response["result"] = {}
+        elif request["method"] == "elicitation/create":
+            response["result"] = self.answer_question(request["params"])
+        else:
+            response["error"] = {"code": METHOD_NOT_FOUND, "message": "not offered"}
+        self.write(response)
+
+    def answer_question(self, params: Json) -> Json:
+        with self.lock:
+            self.open_questions += 1
+        try:
+            return self.on_question(params)
+        finally:
+            with self.lock:
+                self.open_questions -= 1
+
+    # Lines to the server.
+
+    def write(self, message: Json) -> None:
+        assert self.process.stdin
+        with self.lock:
+            self.process.stdin.write(json.dumps(message).encode("ascii") + b"\n")
+            self.process.stdin.flush()
+
+    def notify(self, method: str, params: Json) -> None:
+        self.write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def request(self, method: str, params: Json,
+                on_progress: Optional[Callable[[Json], None]] = None) -> Json:
+        """Send a request, and return its result. Raise RpcError for an error."""
+        meta: Json = {}
+        if self.revision == MODERN:
+            meta = {META + "protocolVersion": MODERN, META + "clientInfo": CLIENT_INFO,
+                    META + "clientCapabilities": CAPABILITIES}
+        responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
+        with self.lock:
+            request_id = self.next_id
+            self.next_id += 1
+            self.waiting[request_id] = responses
+        if on_progress is not None:
+            self.on_progress[request_id] = on_progress
+            meta["progressToken"] = request_id
+        if meta:
+            params = {**params, "_meta": meta}
+        try:
+            self.write({"jsonrpc": "2.0", "id": request_id, "method": method,
+                        "params": params})
+            response = self.wait(method, request_id, responses)
+        finally:
+            with self.lock:
+                del self.waiting[request_id]
+            self.on_progress.pop(request_id, None)
+        if "error" in response:
+            raise RpcError(response["error"])
+        result: Json = response["result"]
+        return result
+
+    def wait(self, method: str, request_id: int,
+             responses: queue.SimpleQueue[Json]) -> Json:
+        """Wait for a response. The time of the user does not count."""
+        while True:
+            try:
+                return responses.get(timeout=self.timeout)
+            except queue.Empty:
+                if self.open_questions:
+                    continue
+            if method != "initialize":  # the specification forbids to cancel it
+                self.notify("notifications/cancelled", {"requestId": request_id})
+            raise TimeoutError(f"no response to {method} in {self.timeout} seconds")
+
+    # MCP.
+
+    def open(self) -> None:
+        """Find out the era of the server, and agree on a revision."""
+        self.revision = MODERN
+        try:
+            found = self.request("server/discover", {})
+            if MODERN in found.get("supportedVersions", []):
+                return
+        except RpcError as error:
+            if error.code == UNSUPPORTED_VERSION:
+                raise  # it is modern, but does not speak the revision of this client
+        except TimeoutError:
+            pass  # some legacy servers ignore what they do not know
+        self.revision = None
+        result = self.request("initialize", {
+            "protocolVersion": LEGACY[-1], "capabilities": CAPABILITIES,
+            "clientInfo": CLIENT_INFO})
+        if result["protocolVersion"] not in LEGACY:
+            raise ValueError(f"this client does not speak {result['protocolVersion']}")
+        self.revision = result["protocolVersion"]
+        self.notify("notifications/initialized", {})
+
+    def call_tool(self, name: str, arguments: Json,
+                  on_progress: Callable[[Json], None]) -> Json:
+        """Call a tool. A modern server may ask some questions first."""
+        params: Json = {"name": name, "arguments": arguments}
+        while True:
+            result = self.request("tools/call", params, on_progress)
+            if result.get("resultType") != "input_required":
+                return result
+            params = {"name": name, "arguments": arguments, "inputResponses": {}}
+            if "requestState" in result:  # the client must not look into it
+                params["requestState"] = result["requestState"]
+            for key, question in result.get("inputRequests", {}).items():
+                if question["method"] != "elicitation/create":
+                    raise ValueError(f"{question['method']} was not offered")
+                params["inputResponses"][key] = self.answer_question(question["params"])
+
+    def close(self, seconds: float = 2.0) -> None:
+        """End the server, step by step."""
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass  # the server has ended already
+        for end_it in (self.process.terminate, self.process.kill):
+            try:
+                self.process.wait(seconds)
+                break
+            except subprocess.TimeoutExpired:
+                end_it()
+        self.process.wait()
+        self.reader.join(seconds)  # a child of the server may still have its stdout
+        if not self.reader.is_alive():
+            self.process.stdout.close()
+
+
+# --- The command line -----------------------------------------------------------------
+
+
+def ask_user(params: Json) -> Json:
+    """Ask on the terminal for each field of a form."""
+    print(params["message"])
+    content = {}
+    try:
+        for name, schema in params["requestedSchema"]["properties"].items():
+            text = input(f"{name}: ")
+            content[name] = text if schema.get("type") == "string" else json.loads(text)
+    except (EOFError, ValueError):
+        return {"action": "cancel"}
+    return {"action": "accept", "content": content}
+
+
+def show_progress(params: Json) -> None:
+    print(f"{params['progress']} of {params.get('total')}: {params.get('message')}")
+
+
+def main() -> int:
+    """Call a tool, or list the tools. Return the exit status."""
+    if "--" not in sys.argv:
+        print("usage: 8_client.py [TOOL [ARGUMENTS]] -- COMMAND...", file=sys.stderr)
+        return 2
+    cut = sys.argv.index("--")
+    words = sys.argv[1:cut]
+    client = Client(sys.argv[cut + 1:], ask_user)
+    try:
+        client.open()
+        print(client.revision)
+        if not words:
+            for tool in client.request("tools/list", {})["tools"]:
+                print(f"{tool['name']}: {tool.get('description')}")
+            return 0
+        arguments = json.loads(words[1]) if words[1:] else {}
+        result = client.call_tool(words[0], arguments, show_progress)
+        for block in result["content"]:
+            print(block.get("text", block))
+        return 1 if result.get("isError") else 0
+    except (RpcError, TimeoutError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        client.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
