@@ -1,7 +1,7 @@
 """Step 1: messages. The server reads any line, and no line ends it.
 
 MCP sends JSON-RPC 2.0 messages over stdin and stdout. Each line is one message. The
-message ends where the line ends; there is no header before it.
+message ends where the line ends. It has no header.
 
 New: a line becomes a message in three checks. Each check has its own error code.
 
@@ -149,7 +149,7 @@ def check_request(method: str, params: Any) -> None:
     """Raise RpcError if the server cannot serve this request."""
     if method not in METHODS:
         raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
-    if type(params) is not dict:  # JSON-RPC also allows an array, but MCP does not
+    if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
         raise RpcError(INVALID_PARAMS, "params has to be an object")
 
 

@@ -3,7 +3,8 @@
 New: a session. Its client sends `initialize` with the revision that it wants. The
 server responds with the revision of the session, and with its capabilities, which say
 what it can do. Then the client sends `notifications/initialized`. Until then, only
-`initialize` and `ping` are allowed. lines/hello.jsonl has these two lines of the client.
+`initialize` and `ping` are allowed. The file lines/hello.jsonl has the two lines of the
+client.
 
 New: an order of checks. If a request has several faults, the response names the first.
 The order is: JSON, message, method, time in the session, params.
@@ -24,8 +25,8 @@ It does not send an error. The client decides whether it goes on.
     sed 's/2025-11-25/1999-01-01/' lines/hello.jsonl | python3 2_handshake.py
     # -> {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", ...
 
-Try: send a batch of two pings, in 2025-03-26 and in 2025-11-25. Send `initialize` twice.
-Remove one line of LEGACY, and ask for the revision that you have removed.
+Try: send a batch of two pings, in 2025-03-26 and in 2025-11-25. Send `initialize`
+twice. Remove a revision from LEGACY, and ask for it.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def fault_of_response(message: Json) -> Optional[str]:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -200,7 +201,7 @@ class Session:
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_time(method)
-        if type(params) is not dict:  # JSON-RPC also allows an array, but MCP does not
+        if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def answer_request(self, request: Json) -> Json:
@@ -217,8 +218,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(request["id"], error)
+            return self.error_response(
+                request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
     def take_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""

@@ -16,12 +16,13 @@ The server of step 2 says nothing about tools in its capabilities, because it ha
     # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
     # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
     cat lines/hello.jsonl lines/add.jsonl | python3 3_tools.py | tail -n 2
-    # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "3"}]}}
-    # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": "b: ...
+    # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
+    # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", ...
 
 Try: add a tool of your own, with a list and a default. Write a tool with the hint set,
-and see when it is refused. Add Literal["a", "b"], whose schema is {"enum": [...]}. Ask for 2025-06-18 instead of 2025-11-25, and make the
-second call again: the fault of the model is an error response there.
+and see when it is refused. Support the hint Literal["a", "b"]; its schema is
+{"enum": ["a", "b"]}. Ask for 2025-06-18 instead of 2025-11-25, and make the second call
+again: there, the fault of the model is an error response.
 """
 
 from __future__ import annotations
@@ -206,7 +207,7 @@ def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
 
 
 class Tool(NamedTuple):
-    """What the server knows about a tool."""
+    """A function and its schema."""
     function: Callable[..., Any]
     schema: Json
 
@@ -268,7 +269,7 @@ def result_of(value: Any, revision: str) -> Json:
         return text_result(value)
     result = text_result(json.dumps(value, allow_nan=False))
     if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # the text is for models, this for programs
+        result["structuredContent"] = value  # for programs; the text is for models
     return result
 
 
@@ -280,7 +281,7 @@ def error_result(text: str) -> Json:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -323,12 +324,12 @@ class Session:
 
     def tools_list(self, params: Json) -> Json:
         """List the tools."""
-        if "cursor" in params:  # it would ask for the next page, but there is only one
+        if "cursor" in params:  # a cursor asks for the next page, but there is one page
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
             tools.append({
-                "name": name, "description": inspect.getdoc(entry.function),
+                "name": name, "description": inspect.getdoc(entry.function) or "",
                 "inputSchema": entry.schema,
                 # No tool of this file changes anything outside. So a host may call it
                 # without asking its user first.
@@ -387,7 +388,7 @@ class Session:
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_time(method)
-        if type(params) is not dict:  # JSON-RPC also allows an array, but MCP does not
+        if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def answer_request(self, request: Json) -> Json:
@@ -404,8 +405,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(request["id"], error)
+            return self.error_response(
+                request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
     def take_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""

@@ -9,14 +9,17 @@ for printf() in C code, and for child processes, which inherit the descriptors. 
 that reads stdin would otherwise take lines away from the server.
 
 In step 3, one forgotten print() breaks the conversation. Its text is not JSON, and some
-clients close the connection when they read it. These commands show the lines on stdout
-that are not messages:
+clients close the connection when they read it. `grep` shows the lines that
+are not messages:
 
-    cat lines/hello.jsonl lines/noisy.jsonl | python3 3_tools.py | grep -v jsonrpc
+    cat lines/hello.jsonl lines/noisy.jsonl >in.jsonl
+    python3 3_tools.py <in.jsonl | grep -v jsonrpc
     # -> a forgotten print()
-    cat lines/hello.jsonl lines/noisy.jsonl | python3 4_stdout.py 2>/dev/null | grep -v jsonrpc
+    python3 4_stdout.py <in.jsonl 2>stderr.txt | grep -v jsonrpc
+    cat stderr.txt
+    # -> a forgotten print()
 
-The text is not lost. A host shows the stderr of a server, or writes it to a log.
+The text is not lost, because stderr is for people. Many hosts write it to a log.
 
 Try: let a tool call subprocess.run(["date"]), and let another tool call input(). See
 what they do in step 3 and in this step.
@@ -27,7 +30,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import sys
 import time
 import traceback
 from typing import (Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple,
@@ -205,7 +207,7 @@ def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
 
 
 class Tool(NamedTuple):
-    """What the server knows about a tool."""
+    """A function and its schema."""
     function: Callable[..., Any]
     schema: Json
 
@@ -267,7 +269,7 @@ def result_of(value: Any, revision: str) -> Json:
         return text_result(value)
     result = text_result(json.dumps(value, allow_nan=False))
     if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # the text is for models, this for programs
+        result["structuredContent"] = value  # for programs; the text is for models
     return result
 
 
@@ -279,7 +281,7 @@ def error_result(text: str) -> Json:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -322,12 +324,12 @@ class Session:
 
     def tools_list(self, params: Json) -> Json:
         """List the tools."""
-        if "cursor" in params:  # it would ask for the next page, but there is only one
+        if "cursor" in params:  # a cursor asks for the next page, but there is one page
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
             tools.append({
-                "name": name, "description": inspect.getdoc(entry.function),
+                "name": name, "description": inspect.getdoc(entry.function) or "",
                 "inputSchema": entry.schema,
                 # No tool of this file changes anything outside. So a host may call it
                 # without asking its user first.
@@ -386,7 +388,7 @@ class Session:
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_time(method)
-        if type(params) is not dict:  # JSON-RPC also allows an array, but MCP does not
+        if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def answer_request(self, request: Json) -> Json:
@@ -403,8 +405,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(request["id"], error)
+            return self.error_response(
+                request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
     def take_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""

@@ -5,8 +5,8 @@ responses can come in another order than their requests. The id tells the client
 request a response belongs to.
 
 New: a table of the calls that are running. A call is answered by the one who takes it
-out of the table: its own thread when the tool has returned, or nobody if a cancellation
-has taken it out before. This rule is the whole secret of cancellation.
+out of the table. When the tool has returned, its thread takes the call out and sends
+the response. If a cancellation has taken it out before, the thread sends nothing.
 
 New: one lock. Everything in the session happens while its lock is held; only the tools
 run without it. So two threads never write at the same time, and no progress of a call
@@ -49,7 +49,6 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import sys
 import threading
 import time
 import traceback
@@ -169,7 +168,8 @@ class Call:
         self.cancelled = threading.Event()
         self.last_progress: Optional[float] = None
 
-    def progress(self, progress: float, total: float, message: str) -> None:
+    def progress(self, progress: float, total: Optional[float] = None,
+                 message: Optional[str] = None) -> None:
         """Tell the client how far the call is, if the client wants to know."""
         token = self.params.get("_meta", {}).get("progressToken")
         with self.session.lock:
@@ -178,8 +178,10 @@ class Call:
             if self.last_progress is not None and progress <= self.last_progress:
                 return  # progress has to increase
             self.last_progress = progress
-            params = {"progressToken": token, "progress": progress, "total": total}
-            if self.session.revision != "2024-11-05":
+            params = {"progressToken": token, "progress": progress}
+            if total is not None:
+                params["total"] = total
+            if message is not None and self.session.revision != "2024-11-05":
                 params["message"] = message
             self.session.write({"jsonrpc": "2.0", "method": "notifications/progress",
                                 "params": params})
@@ -279,10 +281,10 @@ def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
 
 
 class Tool(NamedTuple):
-    """What the server knows about a tool."""
+    """A function and its schema."""
     function: Callable[..., Any]
     schema: Json
-    wants_call: bool  # the function has a parameter `call`
+    wants_call: bool  # it has a parameter `call`
 
 
 TOOLS: Dict[str, Tool] = {}
@@ -339,7 +341,7 @@ def count(to: int, call: Call) -> str:
     """Count up to a number, and report each step."""
     for number in range(1, to + 1):
         if call.cancelled.is_set():
-            break  # nobody waits for the result
+            break  # the client does not wait for the result
         call.progress(number, to, f"step {number}")
     return f"counted to {to}"
 
@@ -354,7 +356,7 @@ def result_of(value: Any, revision: str) -> Json:
         return text_result(value)
     result = text_result(json.dumps(value, allow_nan=False))
     if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # the text is for models, this for programs
+        result["structuredContent"] = value  # for programs; the text is for models
     return result
 
 
@@ -366,7 +368,7 @@ def error_result(text: str) -> Json:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -383,7 +385,7 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock themselves.
+    the lock when the tool has returned. receive() and finish() take the lock, too.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -416,12 +418,12 @@ class Session:
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
-        if "cursor" in call.params:  # it would ask for the next page, but there is only one
+        if "cursor" in call.params:  # it asks for the next page, but there is one page
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
             tools.append({
-                "name": name, "description": inspect.getdoc(entry.function),
+                "name": name, "description": inspect.getdoc(entry.function) or "",
                 "inputSchema": entry.schema,
                 # No tool of this file changes anything outside. So a host may call it
                 # without asking its user first.
@@ -481,7 +483,7 @@ class Session:
         self.lock.notify_all()  # finish() looks at the table again
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. An id that is wrong, or of a call that has ended, is ignored."""
+        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
@@ -536,8 +538,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(call.id, error)
+            return self.error_response(
+                call.id, RpcError(INTERNAL_ERROR, "internal error"))
 
     def receive_request(self, request: Json, deliver: Deliver) -> None:
         """Serve a valid message that is a request."""
@@ -554,14 +556,15 @@ class Session:
 
     def receive_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
+        method = notification["method"]
         params = notification.get("params")
-        if notification["method"] == "notifications/initialized":
+        if method == "notifications/initialized":
             self.is_confirmed = self.revision is not None
-        if notification["method"] == "notifications/cancelled" and type(params) is dict:
+        if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
     def receive_message(self, message: Any, deliver: Deliver) -> None:
-        """Take one message. deliver() is called once, now or when the call has ended."""
+        """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
             if fault is None:

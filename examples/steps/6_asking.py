@@ -16,17 +16,18 @@ In step 5 a tool can only fail if it does not know enough:
 
     cat lines/hello.jsonl lines/ask.jsonl | python3 5_side_by_side.py | tail -n +2
     # -> {"jsonrpc": "2.0", "error": {"code": -32602, ...
-    cat lines/hello.jsonl lines/ask.jsonl | python3 6_asking.py | tail -n +2
-    # -> {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {"message...
-    # -> {"jsonrpc": "2.0", "id": 2, "result": {... "isError": true}}
 
-The second command closes stdin instead of answering, so the call fails. Answer by hand:
+In this step the server asks you. The - in the command stands for what you type. Type
+(or paste) the line that begins with {"jsonrpc"; it is the answer. Then press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
+    # -> {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", ...
+    # -> {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": ...
     {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
+    # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
 
-Try: send the answer twice, or with the id "1". Cancel the call while the server waits
-for the answer; the id of the call is 2.
+Try: press Ctrl-D instead of answering. Answer twice, or with the id "1". Cancel the
+call (its id is 2) while the server waits for the answer.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ import inspect
 import json
 import os
 import queue
-import sys
 import threading
 import time
 import traceback
@@ -161,7 +161,8 @@ class Call:
         self.cancelled = threading.Event()
         self.last_progress: Optional[float] = None
 
-    def progress(self, progress: float, total: float, message: str) -> None:
+    def progress(self, progress: float, total: Optional[float] = None,
+                 message: Optional[str] = None) -> None:
         """Tell the client how far the call is, if the client wants to know."""
         token = self.params.get("_meta", {}).get("progressToken")
         with self.session.lock:
@@ -170,8 +171,10 @@ class Call:
             if self.last_progress is not None and progress <= self.last_progress:
                 return  # progress has to increase
             self.last_progress = progress
-            params = {"progressToken": token, "progress": progress, "total": total}
-            if self.session.revision != "2024-11-05":
+            params = {"progressToken": token, "progress": progress}
+            if total is not None:
+                params["total"] = total
+            if message is not None and self.session.revision != "2024-11-05":
                 params["message"] = message
             self.session.write({"jsonrpc": "2.0", "method": "notifications/progress",
                                 "params": params})
@@ -297,10 +300,10 @@ def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
 
 
 class Tool(NamedTuple):
-    """What the server knows about a tool."""
+    """A function and its schema."""
     function: Callable[..., Any]
     schema: Json
-    wants_call: bool  # the function has a parameter `call`
+    wants_call: bool  # it has a parameter `call`
 
 
 TOOLS: Dict[str, Tool] = {}
@@ -357,7 +360,7 @@ def count(to: int, call: Call) -> str:
     """Count up to a number, and report each step."""
     for number in range(1, to + 1):
         if call.cancelled.is_set():
-            break  # nobody waits for the result
+            break  # the client does not wait for the result
         call.progress(number, to, f"step {number}")
     return f"counted to {to}"
 
@@ -389,7 +392,7 @@ def result_of(value: Any, revision: str) -> Json:
         return text_result(value)
     result = text_result(json.dumps(value, allow_nan=False))
     if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # the text is for models, this for programs
+        result["structuredContent"] = value  # for programs; the text is for models
     return result
 
 
@@ -401,7 +404,7 @@ def error_result(text: str) -> Json:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -434,7 +437,7 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock themselves.
+    the lock when the tool has returned. receive() and finish() take the lock, too.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -472,12 +475,12 @@ class Session:
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
-        if "cursor" in call.params:  # it would ask for the next page, but there is only one
+        if "cursor" in call.params:  # it asks for the next page, but there is one page
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
             tools.append({
-                "name": name, "description": inspect.getdoc(entry.function),
+                "name": name, "description": inspect.getdoc(entry.function) or "",
                 "inputSchema": entry.schema,
                 # No tool of this file changes anything outside. So a host may call it
                 # without asking its user first.
@@ -537,7 +540,7 @@ class Session:
         self.lock.notify_all()  # finish() looks at the table again
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. An id that is wrong, or of a call that has ended, is ignored."""
+        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
@@ -581,7 +584,7 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer any longer."""
+        """Cancel a question, because its tool does not wait for the answer."""
         if question.id not in self.questions:
             return  # the answer came in this moment
         self.end_question(question, failure("the call was cancelled"))
@@ -638,8 +641,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(call.id, error)
+            return self.error_response(
+                call.id, RpcError(INTERNAL_ERROR, "internal error"))
 
     def receive_request(self, request: Json, deliver: Deliver) -> None:
         """Serve a valid message that is a request."""
@@ -656,14 +659,15 @@ class Session:
 
     def receive_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
+        method = notification["method"]
         params = notification.get("params")
-        if notification["method"] == "notifications/initialized":
+        if method == "notifications/initialized":
             self.is_confirmed = self.revision is not None
-        if notification["method"] == "notifications/cancelled" and type(params) is dict:
+        if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
     def receive_message(self, message: Any, deliver: Deliver) -> None:
-        """Take one message. deliver() is called once, now or when the call has ended."""
+        """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
             if fault is None:

@@ -1,4 +1,4 @@
-"""Step 7: the modern revision, 2026-07-28. There is no session; each request says it all.
+"""Step 7: the modern revision, 2026-07-28. Each request stands alone.
 
 New: two eras in one server. A request with a protocol version in its `_meta` is modern.
 It also says what its client offers. All other requests belong to the session of the
@@ -24,10 +24,10 @@ handshake:
     # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
     # -> {"jsonrpc": "2.0", "error": {"code": -32600, ...
     # -> {"jsonrpc": "2.0", "error": {"code": -32600, ...
-    python3 7_modern.py <lines/modern.jsonl | cut -c 1-66 | sort
-    # -> {"jsonrpc": "2.0", "id": 1, "result": {"supportedVersions": ["2026-
-    # -> {"jsonrpc": "2.0", "id": 2, "result": {"inputRequests": {"question 
-    # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", 
+    python3 7_modern.py <lines/modern.jsonl | sort
+    # -> {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "suppor...
+    # -> {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required", ...
+    # -> {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "conten...
 
 Try: write a tool that asks two questions, and read the requestState of the second
 round. Let a tool add another tool, and tell the streams that have asked for it.
@@ -40,7 +40,6 @@ import inspect
 import json
 import os
 import queue
-import sys
 import threading
 import time
 import traceback
@@ -177,7 +176,8 @@ class Call:
         self.answers: Json = {}  # modern: what the client has answered so far
         self.questions_asked = 0
 
-    def progress(self, progress: float, total: float, message: str) -> None:
+    def progress(self, progress: float, total: Optional[float] = None,
+                 message: Optional[str] = None) -> None:
         """Tell the client how far the call is, if the client wants to know."""
         token = self.meta.get("progressToken")
         with self.session.lock:
@@ -186,8 +186,10 @@ class Call:
             if self.last_progress is not None and progress <= self.last_progress:
                 return  # progress has to increase
             self.last_progress = progress
-            params = {"progressToken": token, "progress": progress, "total": total}
-            if self.revision != "2024-11-05":
+            params = {"progressToken": token, "progress": progress}
+            if total is not None:
+                params["total"] = total
+            if message is not None and self.revision != "2024-11-05":
                 params["message"] = message
             self.session.write({"jsonrpc": "2.0", "method": "notifications/progress",
                                 "params": params})
@@ -268,7 +270,7 @@ SECRET = os.urandom(32)
 
 
 def sign(text: str) -> str:
-    """Return a signature. Only this process can compute it, because it has the secret."""
+    """Return a signature. Only this process can compute it."""
     return hmac.new(SECRET, text.encode("utf-8", "replace"), "sha256").hexdigest()
 
 
@@ -284,7 +286,7 @@ def pack_state(call: Call) -> str:
 
 
 def unpack_state(call: Call) -> Json:
-    """Return the answers in the requestState of a call. Raise RpcError if it is false."""
+    """Return the answers in the requestState. Raise RpcError if it is false."""
     state = call.params.get("requestState")
     if state is None:
         return {}
@@ -386,10 +388,10 @@ def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
 
 
 class Tool(NamedTuple):
-    """What the server knows about a tool."""
+    """A function and its schema."""
     function: Callable[..., Any]
     schema: Json
-    wants_call: bool  # the function has a parameter `call`
+    wants_call: bool  # it has a parameter `call`
 
 
 TOOLS: Dict[str, Tool] = {}
@@ -446,7 +448,7 @@ def count(to: int, call: Call) -> str:
     """Count up to a number, and report each step."""
     for number in range(1, to + 1):
         if call.cancelled.is_set():
-            break  # nobody waits for the result
+            break  # the client does not wait for the result
         call.progress(number, to, f"step {number}")
     return f"counted to {to}"
 
@@ -478,7 +480,7 @@ def result_of(value: Any, revision: str) -> Json:
         return text_result(value)
     result = text_result(json.dumps(value, allow_nan=False))
     if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # the text is for models, this for programs
+        result["structuredContent"] = value  # for programs; the text is for models
     return result
 
 
@@ -500,7 +502,7 @@ def error_result(text: str) -> Json:
 
 
 def check_initialize(params: Json) -> None:
-    """Raise RpcError if the params of initialize lack something or have a wrong type."""
+    """Raise RpcError if the params of initialize are not complete and right."""
     if type(params.get("protocolVersion")) is not str:
         raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
     if type(params.get("capabilities")) is not dict:
@@ -547,7 +549,7 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock themselves.
+    the lock when the tool has returned. receive() and finish() take the lock, too.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -601,12 +603,12 @@ class Session:
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
-        if "cursor" in call.params:  # it would ask for the next page, but there is only one
+        if "cursor" in call.params:  # it asks for the next page, but there is one page
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
             tools.append({
-                "name": name, "description": inspect.getdoc(entry.function),
+                "name": name, "description": inspect.getdoc(entry.function) or "",
                 "inputSchema": entry.schema,
                 # No tool of this file changes anything outside. So a host may call it
                 # without asking its user first.
@@ -695,7 +697,7 @@ class Session:
         self.lock.notify_all()  # finish() looks at the table again
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. An id that is wrong, or of a call that has ended, is ignored."""
+        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
@@ -740,7 +742,7 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer any longer."""
+        """Cancel a question, because its tool does not wait for the answer."""
         if question.id not in self.questions:
             return  # the answer came in this moment
         self.end_question(question, failure("the call was cancelled"))
@@ -820,8 +822,8 @@ class Session:
             # The text of the exception may be a secret. It is for the author of the
             # server, who reads stderr, and not for the client.
             traceback.print_exc()
-            error = RpcError(INTERNAL_ERROR, "internal error")
-            return self.error_response(call.id, error)
+            return self.error_response(
+                call.id, RpcError(INTERNAL_ERROR, "internal error"))
 
     def receive_request(self, request: Json, deliver: Deliver) -> None:
         """Serve a valid message that is a request."""
@@ -842,14 +844,15 @@ class Session:
 
     def receive_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
+        method = notification["method"]
         params = notification.get("params")
-        if notification["method"] == "notifications/initialized":
+        if method == "notifications/initialized":
             self.is_confirmed = self.revision is not None
-        if notification["method"] == "notifications/cancelled" and type(params) is dict:
+        if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
     def receive_message(self, message: Any, deliver: Deliver) -> None:
-        """Take one message. deliver() is called once, now or when the call has ended."""
+        """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
             if fault is None:

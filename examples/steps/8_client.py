@@ -46,7 +46,7 @@ import queue
 import subprocess
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 Json = Dict[str, Any]
 
@@ -57,6 +57,7 @@ CLIENT_INFO = {"name": "steps", "version": "1.0"}
 CAPABILITIES: Json = {"elicitation": {}}
 METHOD_NOT_FOUND = -32601
 UNSUPPORTED_VERSION = -32022
+PROBE_SECONDS = 3.0  # some legacy servers do not answer server/discover at all
 
 
 class RpcError(Exception):
@@ -65,6 +66,12 @@ class RpcError(Exception):
     def __init__(self, error: Json) -> None:
         super().__init__(f"{error.get('message')} ({error.get('code')})")
         self.code = error.get("code")
+
+
+class Pending(NamedTuple):
+    """A request that has no response yet."""
+    responses: queue.SimpleQueue[Json]  # gets one
+    on_progress: Optional[Callable[[Json], None]]
 
 
 class Client:
@@ -77,9 +84,9 @@ class Client:
         self.revision: Optional[str] = None
         self.lock = threading.Lock()  # guards the next four, and writing
         self.next_id = 1
-        self.waiting: Dict[int, queue.SimpleQueue[Json]] = {}  # id -> gets the response
-        self.on_progress: Dict[int, Callable[[Json], None]] = {}
-        self.open_questions = 0  # the user is thinking about so many
+        self.pending: Dict[int, Pending] = {}  # by the ids of the requests
+        self.open_questions = 0  # how many the user has not answered yet
+        self.has_ended = False  # the server has closed its stdout
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -98,23 +105,32 @@ class Client:
                 # may be right, so the client goes on.
                 print(f"not a message: {line[:80]!r} ({error})", file=sys.stderr)
         with self.lock:
-            for responses in self.waiting.values():
-                responses.put({"error": {"message": "the server has ended"}})
+            self.has_ended = True
+            for pending in self.pending.values():
+                pending.responses.put({"error": {"message": "the server has ended"}})
 
     def receive(self, message: Json) -> None:
-        """Take one message."""
+        """Take one message. Raise an exception if it has a wrong shape."""
         if message.get("method") == "notifications/progress":
-            show = self.on_progress.get(message["params"].get("progressToken"))
-            if show is not None:
-                show(message["params"])
+            pending = self.find_pending(message["params"]["progressToken"])
+            if pending is not None and pending.on_progress is not None:
+                pending.on_progress(message["params"])
         elif "method" in message and "id" in message:
             # The answer may take long, and the responses to others must not wait.
             threading.Thread(target=self.answer, args=(message,), daemon=True).start()
-        elif type(message.get("id")) is int:
-            with self.lock:
-                responses = self.waiting.get(message["id"])
-            if responses is not None:  # else it is late: the client has given up
-                responses.put(message)
+        elif "method" not in message:
+            if type(message.get("result", message.get("error"))) is not dict:
+                raise ValueError("neither a result nor an error")
+            pending = self.find_pending(message["id"])
+            if pending is not None:
+                pending.responses.put(message)
+
+    def find_pending(self, request_id: Any) -> Optional[Pending]:
+        """Return the request with this id. None: it is late, and the client gave up."""
+        if type(request_id) is not int:  # True and 1.0 would find the request 1
+            return None
+        with self.lock:
+            return self.pending.get(request_id)
 
     def answer(self, request: Json) -> None:
         """Answer a request of a legacy server."""
@@ -125,7 +141,10 @@ class Client:
             response["result"] = self.answer_question(request["params"])
         else:
             response["error"] = {"code": METHOD_NOT_FOUND, "message": "not offered"}
-        self.write(response)
+        try:
+            self.write(response)
+        except OSError:
+            pass  # the server has ended
 
     def answer_question(self, params: Json) -> Json:
         with self.lock:
@@ -147,48 +166,55 @@ class Client:
     def notify(self, method: str, params: Json) -> None:
         self.write({"jsonrpc": "2.0", "method": method, "params": params})
 
+    def make_meta(self) -> Json:
+        """Return what each request of a modern client says about itself."""
+        if self.revision != MODERN:
+            return {}
+        return {META + "protocolVersion": MODERN, META + "clientInfo": CLIENT_INFO,
+                META + "clientCapabilities": CAPABILITIES}
+
     def request(self, method: str, params: Json,
                 on_progress: Optional[Callable[[Json], None]] = None) -> Json:
         """Send a request, and return its result. Raise RpcError for an error."""
-        meta: Json = {}
-        if self.revision == MODERN:
-            meta = {META + "protocolVersion": MODERN, META + "clientInfo": CLIENT_INFO,
-                    META + "clientCapabilities": CAPABILITIES}
-        responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
+        pending = Pending(queue.SimpleQueue(), on_progress)
         with self.lock:
+            if self.has_ended:
+                raise ConnectionError("the server has ended")
             request_id = self.next_id
             self.next_id += 1
-            self.waiting[request_id] = responses
+            self.pending[request_id] = pending
+        meta = self.make_meta()
         if on_progress is not None:
-            self.on_progress[request_id] = on_progress
             meta["progressToken"] = request_id
         if meta:
             params = {**params, "_meta": meta}
         try:
             self.write({"jsonrpc": "2.0", "id": request_id, "method": method,
                         "params": params})
-            response = self.wait(method, request_id, responses)
+            response = self.wait(method, request_id, pending)
         finally:
             with self.lock:
-                del self.waiting[request_id]
-            self.on_progress.pop(request_id, None)
+                del self.pending[request_id]
         if "error" in response:
             raise RpcError(response["error"])
         result: Json = response["result"]
         return result
 
-    def wait(self, method: str, request_id: int,
-             responses: queue.SimpleQueue[Json]) -> Json:
-        """Wait for a response. The time of the user does not count."""
+    def wait(self, method: str, request_id: int, pending: Pending) -> Json:
+        """Return the response to a request. Raise TimeoutError if it takes too long."""
+        is_opening = method in ("server/discover", "initialize")
+        seconds = self.timeout
+        if method == "server/discover":
+            seconds = min(seconds, PROBE_SECONDS)
         while True:
             try:
-                return responses.get(timeout=self.timeout)
+                return pending.responses.get(timeout=seconds)
             except queue.Empty:
-                if self.open_questions:
+                if self.open_questions:  # the user takes long, and not the server
                     continue
-            if method != "initialize":  # the specification forbids to cancel it
+            if not is_opening:  # initialize must not be cancelled
                 self.notify("notifications/cancelled", {"requestId": request_id})
-            raise TimeoutError(f"no response to {method} in {self.timeout} seconds")
+            raise TimeoutError(f"no response to {method} in {seconds} seconds")
 
     # MCP.
 
@@ -203,14 +229,14 @@ class Client:
             if error.code == UNSUPPORTED_VERSION:
                 raise  # it is modern, but does not speak the revision of this client
         except TimeoutError:
-            pass  # some legacy servers ignore what they do not know
+            pass
         self.revision = None
         result = self.request("initialize", {
             "protocolVersion": LEGACY[-1], "capabilities": CAPABILITIES,
             "clientInfo": CLIENT_INFO})
-        if result["protocolVersion"] not in LEGACY:
-            raise ValueError(f"this client does not speak {result['protocolVersion']}")
-        self.revision = result["protocolVersion"]
+        self.revision = result.get("protocolVersion")
+        if self.revision not in LEGACY:
+            raise ValueError(f"this client does not speak {self.revision}")
         self.notify("notifications/initialized", {})
 
     def call_tool(self, name: str, arguments: Json,
