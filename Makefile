@@ -25,7 +25,8 @@ test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times 
 
 check: $(VENV) .venv/judge  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/http:examples/tools $(VENV)/bin/mypy --strict --python-version 3.9 \
-		mcp_ref.py examples/*.py examples/http/http_*.py examples/tools/wiretap.py
+		mcp_ref.py examples/*.py examples/http/http_*.py examples/tools/wiretap.py \
+		examples/steps/[1-8]_*.py
 	$(VENV)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(VENV)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 mcp_ref.py test_mcp_ref.py examples .ci
 	$(VENV)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py

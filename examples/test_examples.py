@@ -81,7 +81,7 @@ class TestCourse(unittest.TestCase):
         found = sorted(path.name for path in HERE.glob("[0-9b]*.py"))
         self.assertEqual(COURSE, found)
         linked = re.findall(r"\]\(([^)]*)\)", source("README.md"))
-        self.assertEqual(sorted([*COURSE, "http/", "tools/"]), sorted(linked))
+        self.assertEqual(sorted([*COURSE, "http/", "steps/", "tools/"]), sorted(linked))
         self.assertEqual([], [link for link in linked if not (HERE / link).exists()])
 
     def test_every_example_is_short(self) -> None:

@@ -21,13 +21,16 @@ In this step the server asks you. The - in the command stands for what you type.
 (or paste) the line that begins with {"jsonrpc"; it is the answer. Then press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
-    # -> {"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-11-25", ...
+    # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
     # -> {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": ...
     {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
-    # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
+    # -> {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", ...
+
+The call and the question have the same id here. That is no accident: the server begins
+to count at 1, too.
 
 Try: press Ctrl-D instead of answering. Answer twice, or with the id "1". Cancel the
-call (its id is 2) while the server waits for the answer.
+call while the server waits for the answer.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import importlib
 import inspect
 import io
@@ -138,6 +139,11 @@ def add_gates(step: Any) -> None:
         step.tool(function)
 
 
+def remove_gates(step: Any) -> None:
+    for name in ("hold", "release", "stopped"):
+        del step.TOOLS[name]
+
+
 def revisions_of(name: str) -> Tuple[str, ...]:
     """Return the revisions that a step speaks."""
     step = load(name)
@@ -243,6 +249,7 @@ class TestRules(unittest.TestCase):
     def setUp(self) -> None:
         for name in SERVERS[4:]:
             add_gates(load(name))
+            self.addCleanup(remove_gates, load(name))
 
     def test_no_step_breaks_a_rule_and_each_follows_the_rules_of_the_step_before(self) -> None:
         before: Set[str] = set()
@@ -393,6 +400,57 @@ class TestExperiments(unittest.TestCase):
             for file in (before, name):
                 with self.subTest(name, file=file):
                     self.assertTrue(any(f"{file}.py" in command for command in commands))
+
+
+class TestReadme(unittest.TestCase):
+    """README.md shows what the steps write, and links to what exists."""
+
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+
+    def test_the_pieces_of_the_wire_are_what_the_steps_write(self) -> None:
+        """`...` stands for anything. The lines of the client are those of the folder lines/."""
+        sections = re.findall(r"(?ms)^## (\d)\. (.*?)(?=^## )", self.text)
+        self.assertEqual([number_of(name) for name in FILES], [int(one) for one, _ in sections])
+        played = []
+        for number, section in sections:
+            for block in re.findall(r"(?s)```text\n(.*?)```", section):
+                with self.subTest(step=number), quiet():
+                    self.play(SERVERS[int(number) - 1], block.replace("\n   ", " "))
+                    played.append(int(number))
+        self.assertEqual([1, 2, 3, 5, 6, 7], played)
+
+    def play(self, name: str, block: str) -> None:
+        """Send the lines of a block to a step, and compare what it writes."""
+        end = End(name)
+        self.addCleanup(end.close)
+        if number_of(name) > 2 and "_meta" not in block:
+            for line in (HERE / "lines" / "hello.jsonl").read_bytes().splitlines():
+                end.give(line)
+            self.assertIsNotNone(end.take(DEADLINE))
+        for line in block.splitlines():
+            mark, text = line[0], ".*".join(map(re.escape, line[2:].split("...")))
+            if mark == ">":
+                end.give(self.complete(text, line[2:]))
+            else:
+                self.assertRegex((end.take(DEADLINE) or b"").decode(), rf"\A{text}\Z")
+
+    def complete(self, pattern: str, text: str) -> bytes:
+        """Return the whole line, which may be in a file of the folder lines/."""
+        for path in (HERE / "lines").iterdir():
+            for line in path.read_text().splitlines():
+                if "..." in text and re.fullmatch(pattern, line):
+                    return line.encode()
+        self.assertNotIn("...", text)
+        return text.encode()
+
+    def test_the_links_and_the_names_of_the_module_exist(self) -> None:
+        links = re.findall(r"\]\(([^)]*)\)", self.text)
+        self.assertLessEqual({f"{name}.py" for name in FILES}, set(links))
+        self.assertEqual([], [link for link in links if not (HERE / link).exists()])
+        names = re.findall(r"\| `([A-Za-z_.]+)` \|$", self.text, re.M)
+        self.assertGreater(len(names), 5)
+        for name in names:
+            functools.reduce(getattr, name.split("."), suite.mcp_ref)
 
 
 @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
