@@ -48,7 +48,7 @@ INTERNAL_ERROR = -32603
 
 
 class RpcError(Exception):
-    """A fault that the client is told about, in an error response."""
+    """A fault of a request. It becomes an error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)

@@ -52,7 +52,7 @@ INTERNAL_ERROR = -32603
 
 
 class RpcError(Exception):
-    """A fault that the client is told about, in an error response."""
+    """A fault of a request. It becomes an error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -179,13 +179,13 @@ class Session:
 
     def error_response(self, request_id: Any, error: RpcError) -> Json:
         """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0", "error": {
-            "code": error.code, "message": error.message}}
+        response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
         # 2025-11-25, it is left out.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
+        response["error"] = {"code": error.code, "message": error.message}
         return response
 
     def check_time(self, method: str) -> None:

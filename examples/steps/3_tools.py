@@ -13,8 +13,8 @@ that does not exist, is an error response. No model reads that.
 The server of step 2 says nothing about tools in its capabilities, because it has none:
 
     cat lines/hello.jsonl lines/add.jsonl | python3 2_handshake.py | tail -n 2
-    # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
-    # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
+    # -> {"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, ...
+    # -> {"jsonrpc": "2.0", "id": 3, "error": {"code": -32601, ...
     cat lines/hello.jsonl lines/add.jsonl | python3 3_tools.py | tail -n 2
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", ...
@@ -52,7 +52,7 @@ INTERNAL_ERROR = -32603
 
 
 class RpcError(Exception):
-    """A fault that the client is told about, in an error response."""
+    """A fault of a request. It becomes an error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -157,7 +157,7 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        properties[name] = schema_of_hint(hints[name])
+        properties[name] = schema_of_hint(hints.get(name))
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -181,7 +181,7 @@ def faults_of(value: Any, schema: Json, where: str) -> List[str]:
             return []
         return [" or ".join(fault for option in faults for fault in option)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r} is not of type {schema['type']}"]
+        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
     faults_of_items = []
     for index, item in enumerate(value if type(value) is list else []):
         faults_of_items += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -366,13 +366,13 @@ class Session:
 
     def error_response(self, request_id: Any, error: RpcError) -> Json:
         """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0", "error": {
-            "code": error.code, "message": error.message}}
+        response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
         # 2025-11-25, it is left out.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
+        response["error"] = {"code": error.code, "message": error.message}
         return response
 
     def check_time(self, method: str) -> None:

@@ -73,7 +73,7 @@ INTERNAL_ERROR = -32603
 
 
 class RpcError(Exception):
-    """A fault that the client is told about, in an error response."""
+    """A fault of a request. It becomes an error response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -229,9 +229,9 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if hints[name] is Call:
+        if hints.get(name) is Call:
             continue  # the server passes it, and the model must not see it
-        properties[name] = schema_of_hint(hints[name])
+        properties[name] = schema_of_hint(hints.get(name))
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -255,7 +255,7 @@ def faults_of(value: Any, schema: Json, where: str) -> List[str]:
             return []
         return [" or ".join(fault for option in faults for fault in option)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r} is not of type {schema['type']}"]
+        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
     faults_of_items = []
     for index, item in enumerate(value if type(value) is list else []):
         faults_of_items += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -292,7 +292,7 @@ TOOLS: Dict[str, Tool] = {}
 
 def tool(function: F) -> F:
     """Offer a function as a tool."""
-    wants_call = "call" in get_type_hints(function)
+    wants_call = get_type_hints(function).get("call") is Call
     TOOLS[function.__name__] = Tool(
         function, schema_of_function(function), wants_call)
     return function
@@ -498,13 +498,13 @@ class Session:
 
     def error_response(self, request_id: Any, error: RpcError) -> Json:
         """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0", "error": {
-            "code": error.code, "message": error.message}}
+        response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
         # 2025-11-25, it is left out.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
+        response["error"] = {"code": error.code, "message": error.message}
         return response
 
     def check_time(self, method: str) -> None:

@@ -21,9 +21,9 @@ A modern client that talks to step 6 gets errors, and has to begin again with th
 handshake:
 
     python3 6_asking.py <lines/modern.jsonl
-    # -> {"jsonrpc": "2.0", "error": {"code": -32601, ...
-    # -> {"jsonrpc": "2.0", "error": {"code": -32600, ...
-    # -> {"jsonrpc": "2.0", "error": {"code": -32600, ...
+    # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, ...
+    # -> {"jsonrpc": "2.0", "id": 2, "error": {"code": -32600, ...
+    # -> {"jsonrpc": "2.0", "id": 3, "error": {"code": -32600, ...
     python3 7_modern.py <lines/modern.jsonl | sort
     # -> {"jsonrpc": "2.0", "id": 1, "result": {"resultType": "complete", "suppor...
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required", ...
@@ -74,7 +74,7 @@ UNSUPPORTED_VERSION = -32022
 
 
 class RpcError(Exception):
-    """A fault that the client is told about, in an error response."""
+    """A fault of a request. It becomes an error response."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -213,7 +213,6 @@ class Call:
         result: Json = response["result"]
         return result
 
-
     def ask_modern(self, method: str, params: Json) -> Json:
         """Return the answer if the client has sent it, and else end this call."""
         if not is_offered(method, self.capabilities):
@@ -269,9 +268,10 @@ class Batch:
 SECRET = os.urandom(32)
 
 
-def sign(text: str) -> str:
-    """Return a signature. Only this process can compute it."""
-    return hmac.new(SECRET, text.encode("utf-8", "replace"), "sha256").hexdigest()
+def sign(text: str) -> bytes:
+    """Return 64 characters that only this process can compute."""
+    data = text.encode("utf-8", "surrogatepass")  # JSON may have half a character
+    return hmac.new(SECRET, data, "sha256").hexdigest().encode()
 
 
 def pack_state(call: Call) -> str:
@@ -282,7 +282,7 @@ def pack_state(call: Call) -> str:
     """
     text = json.dumps([call.params.get("name"), call.params.get("arguments"),
                        call.answers])
-    return sign(text) + text
+    return sign(text).decode() + text
 
 
 def unpack_state(call: Call) -> Json:
@@ -290,8 +290,11 @@ def unpack_state(call: Call) -> Json:
     state = call.params.get("requestState")
     if state is None:
         return {}
-    if type(state) is not str or not hmac.compare_digest(
-            sign(state[64:]).encode(), state[:64].encode("utf-8", "replace")):
+    if type(state) is not str:
+        raise RpcError(INVALID_PARAMS, "requestState has to be a string")
+    signature = state[:64].encode("utf-8", "surrogatepass")
+    # == would take longer for a guess that is nearly right. compare_digest does not.
+    if not hmac.compare_digest(signature, sign(state[64:])):
         raise RpcError(INVALID_PARAMS, "requestState is not from this server")
     name, arguments, answers = json.loads(state[64:])
     if [name, arguments] != [call.params.get("name"), call.params.get("arguments")]:
@@ -336,9 +339,9 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if hints[name] is Call:
+        if hints.get(name) is Call:
             continue  # the server passes it, and the model must not see it
-        properties[name] = schema_of_hint(hints[name])
+        properties[name] = schema_of_hint(hints.get(name))
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -362,7 +365,7 @@ def faults_of(value: Any, schema: Json, where: str) -> List[str]:
             return []
         return [" or ".join(fault for option in faults for fault in option)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r} is not of type {schema['type']}"]
+        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
     faults_of_items = []
     for index, item in enumerate(value if type(value) is list else []):
         faults_of_items += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -399,7 +402,7 @@ TOOLS: Dict[str, Tool] = {}
 
 def tool(function: F) -> F:
     """Offer a function as a tool."""
-    wants_call = "call" in get_type_hints(function)
+    wants_call = get_type_hints(function).get("call") is Call
     TOOLS[function.__name__] = Tool(
         function, schema_of_function(function), wants_call)
     return function
@@ -667,16 +670,19 @@ class Session:
     def start_stream(self, call: Call) -> None:
         """Let a request stay open until it is cancelled, or until stdin ends."""
         self.calls[call.id] = call
-        # The client may have asked for changes of several lists. The server agrees to
-        # report the empty selection of them.
+        # The client has said which changes it wants to hear of. The response says which
+        # of them the server will report. This server reports none.
         self.write({"jsonrpc": "2.0",
                     "method": "notifications/subscriptions/acknowledged",
                     "params": {"notifications": {},
                                "_meta": {META + "subscriptionId": call.id}}})
 
     def end_streams(self) -> None:
-        """End all streams. One page of the specification demands a notification, and
-        another page a response. So the client gets both."""
+        """End all streams.
+
+        One page of the specification demands a notification, and another page demands a
+        response. So the client gets both.
+        """
         for call in list(self.calls.values()):
             if call.method == "subscriptions/listen":
                 self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
@@ -759,15 +765,15 @@ class Session:
 
     def error_response(self, request_id: Any, error: RpcError) -> Json:
         """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0", "error": {
-            "code": error.code, "message": error.message}}
-        if error.data is not None:
-            response["error"]["data"] = error.data
+        response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
         # 2025-11-25, it is left out.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
+        response["error"] = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            response["error"]["data"] = error.data
         return response
 
     def check_time(self, method: str) -> None:
@@ -775,9 +781,6 @@ class Session:
         if method == "initialize":
             if self.revision is not None:
                 raise RpcError(INVALID_REQUEST, "initialize was sent before")
-        elif method != "ping" and self.revision is None:
-            # For a modern client, -32602 means that _meta is missing.
-            raise RpcError(INVALID_PARAMS, "no handshake, and no version in _meta")
         elif method != "ping" and not self.is_confirmed:
             raise RpcError(INVALID_REQUEST, f"{method} came before the handshake ended")
 
@@ -792,6 +795,9 @@ class Session:
         else:
             call.revision = self.revision
             call.capabilities = self.client_capabilities
+            if self.revision is None and call.method not in ("initialize", "ping"):
+                # In the modern era, this code means that _meta is not complete.
+                raise RpcError(INVALID_PARAMS, "no handshake, and no version in _meta")
         if call.method not in self.methods_of(call):
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {call.method[:40]!r}")
         if call.revision != MODERN:
