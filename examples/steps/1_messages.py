@@ -1,18 +1,21 @@
 """Step 1: messages. The server reads any line, and no line ends it.
 
-MCP sends JSON-RPC 2.0 messages over stdin and stdout. Each line is one message. The
-message ends where the line ends. It has no header.
+MCP sends JSON-RPC 2.0 messages over stdin and stdout. Each line is one message. A
+request has an id, and gets one response with the same id. A notification has no id, and
+gets no response.
 
-New: a line becomes a message in three checks. Each check has its own error code.
+New in this step: three checks stand between a line and its response. Each check has its
+own error code.
 
 - Is the line JSON? If not, the code is -32700.
 - Is the JSON value a request, a notification or a response? If not: -32600.
-- Does the server have the method (-32601), and are its params right (-32602)?
+- Does the server have the method (-32601), and are the params right (-32602)?
 
 The code -32603 means that the server itself has failed.
 
-The program before this one is ../00_bare_loop.py. It trusts every line. One line that
-is JSON, but not an object, ends it, and the next request gets no response:
+The step before is ../00_bare_loop.py. It trusts every line. The file lines/trap.jsonl
+has two lines: `null`, and then a ping. The first line ends the bare loop, so the ping
+gets no response:
 
     python3 ../00_bare_loop.py <lines/trap.jsonl 2>&1 | tail -n 1
     # -> AttributeError: 'NoneType' object has no attribute 'get'
@@ -20,15 +23,15 @@ is JSON, but not an object, ends it, and the next request gets no response:
     # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32600, ...
     # -> {"jsonrpc": "2.0", "id": 1, "result": {}}
 
-Some programs send a header with the length of the message, as editors do in the
-Language Server Protocol. For MCP this is a line that is not JSON:
+Some tutorials send a header with the length before each message. Editors do that in
+another protocol. In MCP, such a header is a line that is not JSON:
 
     echo 'Content-Length: 52' | python3 1_messages.py
     # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, ...
 
-Try: let ping() raise an exception, and send a ping. Who sees the text of the exception?
-Then send a request with the id true. Replace type(...) by isinstance(...) in
-fault_of_request, and send it again.
+Try: let ping() raise an exception, and send a ping. Who can read the text of the
+exception? Then send a ping with the id true. In is_id(), write isinstance(value, (str,
+int)) instead, and send it again. What has changed?
 """
 
 from __future__ import annotations

@@ -1,26 +1,29 @@
 """Step 2: the handshake. Client and server agree on a revision of MCP.
 
-New: a session. Its client sends `initialize` with the revision that it wants. The
-server responds with the revision of the session, and with its capabilities, which say
-what it can do. Then the client sends `notifications/initialized`. Until then, only
-`initialize` and `ping` are allowed. The file lines/hello.jsonl has the two lines of the
-client.
+A revision is a version of MCP. Its name is a date.
 
-New: an order of checks. If a request has several faults, the response names the first.
-The order is: JSON, message, method, time in the session, params.
+New in this step: a session. The client sends `initialize` with the revision that it
+wants. The server responds with the revision of the session and with its capabilities,
+which say what the server can do. Then the client sends `notifications/initialized`.
+Before that, the server serves only `initialize` and `ping`.
 
-New: batches. In the revision 2025-03-26, and only there, a line may hold an array of
-messages. The response is then an array, too.
+New: the order of the checks. If a request has several faults, the response names the
+first one in this order: JSON, message, method, time in the session, params.
 
-Step 1 does not know any client of MCP, because it has no handshake:
+New: batches. In the revision 2025-03-26 a line may hold an array of messages, and the
+response is an array, too. The other revisions do not have batches.
+
+The step before has no handshake, so every client gives up at once. The file
+lines/hello.jsonl has the two lines that a client sends first:
 
     python3 1_messages.py <lines/hello.jsonl
     # -> {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, ...
     python3 2_handshake.py <lines/hello.jsonl
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
 
-If the server does not speak the revision that the client wants, it offers another one.
-It does not send an error. The client decides whether it goes on.
+If the server does not speak the revision that the client wants, it sends no error. It
+offers another revision, and the client decides whether it goes on. `sed` changes the
+revision here:
 
     sed 's/2025-11-25/1999-01-01/' lines/hello.jsonl | python3 2_handshake.py
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...

@@ -1,16 +1,17 @@
 """Step 3: tools. Python functions become tools that a model can call.
 
-New: the decorator @tool. It turns the type hints of a function into a JSON Schema, and
-`tools/list` shows the name, the docstring and the schema of each tool.
+New in this step: the decorator @tool. It turns the type hints of a function into a JSON
+Schema. `tools/list` shows the name, the docstring and the schema of each tool.
 
-New: `tools/call` checks the arguments against the schema before it calls the function.
-It looks for all faults, so that the model can correct them in one go.
+New: `tools/call` checks the arguments with the schema before it calls the function. It
+reports all faults at once, so that the model can correct them in one more call.
 
-New: two ways to fail. A fault that a model can correct is a result with `isError`. The
-model reads its text, and tries again. A fault of the client's program, such as a tool
-that does not exist, is an error response. No model reads that.
+New: two ways to fail. If the model can correct the fault, or should know about it, the
+response is a result with `isError`, and the model reads its text. If the program of the
+client is wrong, for example if it calls a tool that does not exist, the response is an
+error. Usually no model reads that.
 
-The server of step 2 says nothing about tools in its capabilities, because it has none:
+The step before has no tools:
 
     cat lines/hello.jsonl lines/add.jsonl | python3 2_handshake.py | tail -n 2
     # -> {"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, ...
@@ -19,10 +20,10 @@ The server of step 2 says nothing about tools in its capabilities, because it ha
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", ...
 
-Try: add a tool of your own, with a list and a default. Write a tool with the hint set,
-and see when it is refused. Support the hint Literal["a", "b"]; its schema is
-{"enum": ["a", "b"]}. Ask for 2025-06-18 instead of 2025-11-25, and make the second call
-again: there, the fault of the model is an error response.
+Try: add your own tool, with a list and a default value. Write a tool with the type hint
+`set`. When is it refused? Support the type hint Literal["a", "b"], whose schema is
+{"enum": ["a", "b"]}. In lines/hello.jsonl, ask for 2025-06-18. There, the second call
+gets an error, because older revisions have other rules for wrong arguments.
 """
 
 from __future__ import annotations
@@ -229,13 +230,13 @@ def echo(text: str) -> str:
 
 @tool
 def add(a: int, b: int) -> int:
-    """Add two integers."""
+    """Return the sum of two integers as text."""
     return a + b
 
 
 @tool
 def place(x: int, y: int = 0) -> Json:
-    """Return a point of the plane as an object."""
+    """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
@@ -250,13 +251,6 @@ def wait(seconds: float) -> str:
     """Wait for some seconds."""
     time.sleep(seconds)
     return "done"
-
-
-@tool
-def noisy() -> str:
-    """Print to stdout."""
-    print("a forgotten print()")
-    return "printed"
 
 
 def text_result(text: str) -> Json:

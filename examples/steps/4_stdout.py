@@ -1,28 +1,30 @@
 """Step 4: stdout is the wire. Only messages are written to it, whatever the tools do.
 
-New: the server takes stdin and stdout away from everything else, before it reads the
-first line. It keeps copies of both file descriptors. Then descriptor 1 (stdout) becomes
-a copy of descriptor 2 (stderr), and descriptor 0 (stdin) becomes empty.
+New in this step: before the server reads the first line, it takes stdin and stdout for
+itself. It copies both file descriptors. Then it makes descriptor 1 (stdout) a copy of
+descriptor 2 (stderr), and descriptor 0 (stdin) an empty file.
 
-This happens below Python, in the process. So it also holds for print() in a library,
-for printf() in C code, and for child processes, which inherit the descriptors. A child
-that reads stdin would otherwise take lines away from the server.
+This changes the process, and not only Python. So it also works for print() in a
+library, for printf() in C code, and for child processes, which inherit the descriptors.
+A child process that reads stdin would otherwise take messages away from the server.
 
-In step 3, one forgotten print() breaks the conversation. Its text is not JSON, and some
-clients close the connection when they read it. `grep` shows the lines that
-are not messages:
+In the step before, one forgotten print() breaks the conversation. Its text is not JSON,
+and some clients close the connection when they read it. Here `sed` adds a print() to
+the tool `add`, and `grep` shows the lines that are not messages:
 
-    cat lines/hello.jsonl lines/noisy.jsonl >in.jsonl
-    python3 3_tools.py <in.jsonl | grep -v jsonrpc
-    # -> a forgotten print()
-    python3 4_stdout.py <in.jsonl 2>stderr.txt | grep -v jsonrpc
+    cat lines/hello.jsonl lines/add.jsonl >in.jsonl
+    sed 's/return a + b/print("oops"); return a + b/' 3_tools.py >noisy_3.py
+    python3 noisy_3.py <in.jsonl | grep -v jsonrpc
+    # -> oops
+    sed 's/return a + b/print("oops"); return a + b/' 4_stdout.py >noisy_4.py
+    python3 noisy_4.py <in.jsonl 2>stderr.txt | grep -v jsonrpc
     cat stderr.txt
-    # -> a forgotten print()
+    # -> oops
 
-The text is not lost, because stderr is for people. Many hosts write it to a log.
+The text is not lost. It is on stderr, which most hosts write to a log.
 
-Try: let a tool call subprocess.run(["date"]), and let another tool call input(). See
-what they do in step 3 and in this step.
+Try: let a tool call subprocess.run(["date"]), and let another tool call input(). What
+happens in step 3, and what happens in this step?
 """
 
 from __future__ import annotations
@@ -229,13 +231,13 @@ def echo(text: str) -> str:
 
 @tool
 def add(a: int, b: int) -> int:
-    """Add two integers."""
+    """Return the sum of two integers as text."""
     return a + b
 
 
 @tool
 def place(x: int, y: int = 0) -> Json:
-    """Return a point of the plane as an object."""
+    """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
@@ -250,13 +252,6 @@ def wait(seconds: float) -> str:
     """Wait for some seconds."""
     time.sleep(seconds)
     return "done"
-
-
-@tool
-def noisy() -> str:
-    """Print to stdout."""
-    print("a forgotten print()")
-    return "printed"
 
 
 def text_result(text: str) -> Json:

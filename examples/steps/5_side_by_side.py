@@ -1,23 +1,26 @@
-"""Step 5: side by side. A slow call delays nothing, and it can be cancelled.
+"""Step 5: side by side. A slow call delays no other request, and it can be cancelled.
 
-New: a thread for each `tools/call`. The thread that reads stdin only starts it. So
-responses can come in another order than their requests. The id tells the client which
+New in this step: a thread for each `tools/call`. The thread that reads stdin only
+starts it. So responses can come in another order than their requests. The id says which
 request a response belongs to.
 
-New: a table of the calls that are running. A call is answered by the one who takes it
-out of the table. When the tool has returned, its thread takes the call out and sends
-the response. If a cancellation has taken it out before, the thread sends nothing.
+New: a table of the calls that are running. The thread that takes a call out of the
+table decides about its response. When the tool has returned, its own thread takes the
+call out, and sends the response. When a cancellation comes first, the reading thread
+takes the call out, and there is no response. So no call gets two responses, and a
+cancelled call gets none.
 
-New: one lock. Everything in the session happens while its lock is held; only the tools
-run without it. So two threads never write at the same time, and no progress of a call
-can come after its response.
+New: one lock. A thread holds it while it looks at the session, changes it or writes.
+Only tools run without the lock. So two threads never write at the same time, and a call
+never reports progress after its response.
 
-New: progress. A client that wants to know how far a call is gives it a progress token.
+New: progress. A client that wants to know how far a call is sends a progress token with
+the call. The server puts the token into each report.
 
-New: the end. When stdin ends, the calls that are running get some time to finish.
+New: the end. When stdin ends, the calls that are running get some seconds to finish.
 
-In step 4, a ping has to wait for a slow call. A client could think that the server has
-died. Here the ping is answered first:
+In the step before, a ping waits for a slow call, and the client may think that the
+server has died. Here the ping is answered first:
 
     cat lines/hello.jsonl lines/slow.jsonl | python3 4_stdout.py | tail -n 2
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
@@ -27,7 +30,7 @@ died. Here the ping is answered first:
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
 
 Step 4 also answers a call that the client has cancelled, because it reads the
-cancellation too late:
+cancellation too late. This step sends no response:
 
     cat lines/hello.jsonl lines/cancel.jsonl | python3 4_stdout.py | tail -n +2
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
@@ -40,8 +43,8 @@ This is a call with progress:
     # -> {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress...
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
 
-Try: write a tool that runs for ten seconds and stops when it is cancelled. Set
-SECONDS_AT_THE_END to 0, and send lines/slow.jsonl again: which response is missing?
+Try: write a tool that runs for ten seconds, and stops when it is cancelled. Set
+SECONDS_AT_THE_END to 0, and send lines/slow.jsonl again. Which response is missing?
 """
 
 from __future__ import annotations
@@ -306,13 +309,13 @@ def echo(text: str) -> str:
 
 @tool
 def add(a: int, b: int) -> int:
-    """Add two integers."""
+    """Return the sum of two integers as text."""
     return a + b
 
 
 @tool
 def place(x: int, y: int = 0) -> Json:
-    """Return a point of the plane as an object."""
+    """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
@@ -330,15 +333,10 @@ def wait(seconds: float) -> str:
 
 
 @tool
-def noisy() -> str:
-    """Print to stdout."""
-    print("a forgotten print()")
-    return "printed"
-
-
-@tool
 def count(to: int, call: Call) -> str:
-    """Count up to a number, and report each step."""
+    """Report progress 1, 2 and so on up to `to`, with the messages "step 1",
+    "step 2" ...
+    """
     for number in range(1, to + 1):
         if call.cancelled.is_set():
             break  # the client does not wait for the result

@@ -1,24 +1,25 @@
 """Step 6: asking. A tool can ask the client for something while it runs.
 
-New: requests in the other direction. The server sends `elicitation/create` to ask the
-user, or `roots/list` to ask for the folders that it may work with. The thread of the
-tool waits until the response of the client has come.
+New in this step: requests in the other direction. The server sends `elicitation/create`
+to ask the user, or `roots/list` to ask for the folders that it may work with. The
+thread of the tool waits until the client has sent its response.
 
-New: two id spaces. The client numbers its requests, and the server numbers its own. The
-same id can be in use on both sides at the same time. A message with a method is a
-request, and its id belongs to its sender. A message without a method is a response, and
-its id belongs to its receiver.
+New: both sides number their own requests. So the same id can stand for two requests at
+the same time, one in each direction. This causes no confusion: a message with a method
+is a request of its sender, and a message without a method is a response to a request of
+its receiver.
 
 New: the capabilities of the client. The server must not ask for anything that the
 client has not offered in `initialize`.
 
-In step 5 a tool can only fail if it does not know enough:
+The step before has no tool that asks:
 
     cat lines/hello.jsonl lines/ask.jsonl | python3 5_side_by_side.py | tail -n +2
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, ...
 
-In this step the server asks you. The - in the command stands for what you type. Type
-(or paste) the line that begins with {"jsonrpc"; it is the answer. Then press Ctrl-D.
+In this step the server asks you. The `-` in the command lets you type more lines. Paste
+the line that begins with {"jsonrpc":"2.0","id":1 after the question has come. It is the
+answer. Then press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
@@ -26,8 +27,7 @@ In this step the server asks you. The - in the command stands for what you type.
     {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
     # -> {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", ...
 
-The call and the question have the same id here. That is no accident: the server begins
-to count at 1, too.
+The call of the client and the question of the server both have the id 1.
 
 Try: press Ctrl-D instead of answering. Answer twice, or with the id "1". Cancel the
 call while the server waits for the answer.
@@ -328,13 +328,13 @@ def echo(text: str) -> str:
 
 @tool
 def add(a: int, b: int) -> int:
-    """Add two integers."""
+    """Return the sum of two integers as text."""
     return a + b
 
 
 @tool
 def place(x: int, y: int = 0) -> Json:
-    """Return a point of the plane as an object."""
+    """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
@@ -352,15 +352,10 @@ def wait(seconds: float) -> str:
 
 
 @tool
-def noisy() -> str:
-    """Print to stdout."""
-    print("a forgotten print()")
-    return "printed"
-
-
-@tool
 def count(to: int, call: Call) -> str:
-    """Count up to a number, and report each step."""
+    """Report progress 1, 2 and so on up to `to`, with the messages "step 1",
+    "step 2" ...
+    """
     for number in range(1, to + 1):
         if call.cancelled.is_set():
             break  # the client does not wait for the result
@@ -370,7 +365,8 @@ def count(to: int, call: Call) -> str:
 
 @tool
 def ask(text: str, call: Call) -> str:
-    """Ask the user for a name."""
+    """Ask the user for a name, with this message. Return "accept Ada", or "decline".
+    """
     answer = call.ask("elicitation/create", {"message": text, "requestedSchema": {
         "type": "object", "properties": {"name": {"type": "string"}},
         "required": ["name"]}})
@@ -381,7 +377,7 @@ def ask(text: str, call: Call) -> str:
 
 @tool
 def roots(call: Call) -> str:
-    """List the folders of the client."""
+    """Return the URIs of the client's roots, separated by spaces."""
     return " ".join(root["uri"] for root in call.ask("roots/list", {})["roots"])
 
 

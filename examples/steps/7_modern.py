@@ -1,24 +1,25 @@
 """Step 7: the modern revision, 2026-07-28. Each request stands alone.
 
-New: two eras in one server. A request with a protocol version in its `_meta` is modern.
-It also says what its client offers. All other requests belong to the session of the
-steps before, which is called legacy. So what was a fact about the session becomes a
-fact about each call: its revision and the capabilities of its client.
+New in this step: two eras in one server. If the `_meta` of a request has a protocol
+version, the request is modern. Its `_meta` also says what its client offers. Any other
+request is legacy: it belongs to the session that steps 2 to 6 have built. So the
+revision and the capabilities of the client now belong to the call, and no longer to the
+session alone.
 
-New: `server/discover` takes the place of the handshake. Each result has a resultType
-and names the server, and lists say how long a client may keep them.
+New: `server/discover` takes the place of the handshake. Each modern result says its
+type and the name of the server. A modern list also says how long a client may keep it.
 
-New: a modern server sends no requests. A tool that asks the user ends with a result of
-the type `input_required`, which has the question. The client asks its user, and repeats
-the call with the answer. The tool runs again from its first line, and this time ask()
-returns the answer. Answers from earlier rounds come back in `requestState`. The server
-has signed it, because the client could change it.
+New: a modern server sends no requests. If a tool asks the user, the call ends with a
+result of the type `input_required`, which holds the question. The client asks its user,
+and makes the call again, with the answer. The function of the tool then runs again from
+its first line, and this time ask() returns the answer. If there are several questions,
+the earlier answers come back in `requestState`. The server signs them, because the
+client could change them.
 
-New: `subscriptions/listen`, a request that stays open. The server acknowledges it, and
-would then report changes of its lists. The lists of this server never change.
+New: `subscriptions/listen`, a request that stays open. A client sends it to hear when a
+list changes. The lists of this server never change, so it has nothing to report.
 
-A modern client that talks to step 6 gets errors, and has to begin again with the
-handshake:
+The step before answers a modern client with errors:
 
     python3 6_asking.py <lines/modern.jsonl
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, ...
@@ -30,7 +31,7 @@ handshake:
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "conten...
 
 Try: write a tool that asks two questions, and read the requestState of the second
-round. Let a tool add another tool, and tell the streams that have asked for it.
+round. Let a tool add another tool, and report that to the clients that listen.
 """
 
 from __future__ import annotations
@@ -416,13 +417,13 @@ def echo(text: str) -> str:
 
 @tool
 def add(a: int, b: int) -> int:
-    """Add two integers."""
+    """Return the sum of two integers as text."""
     return a + b
 
 
 @tool
 def place(x: int, y: int = 0) -> Json:
-    """Return a point of the plane as an object."""
+    """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
@@ -440,15 +441,10 @@ def wait(seconds: float) -> str:
 
 
 @tool
-def noisy() -> str:
-    """Print to stdout."""
-    print("a forgotten print()")
-    return "printed"
-
-
-@tool
 def count(to: int, call: Call) -> str:
-    """Count up to a number, and report each step."""
+    """Report progress 1, 2 and so on up to `to`, with the messages "step 1",
+    "step 2" ...
+    """
     for number in range(1, to + 1):
         if call.cancelled.is_set():
             break  # the client does not wait for the result
@@ -458,7 +454,8 @@ def count(to: int, call: Call) -> str:
 
 @tool
 def ask(text: str, call: Call) -> str:
-    """Ask the user for a name."""
+    """Ask the user for a name, with this message. Return "accept Ada", or "decline".
+    """
     answer = call.ask("elicitation/create", {"message": text, "requestedSchema": {
         "type": "object", "properties": {"name": {"type": "string"}},
         "required": ["name"]}})
@@ -469,7 +466,7 @@ def ask(text: str, call: Call) -> str:
 
 @tool
 def roots(call: Call) -> str:
-    """List the folders of the client."""
+    """Return the URIs of the client's roots, separated by spaces."""
     return " ".join(root["uri"] for root in call.ask("roots/list", {})["roots"])
 
 

@@ -1,20 +1,21 @@
-"""Step 8: a client. It starts a server, speaks both eras, and ends it again.
+"""Step 8: a client. It starts a server, speaks both eras, and ends the server.
 
-New: the other side of the wire. The client numbers its requests, and a thread gives
-each response to the request that waits for it. No wait is without an end.
+New in this step: the other side of the wire. The client numbers its requests. One
+thread reads all lines of the server, and gives each response to the request that waits
+for it. A response that does not come in time raises TimeoutError.
 
 New: finding out the era. The client first sends the modern `server/discover`. A legacy
-server answers with some error, or not at all. Then the client sends `initialize`.
+server responds with an error, or does not respond. Then the client sends `initialize`.
 
-New: questions. A legacy server sends a request while the call is open. A modern server
-ends the call with the question, and the client repeats the call with the answer. Both
-end in the same function, which asks the user.
+New: questions to the user. A legacy server sends a request while the call is running. A
+modern server ends the call with the question, and the client makes the call again with
+the answer. In both cases, the same function asks the user.
 
-New: the end. The client closes the stdin of the server. A server that does not end then
-gets SIGTERM, and at last SIGKILL.
+New: ending the server. The client closes the server's stdin. If the server does not end
+soon, the client sends SIGTERM, and at last SIGKILL.
 
-With the server alone, you had to write every line by hand, and had to know the id of
-the question to answer it. Now the client does that:
+Before this step, you had to write the lines of the client yourself. To answer a
+question, you had to know its id. Now the client does that:
 
     python3 8_client.py add '{"a":1,"b":2}' -- python3 7_modern.py
     # -> 2026-07-28
@@ -29,14 +30,15 @@ the question to answer it. Now the client does that:
     # -> Who are you?
     # -> name: accept Ada
 
-It also works with servers that others wrote, and with a server that is full of faults:
+The client also works with servers that other people wrote, and with the bare loop:
 
     python3 8_client.py add '{"a":1,"b":2}' -- python3 ../00_bare_loop.py
     # -> 2025-11-25
     # -> 3
 
-Try: leave out the tool, to see the list of tools. Call a tool that prints, in step 3.
-Let the client show each line of the wire on stderr. Cancel a call on Ctrl-C.
+Try: leave out the tool and its arguments, to see the list of tools. Call a tool of step
+3 that prints something. Show each line of the wire on stderr. Send a cancellation when
+the user presses Ctrl-C.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ import queue
 import subprocess
 import sys
 import threading
+import traceback
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 Json = Dict[str, Any]
@@ -56,8 +59,10 @@ META = "io.modelcontextprotocol/"
 CLIENT_INFO = {"name": "steps", "version": "1.0"}
 CAPABILITIES: Json = {"elicitation": {}}
 METHOD_NOT_FOUND = -32601
+INTERNAL_ERROR = -32603
 UNSUPPORTED_VERSION = -32022
 PROBE_SECONDS = 3.0  # some legacy servers do not answer server/discover at all
+MOST_ROUNDS = 20  # of questions in one call, so that no server asks without end
 
 
 class RpcError(Exception):
@@ -82,11 +87,14 @@ class Client:
         self.on_question = on_question  # gets the params of elicitation/create
         self.timeout = timeout  # seconds that the server may take for a response
         self.revision: Optional[str] = None
-        self.lock = threading.Lock()  # guards the next four, and writing
+        self.lock = threading.Lock()  # guards the next four
         self.next_id = 1
         self.pending: Dict[int, Pending] = {}  # by the ids of the requests
-        self.open_questions = 0  # how many the user has not answered yet
+        self.open_questions = 0  # how many questions the user has not answered yet
         self.has_ended = False  # the server has closed its stdout
+        # Writing blocks if the server does not read. Perhaps the server waits until the
+        # client has read its lines. So the reader must not wait for this lock.
+        self.write_lock = threading.Lock()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -100,10 +108,11 @@ class Client:
         for line in self.process.stdout:
             try:
                 self.receive(json.loads(line))
-            except (ValueError, RecursionError, AttributeError, TypeError) as error:
-                # Many servers print to stdout by mistake. The rest of what they write
-                # may be right, so the client goes on.
-                print(f"not a message: {line[:80]!r} ({error})", file=sys.stderr)
+            except (ValueError, TypeError, LookupError, AttributeError,
+                    RecursionError) as error:
+                # Many servers print to stdout by mistake. Their other lines may be
+                # right, so the client goes on.
+                print(f"not a message: {line[:80]!r} ({error!r})", file=sys.stderr)
         with self.lock:
             self.has_ended = True
             for pending in self.pending.values():
@@ -116,7 +125,9 @@ class Client:
             if pending is not None and pending.on_progress is not None:
                 pending.on_progress(message["params"])
         elif "method" in message and "id" in message:
-            # The answer may take long, and the responses to others must not wait.
+            if self.revision == MODERN:
+                raise ValueError("a modern server must not send requests")
+            # The user may take long, and responses to other requests must not wait.
             threading.Thread(target=self.answer, args=(message,), daemon=True).start()
         elif "method" not in message:
             if type(message.get("result", message.get("error"))) is not dict:
@@ -126,7 +137,7 @@ class Client:
                 pending.responses.put(message)
 
     def find_pending(self, request_id: Any) -> Optional[Pending]:
-        """Return the request with this id. None: it is late, and the client gave up."""
+        """Return the request with this id, or None if the client has given it up."""
         if type(request_id) is not int:  # True and 1.0 would find the request 1
             return None
         with self.lock:
@@ -135,12 +146,16 @@ class Client:
     def answer(self, request: Json) -> None:
         """Answer a request of a legacy server."""
         response: Json = {"jsonrpc": "2.0", "id": request["id"]}
-        if request["method"] == "ping":
-            response["result"] = {}
-        elif request["method"] == "elicitation/create":
-            response["result"] = self.answer_question(request["params"])
-        else:
-            response["error"] = {"code": METHOD_NOT_FOUND, "message": "not offered"}
+        try:
+            if request["method"] == "ping":
+                response["result"] = {}
+            elif request["method"] == "elicitation/create":
+                response["result"] = self.answer_question(request["params"])
+            else:
+                response["error"] = {"code": METHOD_NOT_FOUND, "message": "not offered"}
+        except Exception:  # the question may have a wrong shape
+            traceback.print_exc()
+            response["error"] = {"code": INTERNAL_ERROR, "message": "internal error"}
         try:
             self.write(response)
         except OSError:
@@ -159,7 +174,7 @@ class Client:
 
     def write(self, message: Json) -> None:
         assert self.process.stdin
-        with self.lock:
+        with self.write_lock:
             self.process.stdin.write(json.dumps(message).encode("ascii") + b"\n")
             self.process.stdin.flush()
 
@@ -243,10 +258,13 @@ class Client:
                   on_progress: Callable[[Json], None]) -> Json:
         """Call a tool. A modern server may ask some questions first."""
         params: Json = {"name": name, "arguments": arguments}
-        while True:
+        for _ in range(MOST_ROUNDS):
             result = self.request("tools/call", params, on_progress)
-            if result.get("resultType") != "input_required":
+            kind = result.get("resultType", "complete")  # legacy results have no type
+            if kind == "complete":
                 return result
+            if kind != "input_required":
+                raise ValueError(f"the result has the unknown type {kind!r}")
             params = {"name": name, "arguments": arguments, "inputResponses": {}}
             if "requestState" in result:  # the client must not look into it
                 params["requestState"] = result["requestState"]
@@ -254,14 +272,23 @@ class Client:
                 if question["method"] != "elicitation/create":
                     raise ValueError(f"{question['method']} was not offered")
                 params["inputResponses"][key] = self.answer_question(question["params"])
+        raise ValueError(f"the server has asked {MOST_ROUNDS} times in one call")
+
+    def close_stdin(self, seconds: float) -> None:
+        """Close the stdin of the server, unless a thread cannot finish its writing."""
+        assert self.process.stdin
+        if self.write_lock.acquire(timeout=seconds):
+            try:
+                self.process.stdin.close()
+            except OSError:
+                pass  # the server has ended already
+            finally:
+                self.write_lock.release()
 
     def close(self, seconds: float = 2.0) -> None:
-        """End the server, step by step."""
-        assert self.process.stdin and self.process.stdout
-        try:
-            self.process.stdin.close()
-        except OSError:
-            pass  # the server has ended already
+        """End the server, and wait until it has ended."""
+        assert self.process.stdout
+        self.close_stdin(seconds)
         for end_it in (self.process.terminate, self.process.kill):
             try:
                 self.process.wait(seconds)
@@ -269,6 +296,7 @@ class Client:
             except subprocess.TimeoutExpired:
                 end_it()
         self.process.wait()
+        self.close_stdin(seconds)  # now a thread that was writing has given up
         self.reader.join(seconds)  # a child of the server may still have its stdout
         if not self.reader.is_alive():
             self.process.stdout.close()
@@ -314,7 +342,7 @@ def main() -> int:
         for block in result["content"]:
             print(block.get("text", block))
         return 1 if result.get("isError") else 0
-    except (RpcError, TimeoutError, OSError, ValueError) as error:
+    except (RpcError, OSError, ValueError, LookupError) as error:
         print(error, file=sys.stderr)
         return 1
     finally:

@@ -28,6 +28,7 @@ import textwrap
 import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -306,11 +307,14 @@ def changed_step(name: str, code: str) -> List[str]:
     return [*PYTHON, "-c", program, str(HERE), name]
 
 
-# The tool ask() of break_it.py reads stdin. The steps 1 and 2 have no tools.
-ADD_ASK = """
+# The tools of break_it.py. The steps 1 and 2 have no tools.
+ADD_TOOLS = """
+def noisy() -> str:
+    print("a forgotten print()")
 def ask() -> str:
     return input()
 if hasattr(step, "tool"):
+    step.tool(noisy)
     step.tool(ask)
 """
 
@@ -320,7 +324,7 @@ def survived(name: str) -> List[str]:
     outcomes = {}
     with ThreadPoolExecutor(4) as pool:
         for row, lines in break_it.ROWS.items():
-            outcomes[row] = pool.submit(break_it.run_session, changed_step(name, ADD_ASK), lines)
+            outcomes[row] = pool.submit(break_it.run_session, changed_step(name, ADD_TOOLS), lines)
     return [row for row, outcome in outcomes.items() if outcome.result() == SURVIVED[row][1]]
 
 
@@ -578,6 +582,28 @@ class TestClient(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(revision, client.revision)
                 self.assertEqual("a b", self.call(client, "both")[0])
+
+    def test_a_large_line_in_each_direction_does_not_block_both_sides(self) -> None:
+        """The server writes while the client writes, and both lines are larger than a pipe."""
+        client = self.client([*PYTHON, str(HERE / "7_modern.py")])
+        client.open()
+        text = "x" * 1_000_000
+        pool = ThreadPoolExecutor(4)
+        try:
+            calls = [pool.submit(self.call, client, "echo", text=text) for _ in range(12)]
+            for call in calls:
+                self.assertEqual((text, []), call.result(DEADLINE))
+        finally:
+            client.close(0.1)
+            pool.shutdown()
+
+    def test_a_server_that_does_not_read_is_ended_while_a_thread_writes(self) -> None:
+        client = self.client([*PYTHON, "-c", "import time; time.sleep(1000)"])
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(client.notify, "x", {"text": "x" * 1_000_000})
+            self.assertRaises(FutureTimeout, job.result, 0.05)  # it is still writing
+            client.close(0.1)
+            self.assertIsInstance(job.exception(DEADLINE), OSError)
 
     def test_a_server_that_is_silent_and_does_not_end_costs_only_the_timeouts(self) -> None:
         """Its probe, a call and its end are given up. A banner on stdout is no message."""
