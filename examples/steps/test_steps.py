@@ -1,7 +1,7 @@
 """Tests of the eight steps: each step breaks no rule, and follows more rules than the step before.
 
     python3 examples/steps/test_steps.py             run the tests
-    python3 examples/steps/test_steps.py --table     print the table of README.md
+    python3 examples/steps/test_steps.py --table     print the numbers of README.md
 
 The steps are played in memory, with the transcripts of test_mcp_ref.py. The commands in their
 docstrings are run in a copy of this folder, which has nothing of this repository but the steps.
@@ -652,6 +652,30 @@ class TestState(unittest.TestCase):
                 self.assertEqual(-32602, got["error"]["code"])
 
 
+# --- The judge ------------------------------------------------------------------------------------
+
+
+JUDGE = HERE.parent / "tools" / "judge.py"
+
+
+def judge(judge_file: Path, name: str, *options: str) -> Tuple[int, str]:
+    """Judge a step as a process; return the exit status and the report."""
+    done = subprocess.run([sys.executable, str(judge_file), *options, "--", *PYTHON,
+                           str(HERE / f"{name}.py")], cwd=ROOT, text=True,
+                          stdout=subprocess.PIPE, timeout=DEADLINE)
+    return done.returncode, done.stdout
+
+
+class TestJudge(unittest.TestCase):
+    """The judge, which plays the stages for servers in any language."""
+
+    @unittest.skipUnless(JUDGE.exists(), "this repository has no judge")
+    def test_the_first_step_holds_the_first_stage(self) -> None:
+        """The option --table checks the other stages, because each of them takes seconds."""
+        status, report = judge(JUDGE, "1_messages", "--stage", "1")
+        self.assertEqual(0, status, report)
+
+
 # --- The table ------------------------------------------------------------------------------------
 
 
@@ -662,26 +686,31 @@ def changed(before: str, name: str) -> int:
     return sum(1 for line in difflib.ndiff(old, new) if line.startswith("+ "))
 
 
-def print_table() -> None:
-    """Print a row for each step: lines, new lines, envelope, MUST rules, rows of break_it.py."""
-    before = None
-    for name in FILES:
+def print_table(judge_file: Path) -> None:
+    """Print a row for each step.
+
+    The columns are: lines, new lines, right replies to ENVELOPE, MUST rules in memory and how many
+    of them fail, rows of break_it.py that it survives, its stage, and MUST rules of the judge.
+    """
+    for before, name in zip(["", *SERVERS], FILES):
         lines = len((HERE / f"{name}.py").read_text().splitlines())
-        new = changed(before, name) if before and name in SERVERS else lines
-        row = [name, str(lines), str(new)]
+        row = [name, lines, changed(before, name) if before and name in SERVERS else lines]
         if name in SERVERS:
             revision = LEGACY[0] if name == "1_messages" else LEGACY[-1]
-            row.append(f"{len(suite.ENVELOPE) - len(wrong_replies(name, revision))}")
+            row.append(len(suite.ENVELOPE) - len(wrong_replies(name, revision)))
             rules = rules_of(name) if name != "1_messages" else []
             with quiet():
-                broken = broken_rules(name, rules)
-            row += [str(len(rules)), str(len(broken)), str(len(survived(name)))]
-        print("| " + " | ".join(row) + " |")
-        before = name
+                row += [len(rules), len(broken_rules(name, rules))]
+            row.append(len(survived(name)))
+            if judge_file.exists():
+                status, _ = judge(judge_file, name, "--stage", name[0])
+                row.append("fails" if status else "holds")
+                row += re.findall(r"(?m)^MUST: .*", judge(judge_file, name)[1])
+        print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--table"]:
-        print_table()
+    if sys.argv[1:2] == ["--table"]:
+        print_table(Path((sys.argv[2:] or [str(JUDGE)])[0]))
     else:
         unittest.main()
