@@ -76,42 +76,44 @@ def decode(line: bytes) -> Any:
     try:
         text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
         return json.loads(text, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:  # RecursionError: 100,000 brackets
+    except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as a line. It is ASCII, and json.dumps escapes newlines."""
+    """Return a message as one line. A newline in a string is escaped by json.dumps."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
     """Tell whether a value can be the id of a request.
 
-    This is not isinstance(value, int), because True is an int in Python.
+    isinstance(value, int) would also accept True and False.
     """
     return type(value) in (str, int)
 
 
 def readable_id(message: Any) -> Any:
-    """Return the id of a request that is not valid, or None if it has no valid id."""
+    """Return the id of a faulty request, or None if its id cannot be used."""
     if type(message) is dict and is_id(message.get("id")):
         return message["id"]
     return None
 
 
 def is_response(message: Any) -> bool:
+    """Tell whether a message was meant as a response, even if it has faults."""
     return type(message) is dict and ("result" in message or "error" in message)
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification. None means: nothing."""
+    """Return what is wrong with a request or a notification, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
+    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
     if "params" in message and type(message["params"]) not in (dict, list):
         return "params has to be an object"
     if "id" in message and not is_id(message["id"]):
@@ -120,7 +122,7 @@ def fault_of_request(message: Any) -> Optional[str]:
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response. None means: nothing."""
+    """Return what is wrong with a response, or None."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return 'a response has jsonrpc "2.0" and no method'
     if "result" in message:
@@ -204,7 +206,7 @@ class Session:
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_time(method)
-        if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
+        if type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def answer_request(self, request: Json) -> Json:
@@ -234,7 +236,9 @@ class Session:
         if is_response(message):
             fault = fault_of_response(message)
             if fault is None:
-                return None  # this server sends no requests, so it waits for nothing
+                return None  # this server sends no requests, so it needs no responses
+            # The error has no id, because the sender of a response did not choose its
+            # id.
             return self.error_response(None, RpcError(INVALID_REQUEST, fault))
         fault = fault_of_request(message)
         if fault is not None:
@@ -280,7 +284,7 @@ def main() -> None:
         response = session.answer_line(line)
         if response is not None:
             sys.stdout.buffer.write(encode(response))
-            sys.stdout.buffer.flush()  # the client waits for it now
+            sys.stdout.buffer.flush()  # otherwise it would wait in a buffer
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ import traceback
 from typing import (Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple,
                     TypeVar, Union, get_args, get_origin, get_type_hints)
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])  # the type of a function
 Json = Dict[str, Any]
 Reply = Union[Json, List[Json], None]  # what a line gets: a response, a batch, nothing
 
@@ -75,42 +75,44 @@ def decode(line: bytes) -> Any:
     try:
         text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
         return json.loads(text, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:  # RecursionError: 100,000 brackets
+    except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as a line. It is ASCII, and json.dumps escapes newlines."""
+    """Return a message as one line. A newline in a string is escaped by json.dumps."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
     """Tell whether a value can be the id of a request.
 
-    This is not isinstance(value, int), because True is an int in Python.
+    isinstance(value, int) would also accept True and False.
     """
     return type(value) in (str, int)
 
 
 def readable_id(message: Any) -> Any:
-    """Return the id of a request that is not valid, or None if it has no valid id."""
+    """Return the id of a faulty request, or None if its id cannot be used."""
     if type(message) is dict and is_id(message.get("id")):
         return message["id"]
     return None
 
 
 def is_response(message: Any) -> bool:
+    """Tell whether a message was meant as a response, even if it has faults."""
     return type(message) is dict and ("result" in message or "error" in message)
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification. None means: nothing."""
+    """Return what is wrong with a request or a notification, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
+    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
     if "params" in message and type(message["params"]) not in (dict, list):
         return "params has to be an object"
     if "id" in message and not is_id(message["id"]):
@@ -119,7 +121,7 @@ def fault_of_request(message: Any) -> Optional[str]:
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response. None means: nothing."""
+    """Return what is wrong with a response, or None."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return 'a response has jsonrpc "2.0" and no method'
     if "result" in message:
@@ -136,9 +138,10 @@ def fault_of_response(message: Json) -> Optional[str]:
 
 # --- Schemas --------------------------------------------------------------------------
 
-TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
+# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
 def schema_of_hint(hint: Any) -> Json:
@@ -169,25 +172,30 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
 def has_type(value: Any, name: str) -> bool:
     """Tell whether a JSON value has a type of JSON Schema."""
     if name == "number":
-        return type(value) in (int, float)  # not bool, which is an int in Python
+        return type(value) in (int, float)  # isinstance() would also accept True
+    if name == "integer" and type(value) is float:
+        return value.is_integer()  # in JSON, 1.0 is an integer
     if name == "integer":
-        return type(value) is int or type(value) is float and value.is_integer()
-    return type(value) is TYPES[name]
+        return type(value) is int
+    return type(value) is PYTHON_TYPES[name]
 
 
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
+    faults: List[str] = []
     if "anyOf" in schema:
-        faults = [faults_of(value, option, where) for option in schema["anyOf"]]
-        if [] in faults:
-            return []
-        return [" or ".join(fault for option in faults for fault in option)]
+        for option in schema["anyOf"]:
+            found = faults_of(value, option, where)
+            if not found:
+                return []  # one option is enough
+            faults += found
+        return [" or ".join(faults)]
     if not has_type(value, schema["type"]):
         return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
-    faults_of_items = []
-    for index, item in enumerate(value if type(value) is list else []):
-        faults_of_items += faults_of(item, schema["items"], f"{where}[{index}]")
-    return faults_of_items
+    if type(value) is list:
+        for index, item in enumerate(value):
+            faults += faults_of(item, schema["items"], f"{where}[{index}]")
+    return faults
 
 
 def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
@@ -319,7 +327,7 @@ class Session:
 
     def tools_list(self, params: Json) -> Json:
         """List the tools."""
-        if "cursor" in params:  # a cursor asks for the next page, but there is one page
+        if "cursor" in params:  # it asks for another page, but there is only one
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
@@ -340,7 +348,7 @@ class Session:
         if type(arguments) is not dict:
             raise RpcError(INVALID_PARAMS, "arguments has to be an object")
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
-        assert self.revision is not None
+        assert self.revision is not None  # the handshake has set it
         if faults and self.revision < "2025-11-25":
             # Older revisions do not say whether a model or a program should read this.
             raise RpcError(INVALID_PARAMS, faults[:500])
@@ -355,7 +363,7 @@ class Session:
             return result_of(function(**arguments), revision)
         except (Exception, SystemExit) as error:  # a tool may call sys.exit()
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)
+            return error_result(str(error) or type(error).__name__)  # some are empty
 
     # From a message to its response.
 
@@ -383,7 +391,7 @@ class Session:
         if method not in self.methods:
             raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
         self.check_time(method)
-        if type(params) is not dict:  # JSON-RPC allows an array, but MCP does not
+        if type(params) is not dict:
             raise RpcError(INVALID_PARAMS, "params has to be an object")
 
     def answer_request(self, request: Json) -> Json:
@@ -413,7 +421,9 @@ class Session:
         if is_response(message):
             fault = fault_of_response(message)
             if fault is None:
-                return None  # this server sends no requests, so it waits for nothing
+                return None  # this server sends no requests, so it needs no responses
+            # The error has no id, because the sender of a response did not choose its
+            # id.
             return self.error_response(None, RpcError(INVALID_REQUEST, fault))
         fault = fault_of_request(message)
         if fault is not None:
@@ -472,7 +482,7 @@ def main() -> None:
         response = session.answer_line(line)
         if response is not None:
             wire_out.write(encode(response))
-            wire_out.flush()  # the client waits for it now
+            wire_out.flush()  # otherwise it would wait in a buffer
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ import traceback
 from typing import (Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple,
                     TypeVar, Union, get_args, get_origin, get_type_hints)
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])  # the type of a function
 Json = Dict[str, Any]
 Deliver = Callable[[Optional[Json]], None]  # takes the response to one message, or None
 
@@ -97,42 +97,44 @@ def decode(line: bytes) -> Any:
     try:
         text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
         return json.loads(text, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:  # RecursionError: 100,000 brackets
+    except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as a line. It is ASCII, and json.dumps escapes newlines."""
+    """Return a message as one line. A newline in a string is escaped by json.dumps."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
     """Tell whether a value can be the id of a request.
 
-    This is not isinstance(value, int), because True is an int in Python.
+    isinstance(value, int) would also accept True and False.
     """
     return type(value) in (str, int)
 
 
 def readable_id(message: Any) -> Any:
-    """Return the id of a request that is not valid, or None if it has no valid id."""
+    """Return the id of a faulty request, or None if its id cannot be used."""
     if type(message) is dict and is_id(message.get("id")):
         return message["id"]
     return None
 
 
 def is_response(message: Any) -> bool:
+    """Tell whether a message was meant as a response, even if it has faults."""
     return type(message) is dict and ("result" in message or "error" in message)
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification. None means: nothing."""
+    """Return what is wrong with a request or a notification, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
+    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
     if "params" in message and type(message["params"]) not in (dict, list):
         return "params has to be an object"
     if "id" in message and not is_id(message["id"]):
@@ -141,7 +143,7 @@ def fault_of_request(message: Any) -> Optional[str]:
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response. None means: nothing."""
+    """Return what is wrong with a response, or None."""
     if message.get("jsonrpc") != "2.0" or "method" in message:
         return 'a response has jsonrpc "2.0" and no method'
     if "result" in message:
@@ -244,14 +246,14 @@ class Question:
     def __init__(self, question_id: int, call: Call) -> None:
         self.id = question_id
         self.call = call
-        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # gets one
+        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # one
 
 
 class Batch:
     """Collects the responses to one batch. The last one sends the array."""
 
     def __init__(self, size: int, write: Callable[[Any], None]) -> None:
-        self.missing = size
+        self.missing = size  # how many messages of the batch are not served yet
         self.responses: List[Json] = []
         self.write = write
 
@@ -271,7 +273,7 @@ SECRET = os.urandom(32)
 
 def sign(text: str) -> bytes:
     """Return 64 characters that only this process can compute."""
-    data = text.encode("utf-8", "surrogatepass")  # JSON may have half a character
+    data = text.encode("utf-8", "surrogatepass")  # JSON allows lone surrogates
     return hmac.new(SECRET, data, "sha256").hexdigest().encode()
 
 
@@ -317,9 +319,10 @@ def read_answers(call: Call) -> Json:
 
 # --- Schemas --------------------------------------------------------------------------
 
-TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
+# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
 def schema_of_hint(hint: Any) -> Json:
@@ -352,25 +355,30 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
 def has_type(value: Any, name: str) -> bool:
     """Tell whether a JSON value has a type of JSON Schema."""
     if name == "number":
-        return type(value) in (int, float)  # not bool, which is an int in Python
+        return type(value) in (int, float)  # isinstance() would also accept True
+    if name == "integer" and type(value) is float:
+        return value.is_integer()  # in JSON, 1.0 is an integer
     if name == "integer":
-        return type(value) is int or type(value) is float and value.is_integer()
-    return type(value) is TYPES[name]
+        return type(value) is int
+    return type(value) is PYTHON_TYPES[name]
 
 
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
+    faults: List[str] = []
     if "anyOf" in schema:
-        faults = [faults_of(value, option, where) for option in schema["anyOf"]]
-        if [] in faults:
-            return []
-        return [" or ".join(fault for option in faults for fault in option)]
+        for option in schema["anyOf"]:
+            found = faults_of(value, option, where)
+            if not found:
+                return []  # one option is enough
+            faults += found
+        return [" or ".join(faults)]
     if not has_type(value, schema["type"]):
         return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
-    faults_of_items = []
-    for index, item in enumerate(value if type(value) is list else []):
-        faults_of_items += faults_of(item, schema["items"], f"{where}[{index}]")
-    return faults_of_items
+    if type(value) is list:
+        for index, item in enumerate(value):
+            faults += faults_of(item, schema["items"], f"{where}[{index}]")
+    return faults
 
 
 def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
@@ -521,13 +529,13 @@ def is_offered(method: str, capabilities: Json) -> bool:
     options = capabilities.get(name)
     if type(options) is not dict:
         return False
-    if name == "elicitation" and options:  # since 2025-11-25 it can be URLs alone
+    if name == "elicitation" and options:  # since 2025-11-25, it may be only "url"
         return "form" in options
     return True
 
 
 def failure(message: str) -> Json:
-    """Return something that a tool can take for an error response of the client."""
+    """Return a response for a question that the client will not answer."""
     return {"error": {"message": message}}
 
 
@@ -554,7 +562,8 @@ class Session:
 
     def __init__(self, write: Callable[[Any], None]) -> None:
         self.write = write  # writes a message, or an array of messages
-        self.lock = threading.Condition()  # a lock; finish() also waits for a change
+        # A Condition is a lock, with which a thread can also wait for a change.
+        self.lock = threading.Condition()
         self.calls: Dict[Any, Call] = {}  # the calls that are running, by their ids
         self.revision: Optional[str] = None  # until initialize
         self.is_confirmed = False  # until notifications/initialized
@@ -603,7 +612,7 @@ class Session:
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
-        if "cursor" in call.params:  # it asks for the next page, but there is one page
+        if "cursor" in call.params:  # it asks for another page, but there is only one
             raise RpcError(INVALID_PARAMS, "unknown cursor")
         tools = []
         for name, entry in TOOLS.items():
@@ -624,7 +633,7 @@ class Session:
         if type(arguments) is not dict:
             raise RpcError(INVALID_PARAMS, "arguments has to be an object")
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
-        assert call.revision is not None
+        assert call.revision is not None  # the handshake or _meta has set it
         if faults and call.revision < "2025-11-25":
             # Older revisions do not say whether a model or a program should read this.
             raise RpcError(INVALID_PARAMS, faults[:500])
@@ -650,11 +659,12 @@ class Session:
             raise  # the call was wrong, and not the tool
         except (Exception, SystemExit) as error:  # a tool may call sys.exit()
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)
+            return error_result(str(error) or type(error).__name__)  # some are empty
 
     # The life of a call.
 
     def is_running(self, call: Call) -> bool:
+        """Tell whether a call still needs a response."""
         # After a cancellation, another call may have the same id.
         return self.calls.get(call.id) is call
 
@@ -688,7 +698,8 @@ class Session:
                 self.end_call(call, {"jsonrpc": "2.0", "id": call.id, "result": result})
 
     def run_call(self, call: Call) -> None:
-        response = self.answer(call)  # takes long, so it runs without the lock
+        """Run a tool on the thread of its call, and deliver the response."""
+        response = self.answer(call)  # without the lock, because it may take long
         with self.lock:
             if self.is_running(call):
                 self.end_call(call, response)
@@ -747,13 +758,13 @@ class Session:
     def withdraw_question(self, question: Question) -> None:
         """Cancel a question, because its tool does not wait for the answer."""
         if question.id not in self.questions:
-            return  # the answer came in this moment
+            return  # the answer has come in the meantime
         self.end_question(question, failure("the call was cancelled"))
         self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": question.id}})
 
     def receive_response(self, response: Json) -> None:
-        """Take the response to a question. Others may be late, and are ignored."""
+        """Take the response to a question. Ignore it if it comes too late."""
         # True and 1.0 would find the question 1 in the table.
         if type(response.get("id")) is int and response["id"] in self.questions:
             self.end_question(self.questions[response["id"]], response)
@@ -783,6 +794,20 @@ class Session:
 
     def check_request(self, call: Call) -> None:
         """Raise RpcError if the server cannot serve this request."""
+        self.read_meta(call)
+        if call.method not in self.methods_of(call):
+            raise RpcError(METHOD_NOT_FOUND, f"unknown method {call.method[:40]!r}")
+        if call.revision != MODERN:
+            self.check_time(call.method)
+        if call.id in self.calls:
+            raise RpcError(INVALID_REQUEST, "a call with this id is running")
+        if type(call.params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params has to be an object")
+        if type(call.params.get("_meta", {})) is not dict:
+            raise RpcError(INVALID_PARAMS, "_meta has to be an object")
+
+    def read_meta(self, call: Call) -> None:
+        """Find out the era of a call, its revision, and what its client offers."""
         if type(call.params) is dict and type(call.params.get("_meta")) is dict:
             call.meta = call.params["_meta"]
         if META + "protocolVersion" in call.meta:
@@ -795,16 +820,6 @@ class Session:
             if self.revision is None and call.method not in ("initialize", "ping"):
                 # In the modern era, this code means that _meta is not complete.
                 raise RpcError(INVALID_PARAMS, "no handshake, and no version in _meta")
-        if call.method not in self.methods_of(call):
-            raise RpcError(METHOD_NOT_FOUND, f"unknown method {call.method[:40]!r}")
-        if call.revision != MODERN:
-            self.check_time(call.method)
-        if call.id in self.calls:
-            raise RpcError(INVALID_REQUEST, "a call with this id is running")
-        if type(call.params) is not dict:  # JSON-RPC allows an array, but MCP does not
-            raise RpcError(INVALID_PARAMS, "params has to be an object")
-        if type(call.params.get("_meta", {})) is not dict:
-            raise RpcError(INVALID_PARAMS, "_meta has to be an object")
 
     def methods_of(self, call: Call) -> Dict[str, Callable[[Call], Json]]:
         """Return the methods of the era of a call."""
@@ -862,6 +877,8 @@ class Session:
                 self.receive_response(message)
                 deliver(None)
             else:
+                # The error has no id, because the sender of a response did not choose
+                # its id.
                 error = RpcError(INVALID_REQUEST, fault)
                 deliver(self.error_response(None, error))
             return
