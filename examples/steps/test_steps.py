@@ -285,13 +285,35 @@ class TestRules(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual([], broken_rules(name, listing))
 
+    def test_progress_increases_and_is_sent_only_with_a_token(self) -> None:
+        wobbles = suite.transcripts("""
+== Progress increases  MUST
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
+< {"jsonrpc":"2.0","id":1,"result":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
+   "name":"wobble","_meta":{"progressToken":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":0,"progress":1}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":0,"progress":2}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+""")
+        for name in SERVERS[4:]:
+            def wobble(call: Any) -> None:
+                for number in (1, 1, 0.5, -3, 2):
+                    call.progress(number)
+
+            wobble.__annotations__["call"] = load(name).Call
+            load(name).tool(wobble)
+            self.addCleanup(load(name).TOOLS.pop, "wobble")
+            with self.subTest(name):
+                self.assertEqual([], broken_rules(name, wobbles))
+
     def test_a_modern_server_ends_its_streams_before_it_ends(self) -> None:
         end = End("7_modern")
         end.give(json.dumps({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen",
                              "params": {"notifications": {"toolsListChanged": True},
                                         "_meta": suite.modern_meta()}}).encode())
-        end.session.finish(DEADLINE)
-        lines = [json.loads(end.take(DEADLINE) or b"null") for _ in range(3)]
+        end.session.finish(0.1)
+        lines = [json.loads(end.take(suite.DEADLINE) or b"{}") for _ in range(3)]
         self.assertEqual("notifications/subscriptions/acknowledged", lines[0]["method"])
         self.assertEqual({"requestId": "s"}, lines[1]["params"])
         self.assertEqual("s", lines[2]["id"])
