@@ -26,6 +26,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -683,8 +684,10 @@ class TestClient(unittest.TestCase):
             self.assertEqual("2024-11-05", client.revision)
             client.timeout = 0.1
             self.assertRaises(TimeoutError, self.call, client, "add", a=1, b=2)
+            began = time.monotonic()
             client.close(0.1)
-        self.assertLess(client.process.returncode, 0)  # it was killed
+        self.assertEqual(-signal.SIGKILL, client.process.returncode)
+        self.assertLess(time.monotonic() - began, DEADLINE / 4)
         self.assertIn("a banner", printed.getvalue())
         self.assertIn("cancelled 3", printed.getvalue())
 
