@@ -21,7 +21,9 @@ test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times;
 
 check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/embed:examples/http:examples/tools $(TOOLS)/bin/mypy --strict --python-version 3.9 \
-		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/hosts.py examples/tools/every_hint.py
+		--follow-imports=silent \
+		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/hosts.py examples/tools/every_hint.py \
+		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py
 	$(TOOLS)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(TOOLS)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 mcp_ref.py test_mcp_ref.py examples .ci
 	$(TOOLS)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py
@@ -29,7 +31,7 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	$(TOOLS)/bin/coverage run --rcfile=.ci/coveragerc .ci/tests.py --here
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
-	$(TOOLS)/bin/python .ci/judge.py --jsonschema
+	$(TOOLS)/bin/python .ci/check_lines.py --jsonschema
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 

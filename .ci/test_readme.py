@@ -18,7 +18,6 @@ These conventions of README.md remain:
 """
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import enum
 import importlib.util
@@ -29,7 +28,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -46,7 +44,7 @@ import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
 from mcp_ref import Client, Context, RpcError, Server  # noqa: E402
 from test_mcp_ref import (LEGACY, Memory, Wire, fixture_server, hello,  # noqa: E402
-                          modern_meta, server_function)
+                          server_function)
 
 DEADLINE = 60.0  # seconds for any one command
 SCRATCH = "/absolute/path/to"  # what the README calls the folder of the reader
@@ -85,8 +83,8 @@ def listing(content: str) -> str:
 SERVER = listing("def add(a: int, b: int)")
 LENDER = listing("def lend(title: str, context: Context)")
 CHECK = listing("assert ")  # a test of SERVER
-APP = listing("Listener(")  # with APP_PORT and APP_KEY in its environment
-BRIDGE = listing("sys.stdin.buffer")  # the same
+APP = listing("serve(server")
+EMBED = ("mcp_app.py", "mcp_app_bridge.py")  # the reader copies them from examples/embed/
 
 
 def commands(first: str) -> list[str]:
@@ -143,6 +141,8 @@ class Reader(unittest.TestCase):
         for name, text in FILES.items():
             self.write(text.replace(old, new) if old and name == SERVER else text,
                        self.reader, name)
+        for name in EMBED:
+            shutil.copy(os.path.join(ROOT, "examples", "embed", name), self.reader)
         package = os.path.join(self.reader, PACKAGE)
         self.copy_module(package)
         self.write(FILES[SERVER].replace("from mcp_ref", "from .mcp_ref"), package, SERVER)
@@ -210,8 +210,8 @@ class TestBlocks(Reader):
         for number, text in enumerate(blocks("python")):
             name = file_name(text) or f"listing{number}.py"
             self.write(text, self.reader, name)
-            if name in (APP, BRIDGE):
-                continue  # see TestInsideAHostApplication
+            if name == APP:
+                continue  # see TestInsideAnApplication
             with self.subTest(name):
                 if ".run()" in text:
                     with self.client("python3", name) as client:
@@ -307,7 +307,7 @@ class TestCommands(Reader):
         self.assertTrue(shown)
         for command in shown:
             if ".ci/tests.py" in command or "--against" in command:
-                continue  # the first would run this test again; the second is in test_against.py
+                continue  # the first would run this test again; the second is in test_judge.py
             if "git " in command and not shutil.which("git"):
                 continue
             with self.subTest(command):
@@ -351,7 +351,7 @@ class TestCommands(Reader):
                  if not link.startswith(("https://", "#"))]
         paths = re.findall(r"(?<![\w/.])(?:examples|\.ci|\.github)/[\w./-]*", " ".join(CODE))
         scripts = [name for one in commands("python3") for name in re.findall(
-            r"^python3 ([\w.-]+\.py)\b", one) if name not in FILES]
+            r"^python3 ([\w.-]+\.py)\b", one) if name not in (*FILES, *EMBED)]
         for path in {*links, *paths, *scripts}:
             with self.subTest(path):
                 self.assertTrue(os.path.exists(os.path.join(ROOT, path)))
@@ -727,8 +727,8 @@ for line in sys.stdin:
                 self.assertEqual([1] * len(rows), known, quotes)
 
 
-class TestInsideAHostApplication(Reader):
-    """The application and the bridge that the README shows, and what they are built on."""
+class TestInsideAnApplication(Reader):
+    """The listing of an application. examples/embed/test_embed.py tests the two files."""
 
     THREAD = '''
 @server.tool
@@ -739,75 +739,19 @@ def thread() -> str:
 
 if __name__'''
 
-    def start_app(self) -> Any:
-        """Save the files, start the application, wait until it listens."""
+    def test_tools_run_on_the_thread_of_the_event_loop(self) -> None:
         self.save("\nif __name__", self.THREAD)
-        with socket.socket() as one:
-            one.bind(("localhost", 0))
-            port = one.getsockname()[1]
-        self.keys = {"APP_PORT": str(port), "APP_KEY": "secret"}
-        app = subprocess.Popen([sys.executable, APP], cwd=self.reader,
-                               env={**self.env, **self.keys})
+        env = {"MCP_APPS_FOLDER": os.path.join(self.reader, "apps")}
+        app = subprocess.Popen([sys.executable, APP], cwd=self.reader, env={**self.env, **env})
         self.addCleanup(app.wait)
         self.addCleanup(app.kill)
         deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("localhost", port), 1).close()
-                return app
-            except OSError:
+        with self.client("python3", "mcp_app_bridge.py", "demo", env=env) as client:
+            while "thread" not in [tool["name"] for tool in client.list_tools()]:
                 self.assertIsNone(app.poll())
+                self.assertLess(time.monotonic(), deadline)
                 time.sleep(0.02)  # between two attempts, until the deadline
-        raise AssertionError("the application does not listen")
-
-    def test_tools_run_on_its_thread_and_the_bridge_ends_with_it(self) -> None:
-        app = self.start_app()
-        with self.client("python3", BRIDGE, env=self.keys) as client:
-            with self.assertRaises(ConnectionError):
-                with self.client("python3", BRIDGE, env={**self.keys, "APP_KEY": "wrong"}):
-                    self.fail("a wrong key was taken")
-            with self.client("python3", BRIDGE, env=self.keys) as second:
-                for one in (client, second):
-                    self.assertEqual(3, one.call_tool("add", {"a": 1, "b": 2})["structuredContent"])
-                    self.assertEqual("MainThread", one.call_tool("thread")["content"][0]["text"])
-            app.kill()
-            with self.assertRaises(mcp_ref.ConnectionClosed) as caught:
-                for _ in range(1000):
-                    client.ping()
-            self.assertIn("status 1", str(caught.exception))
-
-    def test_without_the_queue_each_call_has_a_thread(self) -> None:
-        """Two calls wait for each other."""
-        threads: set[int] = set()
-        both, server = threading.Barrier(2, timeout=DEADLINE), Server("app", "1.0")
-        server.tool(name="meet")(lambda: threads.add(threading.get_ident()) or both.wait() < 2)
-        end = Memory(server)
-        end.session = server.connect(end.lines.put)
-        for rid in (1, 2):
-            self.call(end, "meet", rid)
-        self.assertEqual([None, None], [json.loads(end.take(DEADLINE) or b"{}")["result"].get(
-            "isError") for _ in range(2)])
-        self.assertEqual((2, False), (len(threads), threading.get_ident() in threads))
-
-    def call(self, end: Memory, name: str, rid: int = 1) -> None:
-        end.give(mcp_ref.encode({"jsonrpc": "2.0", "id": rid, "method": "tools/call",
-                                 "params": {"name": name, "_meta": modern_meta()}}))
-
-    def test_async_tools_do_not_run_on_the_thread_of_a_loop(self) -> None:
-        end, server = Memory(Server("app", "1.0")), Server("app", "1.0")
-
-        async def later() -> str:
-            return "now"
-
-        async def main() -> None:
-            self.call(end, "later")
-
-        server.tool(name="later")(later)
-        end.session = server.connect(end.lines.put, lambda job: job())
-        asyncio.run(main())
-        self.call(end, "later")
-        self.assertEqual([True, False], ["isError" in json.loads(end.take(DEADLINE) or b"")[
-            "result"] for _ in range(2)])
+            self.assertEqual("MainThread", client.call_tool("thread")["content"][0]["text"])
 
 
 class TestWhatUsersRelyOn(unittest.TestCase):
