@@ -23,7 +23,8 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/embed:examples/http:examples/tools $(TOOLS)/bin/mypy --strict --python-version 3.9 \
 		--follow-imports=silent \
 		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/hosts.py examples/tools/every_hint.py \
-		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py
+		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py \
+		examples/steps/[1-8]_*.py
 	$(TOOLS)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(TOOLS)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 mcp_ref.py test_mcp_ref.py examples .ci
 	$(TOOLS)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py
