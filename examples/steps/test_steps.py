@@ -40,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent), str(HERE.parent / "tools
 
 import break_it  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
+from line_checker import LineChecker  # noqa: E402
 from test_mcp_ref import LEGACY, MODERN, Transcript  # noqa: E402
 
 DEADLINE = 60.0  # seconds for one process
@@ -190,25 +191,12 @@ def rules_of(name: str, *levels: str) -> List[Transcript]:
             and spoken & set(one.revisions) and not lacks(name, one)]
 
 
-def checker() -> Any:
-    """Return an object that compares lines with the official schemas: heard(), said()."""
-    try:
-        from line_checker import LineChecker
-    except ImportError:
-        from judge import Judge as LineChecker  # type: ignore
-    return LineChecker("Server")
-
-
-def faults_of(check: Any) -> List[Any]:
-    return list(check.findings if hasattr(check, "findings") else check.faults)
-
-
 class Checked(suite.Play):
     """Plays a transcript, and compares each line of the server with the official schemas."""
 
     def __init__(self, transcript: Transcript, revision: str, end: End) -> None:
         super().__init__(transcript, revision, end, ours=False)
-        self.check = checker()
+        self.check = LineChecker("Server")
 
     def say(self, mark: str, line: bytes) -> None:
         with contextlib.suppress(ValueError, RecursionError):
@@ -234,7 +222,7 @@ def broken_rules(name: str, rules: List[Transcript]) -> List[str]:
                 broken.append(str(error))
             finally:
                 end.close()
-            broken += [f"{rule.title}: {fault}"[:300] for fault in faults_of(play.check)]
+            broken += [f"{rule.title}: {fault}"[:300] for fault in play.check.findings]
     return broken
 
 
@@ -347,8 +335,8 @@ def wrong_replies(name: str, revision: str) -> List[Any]:
         else:
             want = suite.envelope_reply(reply, revision)
             right = got is not None and suite.difference(want, json.loads(got), {}) is None
-        if not right or faults_of(play.check):
-            wrong.append(str((why, line[:100], got, faults_of(play.check)))[:300])
+        if not right or play.check.findings:
+            wrong.append(str((why, line[:100], got, play.check.findings))[:300])
     return wrong
 
 
