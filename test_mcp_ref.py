@@ -6942,8 +6942,8 @@ def main(arguments: List[str]) -> int:
         fixture_server().run()
     elif arguments[:1] == ["--against"]:
         sys.modules["test_mcp_ref"] = sys.modules[__name__]  # so it is not imported twice
-        sys.path.insert(1, os.path.join(HERE, ".ci"))
-        return int(importlib.import_module("against").main(arguments[1:]))
+        sys.path.insert(1, os.path.join(HERE, "examples", "tools"))
+        return int(importlib.import_module("judge").main(arguments[1:]))
     else:
         unittest.main()
     return 0

@@ -3,7 +3,8 @@
 The decorator turns a function into a tool. The name of the function becomes the name of
 the tool, the docstring becomes its description, and the type hints become the JSON
 Schema of its arguments. The server checks the arguments against the schema before it
-calls the function, so `add` gets two integers.
+calls the function, so `add` gets two integers. `readOnlyHint` tells the host that the
+tool changes nothing.
 
 Look at: the function `add`, and what `inspect` prints about it.
 Try: call the tool with "b": "two". Remove the docstring. Add your own tool.
@@ -29,7 +30,7 @@ from mcp_ref import Server
 server = Server("hello", "1.0")
 
 
-@server.tool
+@server.tool(annotations={"readOnlyHint": True})
 def add(a: int, b: int) -> int:
     """Add two integers."""
     return a + b

@@ -35,7 +35,7 @@ from mcp_ref import (Client, ConnectionClosed, RequestTimeout, RpcError, Server,
 server = Server("errors", "1.0")
 
 
-@server.tool
+@server.tool(annotations={"readOnlyHint": True})
 def divide(a: float, b: float) -> float:
     """Divide a by b."""
     if a == 0:

@@ -26,7 +26,7 @@ from mcp_ref import Client, Context, Server
 server = Server("shares", "1.0")
 
 
-@server.tool
+@server.tool(annotations={"readOnlyHint": True})
 def share(total: int, people: int, ctx: Context) -> int:
     """Divide a sum evenly. The user decides whether to drop a remainder."""
     each, remainder = divmod(total, people)

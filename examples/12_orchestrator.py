@@ -42,7 +42,7 @@ def make_server(name: str) -> Server:
     """Make one of the four servers. They have the same tools."""
     server = Server(name, "1.0")
 
-    @server.tool
+    @server.tool(annotations={"readOnlyHint": True})
     def who(ctx: Context) -> str:
         """Return the name of this server, and the revision of the request."""
         return f"{name} {ctx.revision}"

@@ -81,7 +81,7 @@ class TestCourse(unittest.TestCase):
         found = sorted(path.name for path in HERE.glob("[0-9b]*.py"))
         self.assertEqual(COURSE, found)
         linked = re.findall(r"\]\(([^)]*)\)", source("README.md"))
-        others = ["embed/", "http/", "tools/", "HOSTS.md"]
+        others = ["embed/", "http/", "steps/", "tools/", "HOSTS.md"]
         self.assertEqual(sorted([*COURSE, *others]), sorted(linked))
         self.assertEqual([], [link for link in linked if not (HERE / link).exists()])
 
@@ -150,7 +150,7 @@ class TestCourse(unittest.TestCase):
                 if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                     continue
                 decorators = [ast.unparse(one) for one in node.decorator_list]
-                if "server.tool" in decorators:
+                if any(one.startswith("server.tool") for one in decorators):
                     tools += 1
                     self.assertTrue(ast.get_docstring(node), f"{name}: {node.name}")
         self.assertGreater(tools, 8)

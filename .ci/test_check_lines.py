@@ -1,4 +1,4 @@
-"""Test the judge of judge.py, and let it judge the lines of the module in the transcripts."""
+"""Test the line checker, and let it check the lines of the module in the transcripts."""
 from __future__ import annotations
 
 import json
@@ -10,15 +10,17 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import judge  # noqa: E402
+import check_lines  # noqa: E402
+import line_checker  # noqa: E402
 import mcp_ref  # noqa: E402
-from judge import Judge, definitions  # noqa: E402
+from line_checker import LineChecker, definitions  # noqa: E402
 
-SUITE, = judge.load([])
-ROWS = os.path.join(judge.ROOT, ".ci", "spec", "judged.txt")
+SUITE, = check_lines.load([])
+ROWS = os.path.join(check_lines.ROOT, ".ci", "spec", "judged.txt")
 
-EVERYTHING = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "completions": {},
-              "logging": {}}
+CHANGES = {"listChanged": True}
+EVERYTHING = {"tools": CHANGES, "resources": {"subscribe": True, **CHANGES}, "prompts": CHANGES,
+              "completions": {}, "logging": {}}
 INFO = {"name": "a", "version": "1"}
 KEPT = {"$ref", "$defs", "type", "properties", "required", "enum", "const", "minimum", "maximum",
         "items", "minItems", "maxItems", "additionalProperties", "anyOf", "allOf"}
@@ -30,16 +32,16 @@ class TestJudge(unittest.TestCase):
     def seen(self, transcript: Any, revision: str) -> None:
         """Let a judge read a conversation, and check that it finds the expected faults."""
         side = "Client" if "client" in transcript.words else "Server"
-        own, one = {"Server": "<", "Client": ">"}[side], Judge(side, revision)
+        own, one = {"Server": "<", "Client": ">"}[side], LineChecker(side, revision)
         steps = list(transcript.steps)
-        if "raw" not in transcript.words and revision != judge.MODERN:
+        if "raw" not in transcript.words and revision != line_checker.MODERN:
             steps[:0] = [(mark, json.dumps({"jsonrpc": "2.0", **message})) for mark, message in (
                 (">", {"id": 0, "method": "initialize", "params": {
-                    "protocolVersion": revision, "capabilities": {}, "clientInfo": INFO}}),
+                    "protocolVersion": revision, "capabilities": SUITE.OFFERS, "clientInfo": INFO}}),
                 ("<", {"id": 0, "result": {
                     "protocolVersion": revision, "capabilities": EVERYTHING, "serverInfo": INFO}}),
                 (">", {"method": "notifications/initialized"}))]
-        places = {"modern": SUITE.modern_meta(), "info": {judge.META + "serverInfo": INFO}}
+        places = {"modern": SUITE.modern_meta(), "info": {line_checker.META + "serverInfo": INFO}}
         faults: list[str] = []
         for mark, text in steps:
             if mark == "=":
@@ -69,14 +71,14 @@ class TestJudge(unittest.TestCase):
         """[stdio.no-embedded-newline] [stdio.newline-delimited] [base.encoding.utf8]"""
         text = '{"jsonrpc":"2.0","method":"\u00e9"}'
         for line, fault in ((b'{"jsonrpc":"2.0",\n"method":"a"}', "a line holds no newline"),
-                            (text.encode("latin-1"), "UnicodeDecodeError"),
-                            (text.encode("utf-16"), "UnicodeDecodeError")):
-            one = Judge("Server")
+                            (text.encode("latin-1"), "is not UTF-8"),
+                            (text.encode("utf-16"), "is not UTF-8")):
+            one = LineChecker("Server")
             one.said(line)
             self.assertRegex(one.faults[0], fault)
 
 
-class Bench(judge.Bench):
+class Bench(check_lines.Bench):
     """Plays transcripts with as few servers as possible.
 
     Transcripts that neither change the server nor run code share one server of each name, because
@@ -105,7 +107,7 @@ class TestTranscripts(unittest.TestCase):
 
     def judged(self, revision: str) -> None:
         bench = Bench()
-        bench.run([] if revision else judge.tables([SUITE]), [revision])
+        bench.run([] if revision else check_lines.tables([SUITE]), [revision])
         self.assertEqual(([], []), (bench.faults, bench.others))
         self.assertGreater(bench.judged, 100)
 
@@ -117,7 +119,7 @@ def replay(revision: str) -> Any:
     return test
 
 
-for _name in (*judge.REVISIONS, ""):
+for _name in (*line_checker.REVISIONS, ""):
     setattr(TestTranscripts, f"test_lines_of_{_name.replace('-', '_') or 'tables'}", replay(_name))
 
 
@@ -125,23 +127,23 @@ class TestSchemas(unittest.TestCase):
     """The reduced schemas are complete, and have only keywords that are checked."""
 
     def test_the_schemas_have_each_definition_to_which_they_refer(self) -> None:
-        for revision in judge.REVISIONS:
+        for revision in line_checker.REVISIONS:
             for name in definitions(revision):
-                whole = judge.schema_of(revision, name)  # KeyError if a definition is missing
+                whole = line_checker.schema_of(revision, name)  # KeyError if a definition is missing
                 for one in whole["$defs"].values():
                     self.assertLessEqual(set(words(one)), KEPT, name)
 
     def test_validate_supports_the_schemas_of_each_revision(self) -> None:
-        for revision in judge.REVISIONS:
+        for revision in line_checker.REVISIONS:
             with self.assertRaises(ValueError, msg=revision):
-                mcp_ref.validate(5, judge.schema_of(revision, "JSONRPCMessage"))
+                mcp_ref.validate(5, line_checker.schema_of(revision, "JSONRPCMessage"))
 
     def test_the_schemas_know_which_messages_each_side_may_write(self) -> None:
-        for revision in judge.REVISIONS:
-            self.assertIn("tools/call", judge.messages(revision, "Client"))
-            self.assertIn("notifications/cancelled", judge.messages(revision, "Client"))
-            self.assertIn("notifications/progress", judge.messages(revision, "Server"))
-            self.assertIs("ping" in judge.messages(revision, "Server"), revision != judge.MODERN)
+        for revision in line_checker.REVISIONS:
+            self.assertIn("tools/call", line_checker.messages(revision, "Client"))
+            self.assertIn("notifications/cancelled", line_checker.messages(revision, "Client"))
+            self.assertIn("notifications/progress", line_checker.messages(revision, "Server"))
+            self.assertIs("ping" in line_checker.messages(revision, "Server"), revision != line_checker.MODERN)
 
 
 def words(schema: Any) -> Any:

@@ -1,0 +1,758 @@
+"""Judge any MCP server over stdio, in any language, by the rules of the specification.
+
+    python3 examples/tools/judge.py -- COMMAND...     for example: -- node my_server.js
+
+The judge starts the server several times and plays short conversations with it, in each
+revision that the server speaks. The report says which rules the server breaks, and
+quotes the conversation.
+
+No tool is called unless it declares `"annotations": {"readOnlyHint": true}` in
+tools/list, or one of these options allows it. Then more rules can be judged.
+
+    --call NAME JSON    The judge may call this tool with these arguments. The option
+                        may be repeated.
+    --call-all          The judge may call all tools, with arguments that it makes up.
+                        DANGER: a tool that deletes files or sends mail will do so.
+    --revision DATE     Judge only this revision. The default is all five.
+    --only TEXT         Judge only the rules whose title or requirement contains this
+                        text.
+    --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
+                        the first conversation that fails.
+    --json FILE         Write the report to this file, too, as JSON.
+    --verbose           Show also the rules that hold, and those that cannot be judged.
+
+The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
+fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
+could be judged.
+"""
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import csv
+import functools
+import json
+import os
+import re
+import sys
+import threading
+import time
+from typing import Any, NamedTuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from judge_report import as_json, report, rows_of, status_of  # noqa: E402
+from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
+from judge_talk import Broken, Connection, Talk, Waits, parsed, shown  # noqa: E402
+from line_checker import REVISIONS, ROOT, Finding  # noqa: E402
+from mcp_ref import Client, Schema  # noqa: E402
+from test_mcp_ref import (MODERN, TRANSCRIPTS, Ids, Transcript,  # noqa: E402
+                          fixture_server, hello, transcripts)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIME_LIMIT = 150.0  # seconds for everything
+LISTS = {  # method -> member of its result
+    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates"}
+NEEDS = {  # method -> the capability that it belongs to
+    "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
+    "prompts/get": "prompts", "resources/list": "resources",
+    "resources/read": "resources",
+    "resources/templates/list": "resources",
+    "resources/subscribe": "resources.subscribe",
+    "resources/unsubscribe": "resources.subscribe",
+    "notifications/resources/updated": "resources.subscribe",
+    "notifications/tools/list_changed": "tools.listChanged",
+    "notifications/prompts/list_changed": "prompts.listChanged",
+    "notifications/resources/list_changed": "resources.listChanged",
+    "completion/complete": "completions", "logging/setLevel": "logging",
+    "notifications/message": "logging"}
+# in MODERN
+GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
+# Tools of the fixture. The transcripts that need them are played.
+SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask",
+           "visit", "sample",
+           "roots", "change", "update")
+COMMON = ("echo", "add")  # tools that these transcripts may need as well
+# A malformed message of the server can lead to these exceptions.
+MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
+RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
+
+
+# --- The rules ------------------------------------------------------------------------
+
+
+class Requirement(NamedTuple):
+    """A row of the table of requirements."""
+    slug: str
+    level: str
+    role: str
+    revisions: str
+    page: str
+    text: str
+
+
+@functools.lru_cache(maxsize=None)
+def requirements() -> dict[str, Requirement]:
+    """Return the requirements of the specification by their slugs."""
+    path = os.path.join(ROOT, ".ci", "spec", "requirements-stdio.tsv")
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+    return {row[0]: Requirement(*row) for row in rows}
+
+
+class Rule(NamedTuple):
+    """A rule: a transcript, or a requirement that is checked on every line."""
+    title: str
+    level: str  # MUST, SHOULD or NOTE
+    slugs: tuple[str, ...]
+    client: str  # what a client does when a server breaks the rule
+    transcript: Transcript | None
+    suite: bool = False  # the transcript is one of test_mcp_ref.py
+
+    @property
+    def subject(self) -> str:
+        return self.slugs[0].split(".")[0] if self.slugs else ""
+
+
+def read_rules() -> list[Rule]:
+    """Read judge_rules.txt, and the transcripts of the suite with special tools."""
+    with open(os.path.join(HERE, "judge_rules.txt"), encoding="utf-8") as file:
+        parts = re.split(r"(?m)^(?=== )", file.read())[1:]
+    rules = []
+    for part in parts:
+        told = re.search(r"(?m)^~ (.*)", part)
+        lines = [line for line in part.split("\n") if not line.startswith("~")]
+        text = "\n".join(line.replace("<? ", "= <?") for line in lines)
+        rules.append(rule_of(transcripts(re.sub(r"  NOTE\b", "  OURS", text))[0],
+                             told[1] if told else ""))
+    titles = {rule.title for rule in rules}
+    for one in TRANSCRIPTS:
+        text = "\n".join(text for _, text in one.steps)
+        words = {*re.findall(r'"name":"(\w+)"', text)}
+        code = any(mark == "!" for mark, _ in one.steps)
+        mine = one.server == "fixture" and one.level != "OURS" and not code
+        if words & {*SPECIAL} and mine and one.title not in titles:
+            rules.append(rule_of(one, "")._replace(suite=True))
+    return rules
+
+
+def rule_of(transcript: Transcript, client: str) -> Rule:
+    """Make a rule of a transcript, whose steps may contain "= <?" instead of "<?"."""
+    steps = [("<?", text[2:]) if mark == "=" and text.startswith("<?") else (mark, text)
+             for mark, text in transcript.steps]
+    level = "NOTE" if transcript.level == "OURS" else transcript.level
+    return Rule(transcript.title, level, transcript.slugs, client,
+                transcript._replace(steps=steps))
+
+
+def line_rule(slug: str) -> Rule:
+    """Return the rule of a requirement that is checked on every line."""
+    row = requirements()[slug]
+    return Rule(row.text.rstrip("."), row.level.split()[0], (slug,), "", None)
+
+
+# --- What a server has ----------------------------------------------------------------
+
+
+class Facts:
+    """Holds the features of a server in one revision, and what the judge may use."""
+
+    def __init__(self, revision: str) -> None:
+        self.revision = revision
+        self.barrier = ""  # a method that the server answers at once
+        self.opening: Any = {}  # the result of initialize or server/discover
+        self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
+        self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
+        self.start = 0.1  # seconds
+        self.patience = 3.0  # seconds to wait for code of the server's author
+
+    def has(self, capability: str) -> bool:
+        """Tell whether the server declares a capability, such as tools.listChanged."""
+        value = self.opening.get("capabilities")
+        for step in capability.split("."):
+            value = value.get(step) if type(value) is dict else None
+        return value not in (None, False)
+
+    def tools(self) -> dict[str, Any]:
+        return {tool["name"]: tool for tool in self.lists["tools/list"]
+                if type(tool) is dict and isinstance(tool.get("name"), str)}
+
+
+class Lack(NamedTuple):
+    """Why a rule cannot be judged."""
+    kind: str  # "capability", "feature", "call" or "tool"
+    what: str
+
+
+@functools.lru_cache(maxsize=None)
+def fixture_tools() -> dict[str, Any]:
+    """Return the tools/list entries of the special tools."""
+    with Client(fixture_server()) as client:
+        return {tool["name"]: tool for tool in client.list_tools()}
+
+
+def made_up(schema: Any, depth: int = 0) -> Any:
+    """Return a value that should fit a schema. None if the judge has no idea."""
+    if type(schema) is not dict or depth > 5:
+        return None
+    for word in ("default", "const"):
+        if word in schema:
+            return schema[word]
+    for word in ("enum", "examples"):
+        if type(schema.get(word)) is list and schema[word]:
+            return schema[word][0]
+    for word in ("anyOf", "oneOf", "allOf"):
+        if type(schema.get(word)) is list and schema[word]:
+            return made_up(schema[word][0], depth + 1)
+    kind = schema.get("type")
+    if type(kind) is list:
+        kind = kind[0] if kind else None
+    if kind == "object" or "properties" in schema:
+        return {name: made_up(schema.get("properties", {}).get(name), depth + 1)
+                for name in schema.get("required", [])}
+    if kind in ("integer", "number"):
+        return schema.get("minimum", 1)
+    if kind == "array":
+        return [made_up(schema.get("items"), depth + 1)] * schema.get("minItems", 0)
+    if kind == "string":
+        return "a" * max(schema.get("minLength", 1), 1)
+    return {"boolean": True}.get(str(kind))
+
+
+def misfit(arguments: Any, schema: Any) -> Any:
+    """Return arguments that do not fit a schema, or None if every object fits."""
+    properties = schema.get("properties") if type(schema) is dict else None
+    for name in properties if type(properties) is dict else ():
+        for value in ({"judge": "wrong"}, "wrong", 1):
+            wrong = {**arguments, name: value}
+            with contextlib.suppress(Exception):  # the server's schema may be invalid
+                if Schema(schema).faults(wrong):
+                    return wrong
+    if type(schema) is dict and schema.get("required"):
+        return {}
+    return None
+
+
+# --- The judge ------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """The outcome of a rule in one revision."""
+    outcome: str  # one of RANK
+    lack: Lack | None = None
+    said: tuple[str, ...] = ()  # the conversation up to the fault
+    broken: Broken | None = None
+    on_line: bool = False  # the line checker found it, and knows less of the talk
+
+
+class Judge:
+    """Judges one command. run() fills `verdicts`, from which the report is made."""
+
+    def __init__(self, command: list[str], rules: list[Rule],
+                 revisions: tuple[str, ...], calls: dict[str, Any],
+                 call_all: bool = False, only: str = "",
+                 waits: Waits = Waits()) -> None:
+        """calls has the arguments of tools that may be called. call_all allows all.
+
+        only is a part of a title or of a requirement's name; other rules are not
+        judged.
+        """
+        self.command, self.revisions, self.only = command, revisions, only.lower()
+        self.rules = [rule for rule in rules if self.chosen(rule)]
+        self.calls, self.call_all = calls, call_all
+        self.until = time.monotonic() + TIME_LIMIT
+        self.spoken: list[Facts] = []
+        self.not_spoken: dict[str, str] = {}  # revision -> why
+        self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
+        self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
+        self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
+        self.waits = waits
+        self.unspoken: list[Connection] = []  # in revisions that the server lacks
+        self.lock = threading.Lock()  # guards all of these
+        self.host_findings: list[Any] = []
+
+    def chosen(self, rule: Rule) -> bool:
+        return any(self.only in text.lower() for text in (rule.title, *rule.slugs))
+
+    def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
+        """Remember a verdict, unless a worse one is known."""
+        with self.lock:
+            slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
+            old = slots.get(revision, Verdict(""))
+            worse = RANK.index(verdict.outcome) > RANK.index(old.outcome)
+            clearer = old.on_line and verdict.outcome == "FAIL" and not verdict.on_line
+            if worse or clearer:
+                slots[revision] = verdict
+
+    def run(self) -> None:
+        """Judge the server in all revisions."""
+        with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
+            surveys = [*self.pool.map(self.survey, self.revisions)]
+            self.spoken = [facts for facts in surveys if facts]
+            for end in self.unspoken if not self.spoken else ():
+                self.take_findings(end)
+            for facts in self.spoken:
+                self.complete(facts)
+            for jobs in [*self.pool.map(self.judge_revision, self.spoken)]:
+                for job in jobs:
+                    job.result()
+            for _ in self.pool.map(self.recheck, self.doubts.values()):
+                pass
+
+    # Finding out what the server has
+
+    def survey(self, revision: str) -> Facts | None:
+        """Find out what the server has in a revision.
+
+        Return None if it does not speak it.
+        """
+        facts = Facts(revision)
+        first = "server/discover" if revision == MODERN else "ping"
+        for method in (first, "tools/list", "judge/barrier"):
+            facts.barrier = method
+            end = Connection(self.command, revision, self.waits, 0.0, method)
+            talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
+            try:
+                self.survey_with(talk, facts)
+                self.close(end)
+                break
+            except (Broken, *MALFORMED) as error:  # try again without this method
+                if not facts.opening:
+                    self.give_up(end, str(error)[:300])
+                    return None
+            self.close(end)
+        return facts
+
+    def give_up(self, end: Connection, why: str) -> None:
+        """Take note that the server does not speak a revision."""
+        end.close()
+        with self.lock:
+            self.not_spoken[end.revision] = why
+            self.unspoken.append(end)
+
+    def survey_with(self, talk: Talk, facts: Facts) -> None:
+        began = time.monotonic()
+        self.open(talk, facts)
+        facts.start = talk.end.start = time.monotonic() - began
+        talk.silence()
+        # A rule or the line checker judges everything that is missing or malformed.
+        with contextlib.suppress(Broken, *MALFORMED):
+            self.survey_lists(talk, facts)
+            self.choose(talk, facts)
+
+    def open(self, talk: Talk, facts: Facts) -> None:
+        """Open a session, or ask a modern server what it has."""
+        if facts.revision == MODERN:
+            facts.opening = talk.ask("server/discover").get("result") or {}
+            if MODERN not in facts.opening.get("supportedVersions", []):
+                facts.opening = {}
+                got = talk.ask("tools/list")  # the server may speak it all the same
+                if "resultType" not in got.get("result", {}):
+                    raise Broken("a modern response", shown(got, 100))
+                facts.opening = {"capabilities": {"tools": {}}}
+            return
+        got = talk.ask("initialize", hello(facts.revision))
+        result = got.get("result")
+        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
+            if type(result) is dict and "protocolVersion" not in result:
+                self.breaks_opening(talk, got)
+            raise Broken(f"the revision {facts.revision}", shown(got, 100))
+        facts.opening = talk.end.opening = result
+        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def breaks_opening(self, talk: Talk, got: Any) -> None:
+        rule = self.by_slug.get("life.server-answers-initialize")
+        if rule:
+            broken = Broken("result.protocolVersion: a value", "no such member",
+                            shown(got, 5000), 0)
+            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said),
+                                                   broken))
+
+    def survey_lists(self, talk: Talk, facts: Facts) -> None:
+        """Read all pages of all lists, also of those that are not declared."""
+        for method, member in LISTS.items():
+            cursor: Any = None
+            for _ in range(50):
+                got = talk.ask(method, None if cursor is None else {"cursor": cursor})
+                page = got.get("result", {})
+                entries = page.get(member) or []
+                facts.lists[method] += [one for one in entries if type(one) is dict]
+                cursor = page.get("nextCursor")
+                if cursor is None:
+                    break
+
+    def allowed(self, tool: Any) -> bool:
+        """Tell whether the judge may call a tool."""
+        hints = tool.get("annotations")
+        read_only = type(hints) is dict and hints.get("readOnlyHint") is True
+        return read_only or tool["name"] in self.calls or self.call_all or special(tool)
+
+    def choose(self, talk: Talk, facts: Facts) -> None:
+        """Choose the tool, the resource and the prompt that the rules may use.
+
+        The tool is the first one that may be called and whose result is not an error.
+        """
+        tools = [tool for tool in facts.tools().values()
+                 if self.allowed(tool) and not (
+                     special(tool) and tool["name"] in SPECIAL)]
+        tools.sort(key=lambda tool: tool["name"] not in self.calls)
+        for tool in tools[:20]:
+            schema = tool.get("inputSchema")
+            arguments = self.calls.get(tool["name"], made_up(schema) or {})
+            began = time.monotonic()
+            got = talk.ask("tools/call", {"name": tool["name"], "arguments": arguments})
+            facts.patience = max(facts.patience, 3 + 5 * (time.monotonic() - began))
+            result = got.get("result", {})
+            self.check_output(talk, tool, result)
+            if "tool" not in facts.names and result and not result.get("isError"):
+                facts.names.update(tool=tool["name"], arguments=arguments)
+                wrong = misfit(arguments, schema)
+                if wrong is not None:
+                    facts.names["wrong"] = wrong
+        self.choose_resource(talk, facts)
+        self.choose_prompts(talk, facts)
+
+    def choose_resource(self, talk: Talk, facts: Facts) -> None:
+        """Choose the first resource that can be read."""
+        for resource in facts.lists["resources/list"][:10]:
+            got = talk.ask("resources/read", {"uri": resource["uri"]})
+            if "result" in got:
+                facts.names["uri"] = resource["uri"]
+                return
+
+    def choose_prompts(self, talk: Talk, facts: Facts) -> None:
+        """Choose a prompt that can be requested, and one that requires an argument."""
+        for prompt in facts.lists["prompts/list"][:10]:
+            needed = [word["name"] for word in prompt.get("arguments") or []
+                      if word.get("required")]
+            words = {name: "a" for name in needed}
+            if "prompt" not in facts.names:
+                got = talk.ask("prompts/get", {"name": prompt["name"],
+                                               "arguments": words})
+                if "result" in got:
+                    facts.names.update(prompt=prompt["name"], words=words)
+            if needed:
+                facts.names.setdefault("needy", prompt["name"])
+                facts.names.setdefault("argument", needed[0])
+
+    def check_output(self, talk: Talk, tool: Any, result: Any) -> None:
+        """Compare the structured content of a result with the tool's output schema."""
+        schema = tool.get("outputSchema")
+        rule = line_rule("tools.output.conforms")
+        if type(schema) is not dict or result.get("isError"):
+            return
+        if talk.revision not in requirements()[rule.slugs[0]].revisions or (
+                not self.chosen(rule)):
+            return
+        try:
+            faults = Schema(schema).faults(result.get("structuredContent"))
+        except Exception:  # a schema that the module does not support
+            return
+        broken = Broken(f"structured content that fits outputSchema of {tool['name']}",
+                        f"structuredContent{faults[0]}") if faults else None
+        outcome = "FAIL" if faults else "ok"
+        self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]),
+                                               broken))
+
+    def complete(self, facts: Facts) -> None:
+        """Add the names that depend on what the server has in other revisions."""
+        spoken = [one.revision for one in self.spoken]
+        legacy = [one for one in spoken if one != MODERN]
+        lists = [method for method in LISTS if facts.has(NEEDS[method])]
+        method = facts.barrier
+        facts.names.update(any=method, list=lists[0] if lists else method,
+                           revisions=spoken)
+        if legacy:
+            facts.names["newest"] = max(legacy)
+
+    # Which rules apply
+
+    def lack(self, rule: Rule, facts: Facts) -> Lack | None:
+        """Return why a rule cannot be judged in a revision, or None if it can."""
+        transcript = rule.transcript
+        assert transcript
+        text = "\n".join(text for mark, text in transcript.steps)
+        for need in needed_capabilities(transcript, facts.revision):
+            if not facts.has(need):
+                return Lack("capability", need)
+        for word, good in (("logs", facts.has("logging")),
+                           ("untasked", not facts.has("tasks")),
+                           ("listing", "/list" in facts.names["list"])):
+            if word in transcript.words and not good:
+                return Lack("feature", word)
+        for name in re.findall(r'"name":"(\w+)"', text):
+            needed = rule.suite and name in SPECIAL + COMMON
+            if needed and not special(facts.tools().get(name)):
+                return Lack("tool", name)
+        for name in ("tool", "wrong", "uri", "prompt", "needy"):
+            if f'"${name}"' in text and name not in facts.names:
+                called = name == "tool" or name == "wrong" and "tool" not in facts.names
+                return Lack("call" if called else "feature", name)
+        uris = [one.get("uri") for one in facts.lists["resources/list"]]
+        if '"fixture://' in text and "fixture://text" not in uris:
+            return Lack("feature", "fixture")
+        return None
+
+    def alone(self, rule: Rule, revision: str) -> bool:
+        """Tell whether a rule must not share a connection with other rules."""
+        assert rule.transcript
+        text = "\n".join(text for _, text in rule.transcript.steps)
+        return "alone" in rule.transcript.words or '"requestId":true' in text or (
+            "raw" in rule.transcript.words and revision != MODERN)
+
+    # Judging
+
+    def judge_revision(self, facts: Facts) -> list[Any]:
+        """Play the rules that can share a connection, and start the others."""
+        newest = max((one.revision for one in self.spoken if one.revision != MODERN),
+                     default="")
+        shared, jobs = [], []
+        for rule in self.rules:
+            if not rule.transcript or facts.revision not in rule.transcript.revisions:
+                continue
+            lack = self.lack(rule, facts)
+            if lack:
+                self.note(rule, facts.revision, Verdict("not judged", lack))
+            elif not self.alone(rule, facts.revision):
+                shared.append(rule)
+            elif facts.revision in (newest, MODERN) or (
+                    newest not in rule.transcript.revisions):
+                jobs.append(self.pool.submit(self.judge_alone, rule, facts))
+        self.judge_shared(shared, facts)
+        return jobs
+
+    def judge_shared(self, rules: list[Rule], facts: Facts) -> None:
+        ends: dict[bool, Connection] = {}
+        for rule in rules:
+            assert rule.transcript
+            offers = "offers" in rule.transcript.words and facts.revision != MODERN
+            if offers not in ends:
+                ends[offers] = self.connect(facts)
+                ends[offers].ids = Ids()
+            verdict = self.play(rule, ends[offers], facts)
+            if verdict.outcome == "ok":
+                self.note(rule, facts.revision, verdict)
+            else:
+                with self.lock:
+                    doubts = self.doubts.setdefault(rule.title, [])
+                    doubts.append((rule, facts, verdict))
+                self.close(ends.pop(offers))
+        for end in ends.values():
+            self.close(end)
+
+    def judge_alone(self, rule: Rule, facts: Facts) -> Verdict:
+        """Play a rule on a new connection."""
+        if time.monotonic() > self.until:
+            verdict = Verdict("late")
+        else:
+            end = self.connect(facts)
+            verdict = self.play(rule, end, facts)
+            self.close(end)
+        self.note(rule, facts.revision, verdict)
+        return verdict
+
+    def recheck(self, doubts: list[Any]) -> None:
+        """Play alone what failed on a shared connection, in one revision."""
+        outcome = ""
+        for rule, facts, verdict in doubts:
+            if outcome == "FAIL":
+                self.note(rule, facts.revision, verdict)
+            else:
+                outcome = self.judge_alone(rule, facts).outcome
+
+    def connect(self, facts: Facts) -> Connection:
+        waits = self.waits._replace(call=min(facts.patience, self.waits.call))
+        return Connection(self.command, facts.revision, waits, facts.start,
+                          facts.barrier)
+
+    def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
+        assert rule.transcript
+        talk = Talk(rule.transcript, end, facts.names)
+        try:
+            talk.run()
+        except Broken as error:
+            return Verdict("FAIL", None, tuple(talk.said), error)
+        except MALFORMED as error:
+            broken = Broken("a well-formed message", f"one that leads to {error!r}")
+            return Verdict("FAIL", None, tuple(talk.said), broken)
+        return Verdict("ok")
+
+    def close(self, end: Connection) -> None:
+        """Close a connection, and take note of what the line checker found there."""
+        end.close()
+        self.take_findings(end)
+
+    def take_findings(self, end: Connection) -> None:
+        for slug in end.checker.judged_slugs:
+            self.judge_line(slug, end, Verdict("ok"))
+        for finding in end.checker.findings:
+            said = (*asked_before(finding, end),
+                    f"< {finding.line.decode('utf-8', 'replace')}")
+            broken = Broken("a line that keeps this rule", finding.text)
+            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken,
+                                                       True))
+
+    def judge_line(self, slug: str, end: Connection, verdict: Verdict) -> None:
+        row = requirements().get(slug)
+        if not row or end.revision not in row.revisions or row.level == "MAY":
+            return
+        rule = self.by_slug.get(slug)
+        if rule is None:
+            rule = line_rule(slug)
+            if not self.chosen(rule):
+                return
+        elif verdict.outcome == "ok":
+            return  # the transcript decides
+        self.note(rule, end.revision, verdict)
+
+    # For the report
+
+    def ask_hosts(self) -> None:
+        """Find out which hosts refuse or change the tools of the server."""
+        try:
+            from hosts import findings
+        except ImportError:
+            return
+        tools = self.spoken[-1].tools().values() if self.spoken else ()
+        places: dict[Any, list[str]] = {}
+        for host, place, rule, source in findings(
+                tool for tool in tools if type(tool.get("inputSchema")) is dict):
+            places.setdefault((host, rule, source), []).append(place)
+        self.host_findings = [(host, some, rule, source)
+                              for (host, rule, source), some in places.items()]
+
+    def special_needed(self, names: list[str]) -> list[str]:
+        """Add the tools that the same rules need to some special tools."""
+        group = {"hold", "release", "stopped"}
+        return sorted({*names, *(group if group & {*names} else ())})
+
+    def special_entry(self, name: str) -> Any:
+        return fixture_tools()[name]
+
+
+def special(tool: Any) -> bool:
+    """Tell whether a tool is one of the fixture, by its name and its description."""
+    if type(tool) is not dict or tool.get("name") not in SPECIAL + COMMON:
+        return False
+    ours = fixture_tools()[tool["name"]]
+    return bool(str(tool.get("description")).split() == ours["description"].split())
+
+
+def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
+    """Return the capabilities that a transcript needs."""
+    needs = []
+    for mark, text in transcript.steps:
+        for method in re.findall(r'"method":"([^"]+)"', text):
+            if method in NEEDS and not (revision == MODERN and method in GONE):
+                if not (revision == "2024-11-05" and method == "completion/complete"):
+                    needs.append(NEEDS[method])
+    return needs
+
+
+def asked_before(finding: Finding, end: Connection) -> list[str]:
+    """Return the request that a line answers, for the report."""
+    answer = parsed(finding.line)
+    for line in reversed(end.sent):
+        message = parsed(line)
+        if type(message) is dict and type(answer) is dict and "id" in message:
+            if message["id"] == answer.get("id"):
+                return [f"> {line.decode('utf-8', 'replace')}"]
+    return []
+
+
+# --- The command line -----------------------------------------------------------------
+
+
+def options(arguments: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="judge.py", description=__doc__,
+        usage="judge.py [OPTION...] -- COMMAND...",
+        formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
+    parser.add_argument("--help", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--call", nargs=2, action="append", default=[],
+                        help=argparse.SUPPRESS)
+    parser.add_argument("--call-all", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--revision", choices=REVISIONS, help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1),
+                        help=argparse.SUPPRESS)
+    parser.add_argument("--json", help=argparse.SUPPRESS)
+    parser.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    found = parser.parse_args(arguments[:cut])
+    found.command = arguments[cut + 1:]
+    if not found.command and not found.help:
+        parser.error("the command of the server is missing. Write it after --")
+    found.calls = {}
+    for name, text in found.call:
+        try:
+            found.calls[name] = json.loads(text)
+        except ValueError as error:
+            parser.error(f"--call {name}: the arguments are not JSON: {error}")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Judge the server that the arguments name. Return the exit status."""
+    found = options(arguments)
+    if found.help:
+        print((__doc__ or "").strip())
+        return 0
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    try:
+        return judge_stage(found, color) if found.stage else judge_all(found, color)
+    except BrokenPipeError:  # the reader of the report has left, as head does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        print(f"{found.command[0]} cannot be started: {error}")
+        return 2
+
+
+def judge_all(found: argparse.Namespace, color: bool) -> int:
+    """Judge the server by all rules, and print the report."""
+    revisions = (found.revision,) if found.revision else REVISIONS
+    judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
+                  found.only)
+    judge.run()
+    judge.ask_hosts()
+    rows = rows_of(judge, RANK)
+    status = status_of(judge, [row for some in rows.values() for row in some],
+                       not found.only)
+    if status == 2:
+        print(not_judged(judge))
+    text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
+    print(text.replace("\n\n\n", "\n\n"))
+    if found.json:
+        with open(found.json, "w", encoding="utf-8") as file:
+            json.dump(as_json(judge, rows, requirements(), status), file, indent=2)
+            file.write("\n")
+    return status
+
+
+def judge_stage(found: argparse.Namespace, color: bool) -> int:
+    """Judge the server by the rules of the first steps, and print the first failure."""
+    status, lines = stage_one(found.command, found.stage, found.verbose)
+    if status == 0 and found.stage > 1:
+        revisions = REVISIONS if found.stage == LAST else REVISIONS[:-1]
+        rules = [rule for rule in read_rules() if step_of(rule) <= found.stage]
+        judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
+        judge.run()
+        rows = [row for some in rows_of(judge, RANK).values() for row in some]
+        status, more = stage_report(rows, requirements(), found.stage, judge, color)
+        lines += more
+    print("\n".join(lines))
+    return status
+
+
+def not_judged(judge: Judge) -> str:
+    if not judge.spoken:
+        return "The server cannot be judged."
+    return "Fewer than half of the MUST rules could be judged."
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,513 @@
+"""Processes of a server, and conversations with them, for judge.py.
+
+A Connection is one process of the server. A Talk plays one rule on a connection, and
+raises Broken at the first line that breaks the rule.
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import io
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, NamedTuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
+
+from line_checker import LineChecker  # noqa: E402
+from test_mcp_ref import (MODERN, Play, Transcript, caret, difference,  # noqa: E402
+                          hello, modern_meta)
+
+SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
+GRACE = 0.4  # seconds that a line may be later than the answer to that question
+LONGEST_LINE = 1 << 24  # bytes
+MOST_LINES = 5000  # lines that the server may be ahead of the judge
+OVER = b"\0"  # follows the last line
+BARRIER = "judge-barrier-"  # begins the ids of requests that every server answers
+SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
+BYTES = {  # what <NAME> stands for in a rule
+    "NOT UTF-8": b"\xff\xfe\x80",
+    "DEEP JSON": b"[" * 100_000 + b"]" * 100_000,
+    "A PING OF 1 MB": b'{"jsonrpc":"2.0","id":"1 MB","method":"$any","params":'
+                      b'{"_meta":{"judge":"' + b"x" * 1_000_000 + b'"}}}'}
+
+
+class Waits(NamedTuple):
+    """How long the judge waits, in seconds."""
+    # for the first answer of a process whose start was not measured yet
+    first: float = 15.0
+    answer: float = 3.0  # for an answer that needs no code of the server's author
+    call: float = 15.0  # for the answer of a tool, a prompt or a resource
+    end: float = 3.0  # for the end of a process whose stdin has ended
+
+
+class Broken(Exception):
+    """A rule does not hold. It says what was expected, what came, and where."""
+
+    def __init__(self, expected: str, got: str, line: str = "", at: int = -1) -> None:
+        super().__init__(f"expected {expected}, got {got}")
+        self.expected, self.got = expected, got
+        self.line, self.at = line, at  # the line, and the position of the fault in it
+
+
+class Connection:
+    """One process of the server.
+
+    Threads read and write, so that no server can block the judge.
+    """
+
+    def __init__(self, command: list[str], revision: str, waits: Waits,
+                 start: float = 0.0, barrier: str = "") -> None:
+        """start is the measured time of a start. The server answers the barrier."""
+        self.revision, self.waits, self.start = revision, waits, start
+        self.barrier = barrier or ("server/discover" if revision == MODERN else "ping")
+        self.child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
+        self.checker = LineChecker("Server", revision)
+        self.lines: queue.Queue[bytes] = queue.Queue()
+        self.sent: list[bytes] = []
+        self.ids: Any = None  # makes ids unique if several rules share the connection
+        self.opening: Any = {}  # the result of initialize, once there is one
+        self.fresh = True  # nothing has been read yet
+        self.ended = ""  # why no line will come any more
+        self.barriers = itertools.count(1)
+        self.writer = concurrent.futures.ThreadPoolExecutor(1)
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def names(self) -> dict[str, Any]:
+        """Return further variables for a transcript, as Play expects."""
+        return {}
+
+    def closed(self) -> bool:
+        return False
+
+    # Writing
+
+    def give(self, line: bytes) -> None:
+        line = self.ids.out(line) if self.ids else line
+        with contextlib.suppress(ValueError, RecursionError):
+            self.checker.heard(json.loads(line))
+        self.sent.append(line)
+        self.writer.submit(self.write, line + b"\n")
+
+    def write(self, data: bytes) -> None:
+        assert self.child.stdin
+        with contextlib.suppress(OSError, ValueError):  # the process has ended
+            while data:
+                data = data[self.child.stdin.write(data):]
+
+    def end_input(self) -> None:
+        self.writer.submit(self.child.stdin.close)  # type: ignore[union-attr]
+
+    def ask_barrier(self) -> str:
+        """Send a request that every server answers. Return its id."""
+        name = f"{BARRIER}{next(self.barriers)}"
+        params = {"params": {"_meta": modern_meta()}} if self.revision == MODERN else {}
+        message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
+        self.checker.heard(message)
+        self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
+        return name
+
+    # Reading
+
+    def read(self) -> None:
+        assert self.child.stdout
+        with io.BufferedReader(self.child.stdout) as out:  # type: ignore[type-var]
+            for line in iter(lambda: out.readline(LONGEST_LINE), b""):
+                self.lines.put(line.rstrip(b"\n"))
+                if len(line) == LONGEST_LINE or self.lines.qsize() > MOST_LINES:
+                    self.ended = "it writes without end"
+                    break
+        self.lines.put(OVER)
+
+    def next(self, seconds: float) -> bytes | None:
+        """Return the next line after checking it, None after some time, or OVER."""
+        try:
+            line = self.lines.get(timeout=max(seconds, 0.001))
+        except queue.Empty:
+            return None
+        if line == OVER:
+            self.lines.put(OVER)
+            self.find_out_end()
+            return OVER
+        self.fresh = False
+        if line.strip():
+            self.checker.said(line)
+        return line
+
+    def find_out_end(self) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            status = self.child.wait(1)
+            self.ended = self.ended or f"the process ended with status {status}"
+        self.ended = self.ended or "it closed its stdout"
+
+    def message(self, patient: bool, wanted: Callable[[Any], bool]) -> bytes | None:
+        """Return the next line whose message is wanted, or None if there will be none.
+
+        After a short silence a request that the server answers at once goes out. When
+        its response is here, nothing else will come. A patient caller waits longer, for
+        code of the author.
+        """
+        began, barrier, answered = time.monotonic(), "", 0.0
+        extra = 0.0
+        if self.fresh:
+            extra = 3 * self.start or self.waits.first
+        limit = began + extra + (self.waits.call if patient else self.waits.answer)
+        while True:
+            now = time.monotonic()
+            if now > limit + SILENCE:  # there are lines, but none that is wanted
+                return None
+            until = answered + GRACE if answered else limit
+            if not barrier and not patient:
+                until = min(until, now + SILENCE + extra)
+            line = self.next(until - now)
+            if line == OVER:
+                return None
+            if line is None:
+                if barrier or patient:
+                    self.ended = "" if answered else "it is silent"
+                    return None
+                barrier = self.ask_barrier()
+                continue
+            message = parsed(line)
+            if self.known(line, message):
+                continue
+            if barrier and type(message) is dict and message.get("id") == barrier:
+                answered = time.monotonic()
+            elif type(message) in (dict, list) and wanted(message):
+                return self.ids.come(line) if self.ids else line
+
+    def known(self, line: bytes, message: Any) -> bool:
+        """Tell whether the line checker reports a line that belongs to no rule.
+
+        These are requests, notifications and second responses that are wrong in
+        themselves.
+        """
+        faults = [one for one in self.checker.findings if one.line is line and one.slug]
+        second = any("second response" in one.text for one in faults)
+        if type(message) is not dict or not faults:
+            return False
+        return second or "method" in message
+
+    def rest(self) -> None:
+        """Check the lines that have arrived and were not taken."""
+        while self.next(0) not in (None, OVER):
+            pass
+
+    # The end
+
+    def wait_end(self, seconds: float) -> bool:
+        """Return whether the process ends in this time without a signal."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.child.wait(seconds)
+            return True
+        return False
+
+    def close(self) -> None:
+        """End stdin, and after a short time the process and its children."""
+        self.end_input()
+        if not self.wait_end(SILENCE):
+            with contextlib.suppress(OSError):
+                if os.name == "posix":
+                    os.killpg(self.child.pid, signal.SIGKILL)
+            self.child.kill()
+            self.child.wait()
+        self.writer.shutdown()
+        self.reader.join(1)
+        self.rest()
+
+
+def parsed(line: bytes) -> Any:
+    """Return the JSON value of a line, or None."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(line.decode("utf-8-sig"))
+    return None
+
+
+class Talk(Play):
+    """Plays one rule on a connection."""
+
+    end: Connection
+
+    def __init__(self, rule: Transcript, end: Connection,
+                 names: dict[str, Any]) -> None:
+        """names has the values that a rule may use besides those of test_mcp_ref.py."""
+        super().__init__(rule, end.revision, end, ours=False)
+        if end.ids:
+            end.ids.next()
+        self.space.update(names)
+        self.allowed: list[Any] = []  # patterns of lines that may arrive at any time
+        self.expected = " ".join(text for mark, text in rule.steps if mark[0] == "<")
+        self.waiting = ""  # the method of the request that was sent last
+
+    def step(self, mark: str, text: str) -> None:
+        if mark == "<?":
+            self.allowed.append(json.loads(text))
+        elif mark == ">" and not text:
+            self.said.append("> (the end of stdin)")
+            self.end.end_input()
+        elif mark == "<" and not text:
+            self.said.append("< (the end of the process)")
+            seconds = self.end.waits.end
+            if not self.end.wait_end(seconds):
+                raise Broken("that the process ends",
+                             f"a process that runs after {seconds:.0f} s")
+        elif mark == "=":
+            self.space["legacy"] = [one for one in self.space["revisions"]
+                                    if one != MODERN]
+            code, _, words = text.partition("  # ")
+            if not eval(code, self.space):
+                raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
+        else:
+            super().step(mark, text)
+
+    # To the server
+
+    def open(self) -> None:
+        if not self.modern and not self.end.opening:
+            got = self.ask("initialize", hello(self.revision, self.offers))
+            self.end.opening = got.get("result", {})
+            if self.end.opening.get("protocolVersion") != self.revision:
+                raise Broken(f"protocolVersion {self.revision}", shown(got, 60))
+            self.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self.said = ["  (a session is open)"]
+
+    def completed(self, text: str) -> bytes:
+        if text.startswith("<") and text[1:-1] in BYTES:
+            method = str(self.space["any"]).encode()
+            line = BYTES[text[1:-1]].replace(b"$any", method)
+            return self.with_meta(line) if line.startswith(b"{") else line
+        return bytes(super().completed(text))
+
+    def with_meta(self, line: bytes) -> bytes:
+        message = json.loads(line)
+        if self.modern:
+            message["params"]["_meta"].update(modern_meta())
+        return json.dumps(message).encode()
+
+    def say(self, mark: str, line: bytes) -> None:
+        message = parsed(line)
+        self.waiting = str(message.get("method")) if type(message) is dict else ""
+        self.said.append(f"{mark} {line[:5000].decode('utf-8', 'backslashreplace')}")
+        self.end.give(line)
+
+    # From the server
+
+    def wanted(self, message: Any) -> bool:
+        """Tell whether a message belongs to the rule.
+
+        Answer a request that may come at any time.
+        """
+        if any(difference(one, message, {}, False) is None for one in self.allowed):
+            return False
+        if type(message) is dict and str(message.get("id")).startswith(BARRIER):
+            return False  # it is late
+        method = str(message.get("method")) if type(message) is dict else ""
+        if self.modern or not method or "method" not in message:
+            return True
+        if f'"{method}"' in self.expected:
+            return True
+        if "id" not in message:
+            return not (method == "notifications/message" or
+                        method.endswith("/list_changed"))
+        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers
+                       else None}.get(method)
+        if result is not None:
+            self.end.give(json.dumps(
+                {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+        return result is None
+
+    def take(self, why: str) -> Any:
+        """Return the next message that belongs to the rule."""
+        line = self.end.message(self.waiting in SLOW, self.wanted)
+        if line is None:
+            raise Broken(why, self.end.ended or "no answer")
+        self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
+        self.space["last"] = parsed(line)
+        return self.space["last"]
+
+    def expect(self, texts: list[str]) -> None:
+        left = [json.loads(text) for text in texts]
+        while left:
+            got = self.take(wish(left[0]))
+            trials = []
+            for want in left:
+                names = dict(self.names)
+                path = self.compared(want, self.stripped(got, want), names)
+                if path is None:
+                    self.names = names
+                    left.remove(want)
+                    break
+                trials.append((len(path), want, path))
+            else:
+                _, want, path = max(trials, key=lambda trial: trial[0])
+                raise explained(want, got, path, self.names)
+        self.space.update(self.names)
+
+    def compared(self, want: Any, got: Any, names: dict[str, Any]) -> list[Any] | None:
+        """Compare two messages.
+
+        Others may add members to results, and write 1 as 1.0.
+        """
+        path: list[Any] | None = super().compared(relaxed(want, 0), integers(got, 0),
+                                                  names)
+        return path
+
+    def stripped(self, got: Any, want: Any) -> Any:
+        """Remove what every modern message has. line_checker.py judges it."""
+        if type(got) is not dict or type(want) is not dict:
+            return got
+        got = json.loads(json.dumps(got))
+        if got.get("params") == {} and "params" not in want:
+            del got["params"]
+        result, wanted = got.get("result"), want.get("result")
+        if self.modern and type(result) is dict and "resultType" not in (wanted or {}):
+            if result.get("resultType") == "complete":
+                del result["resultType"]
+        return got
+
+    def silence(self) -> None:
+        """Send a request that every server answers.
+
+        No other line may come before its response.
+        """
+        if any(mark == ">" and not text for mark, text in self.transcript.steps):
+            self.end.writer.submit(bool).result(1)
+            line = self.end.next(self.end.waits.end)
+            while line is not None and line != OVER:
+                message = parsed(line)
+                if not self.end.known(line, message) and self.wanted(message):
+                    raise Broken("no further line", shown(message, 200))
+                line = self.end.next(self.end.waits.end)
+            return
+        barrier = self.end.ask_barrier()
+        line = self.end.message(False, lambda got: (
+            type(got) is dict and got.get("id") == barrier or self.wanted(got)))
+        got = parsed(line) if line else None
+        if got is None:
+            raise Broken("that the server goes on", self.end.ended or "silence")
+        if type(got) is not dict or got.get("id") != barrier:
+            assert line
+            self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
+            raise Broken("no such line", shown(got, 60))
+
+    def ask(self, method: str, params: Any = None) -> Any:
+        """Send a request of the judge's own.
+
+        Return the whole response, or raise Broken.
+        """
+        name = f"judge {len(self.end.sent)}"
+        if self.modern:
+            params = {**(params or {}), "_meta": modern_meta(self.offers)}
+        message = {"jsonrpc": "2.0", "id": name, "method": method}
+        if params is not None:
+            message["params"] = params
+        self.say(">", json.dumps(message).encode())
+        for _ in range(100):
+            got = self.take(f"the response to {method}")
+            if type(got) is dict and got.get("id") == name and "method" not in got:
+                return got
+        raise Broken(f"the response to {method}", "100 other lines")
+
+
+# --- Comparing, and saying what differs -----------------------------------------------
+
+
+def relaxed(value: Any, depth: int) -> Any:
+    """Allow further members in each object inside a message."""
+    if type(value) is list:
+        return [relaxed(item, depth) for item in value]
+    if type(value) is dict:
+        more = {"...": 0} if depth else {}
+        return {**{name: relaxed(item, depth + 1) for name, item in value.items()},
+                **more}
+    return value
+
+
+def integers(value: Any, depth: int) -> Any:
+    """Write 1.0 as 1, which is the same integer in JSON Schema.
+
+    An id stays unchanged.
+    """
+    if type(value) is list:
+        return [integers(item, depth) for item in value]
+    if type(value) is dict:
+        return {name: integers(item, depth + 1) for name, item in value.items()}
+    if type(value) is float and depth > 1 and value % 1 == 0:
+        return int(value)
+    return value
+
+
+def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Broken:
+    """Say in words how a message differs from the one that was expected."""
+    where = ".".join(map(str, path)) or "the line"
+    mark = caret(got, path)
+    at = len(mark) - len(mark.lstrip())
+    line = json.dumps(got, ensure_ascii=False)
+    wanted, found = at_path(want, path, names), at_path(got, path, {})
+    if wanted is MISSING:
+        return Broken(f"no member {where}", shown(found, 60), line, at)
+    if found is MISSING:
+        instead = {"result": "error", "error": "result"}.get(str(path[0]), "")
+        if len(path) == 1 and type(got) is dict and instead in got:
+            return Broken(wish(want), f"the {instead} {shown(got[instead], 150)}", line)
+        return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
+    return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
+
+
+def wish(want: Any) -> str:
+    """Describe an expected message in words."""
+    if type(want) is list:
+        return f"an array with {len(want)} responses"
+    if "method" in want:
+        return f"a message with the method {want['method']}"
+    error = want.get("error")
+    if type(error) is dict and type(error.get("code")) is int:
+        return f"a response with the error {error['code']}"
+    return f"a response with {'an error' if error else 'a result'}"
+
+
+MISSING = object()
+
+
+def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
+    """Return the value at a path, or MISSING."""
+    for step in path:
+        if type(value) is dict:
+            for name in value:
+                if name[:1] == "$" and names.get(name[1:]) == step:
+                    value = {**value, step: value[name]}
+            value = value.get(step, MISSING)
+        elif type(value) is list and type(step) is int and step < len(value):
+            value = value[step]
+        else:
+            return MISSING
+    return value
+
+
+def named(want: Any, names: dict[str, Any]) -> str:
+    """Describe an expected value in words."""
+    if isinstance(want, str) and want.startswith("$ours:"):
+        kind = {int: "number", float: "number", str: "string", bool: "boolean"}
+        return f"a {kind.get(type(json.loads(want[6:])), 'value')}"
+    if isinstance(want, str) and want[:1] == "$":
+        name = want[1:].rstrip("?")
+        return shown(names[name], 200) if name in names else "a value"
+    return "a value" if want == "..." else shown(want, 200)
+
+
+def shown(value: Any, most: int) -> str:
+    """Return a value as JSON, cut after some characters. "..." stands for any value."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace(',"...":0', "").replace('"...":0', "").replace('"..."', "...")
+    return text if len(text) <= most else text[:most] + "..."

@@ -1,0 +1,583 @@
+"""Check every line that one end of a connection writes.
+
+Each line is compared with the official schema of its revision, and with rules that hold
+for every line, whatever it is about. The schemas are in .ci/spec/schema/, reduced to
+their structure.
+
+    checker = LineChecker("Server")
+    checker.heard(message)      what the other end wrote, as a JSON value
+    checker.said(line)          what the checked end wrote, as bytes
+    checker.findings            (slug, text, line) for each rule that a line broke
+
+A slug names a requirement in .ci/spec/requirements-stdio.tsv. Findings with an empty
+slug concern promises of mcp_ref that the specification does not require.
+`checker.judged_slugs` has the requirements that at least one line gave an occasion to
+check.
+"""
+from __future__ import annotations
+
+import collections
+import functools
+import json
+import os
+import re
+import sys
+from typing import Any, Callable, Iterator, NamedTuple
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+
+import mcp_ref  # noqa: E402
+
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+MODERN, BATCHES = REVISIONS[-1], "2025-03-26"
+META = "io.modelcontextprotocol/"
+LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+PREFIX = re.compile(rf"{LABEL}(?:\.{LABEL})*")
+NAME = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?")
+RESERVED = {"mcp", "modelcontextprotocol"}
+DEFINED = {META + name for name in (  # keys of _meta in the modern revision
+    "protocolVersion", "clientInfo", "clientCapabilities", "logLevel", "serverInfo",
+    "subscriptionId")}
+NAMED = "serverInfo stands in _meta of each modern result, and of no other"
+STANDARD = {-32700, -32600, -32601, -32602, -32603}
+LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+CACHED = ("server/discover", "resources/read", *LISTS)
+MAY_ASK = ("tools/call", "prompts/get", "resources/read")  # input_required
+CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
+                  -32022: "UnsupportedProtocolVersionError"},
+         "2025-11-25": {-32002: None, -32042: "URLElicitationRequiredError"}}
+CAPABILITY = {"completion/complete": "completions", "logging/setLevel": "logging", **{
+    method: method.split("/")[0] for method in (
+        *LISTS, "tools/call", "prompts/get", "resources/read", "resources/subscribe")}}
+ASKED_OF_CLIENT = {"roots/list": "roots", "sampling/createMessage": "sampling",
+                   "elicitation/create": "elicitation"}
+SHAPES = {  # method -> the requirement about the shape of its result or params
+    "initialize": "life.server-answers-initialize",
+    "server/discover": "ver.discover.result",
+    "ping": "ping.answered", "tools/list": "tools.def.required-fields",
+    "tools/call": "tools.result.content-present", "resources/list": "res.def.fields",
+    "resources/templates/list": "res.def.fields",
+    "resources/read": "res.read.contents-shape",
+    "resources/subscribe": "res.subscribe.answer",
+    "resources/unsubscribe": "res.subscribe.answer",
+    "prompts/get": "prompts.message-shape", "logging/setLevel": "log.setlevel-answer",
+    "notifications/message": "log.shape",
+    "notifications/progress": "progress.token-echoed",
+    "elicitation/create": "elic.form.params",
+    "sampling/createMessage": "samp.request.shape",
+    "notifications/subscriptions/acknowledged": "subs.ack-subset"}
+SHAPE = "base.msg.jsonrpc-conformant"  # of any other message
+
+
+class Finding(NamedTuple):
+    """A line that breaks a rule."""
+    slug: str
+    text: str
+    line: bytes
+
+
+# --- The official schemas -------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=None)
+def definitions(revision: str) -> Any:
+    """Load the definitions of a revision's official schema."""
+    path = os.path.join(ROOT, ".ci", "spec", "schema", revision + ".json")
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["$defs"]
+
+
+@functools.lru_cache(maxsize=None)
+def schema_of(revision: str, name: str) -> Any:
+    """Cut one definition, and those that it refers to, out of the official schema."""
+    found: dict[str, Any] = {}
+    names = {name}
+    while names:
+        one = names.pop()
+        found[one] = definitions(revision)[one]
+        names |= set(re.findall(r'"#/\$defs/(\w+)"',
+                                json.dumps(found[one]))) - set(found)
+    return {"$ref": f"#/$defs/{name}", "$defs": found}
+
+
+@functools.lru_cache(maxsize=None)
+def compiled(revision: str, name: str) -> Any:
+    return mcp_ref.Schema(schema_of(revision, name))
+
+
+def own_validator(revision: str, name: str, value: Any) -> str:
+    """Return how a value breaks a definition, or "" if it fits."""
+    faults = compiled(revision, name).faults(value)
+    return f"{name}{faults[0]}" if faults else ""
+
+
+@functools.lru_cache(maxsize=None)
+def messages(revision: str, side: str) -> dict[str, str]:
+    """Map each method that a side ("Client", "Server") may write to its definition."""
+    found: dict[str, str] = {}
+    for kind in ("Request", "Notification"):
+        union = definitions(revision).get(side + kind, {})
+        names = [one["$ref"].split("/")[-1] for one in union.get("anyOf", ())]
+        for name in names or [side + kind] * bool(union):
+            found[definitions(revision)[name]["properties"]["method"]["const"]] = name
+    return found
+
+
+def result_of(revision: str, side: str, method: str) -> str:
+    """Name the definition of the result of a request that this side wrote."""
+    name = messages(revision, side).get(method, "")
+    wanted = name[:-len("Request")] + "Result"
+    if name and wanted in definitions(revision):
+        return wanted
+    empty = name and "EmptyResult" in definitions(revision)
+    return "EmptyResult" if empty else "Result"
+
+
+# --- The rules ------------------------------------------------------------------------
+
+
+def key_of(value: Any) -> str:
+    """Make ids comparable with their JSON type: 1, "1", 1.0 and true differ."""
+    return json.dumps(value)
+
+
+def metas(value: Any) -> Iterator[Any]:
+    """Yield every _meta at any depth."""
+    for name, item in value.items() if isinstance(value, dict) else enumerate(
+            value if isinstance(value, list) else ()):
+        if name == "_meta" and isinstance(item, dict):
+            yield item
+        yield from metas(item)
+
+
+def meta_of(message: Any) -> Any:
+    """Return params._meta, or {} if it is missing or malformed."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return meta if isinstance(meta, dict) else {}
+
+
+def refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+class LineChecker:
+    """Checks every line that one end of a connection writes.
+
+    A line is judged by the revision of the session, or of the request that it answers.
+    """
+
+    def __init__(self, side: str, revision: str = "", metas: bool = True,
+                 fits: Callable[[str, str, Any], str] = own_validator) -> None:
+        self.side, self.other = side, {"Server": "Client", "Client": "Server"}[side]
+        self.metas = metas  # False: a tool may repeat the _meta that it was given
+        self.fits = fits
+        self.faults: list[str] = []  # the findings as text
+        self.findings: list[Finding] = []
+        self.judged_slugs: set[str] = set()
+        # of the session, once there is one
+        self.revision = revision if side == "Client" else ""
+        self.modern_heard = revision == MODERN
+        # id -> [(method, revision, params)] to be answered
+        self.asked: dict[str, list[Any]] = {}
+        self.cancelled: set[str] = set()  # ids of requests
+        self.done: set[str] = set()  # ids of requests that were answered
+        # id of an own request -> (method, revision)
+        self.asks: dict[str, tuple[str, str]] = {}
+        self.used: set[str] = set()  # all ids that this end ever used
+        self.progress: dict[str, float] = {}  # token -> the last value
+        self.acknowledged: dict[str, bool] = {}  # id of an open listen request
+        # the capabilities of this end, once declared
+        self.offered: dict[str, Any] | None = None
+        self.granted: dict[str, Any] = {}  # the capabilities of the client of a session
+        # of the pages of lists
+        self.scopes: dict[str, set[str]] = collections.defaultdict(set)
+        self.judged = 0
+        self.line = b""  # the line that is being judged
+
+    def check(self, slug: str, good: bool, text: str) -> bool:
+        """Take note that a rule was checked, and of the line if it breaks the rule."""
+        self.judged_slugs.add(slug)
+        if not good:
+            self.findings.append(Finding(slug, text, self.line))
+            self.faults.append(f"{text}: {self.line.decode('utf-8', 'replace')[:2000]}")
+        return good
+
+    # What comes in.
+
+    def heard(self, message: Any) -> None:
+        """Take note of what the other end wrote, however malformed it is."""
+        for member in message if isinstance(message, list) else ():
+            self.heard(member)
+        if not isinstance(message, dict):
+            return
+        key, params = key_of(message.get("id")), message.get("params")
+        if "result" in message or "error" in message:
+            method, _ = self.asks.pop(key, ("", ""))
+            if method == "initialize" and isinstance(message.get("result"), dict):
+                agreed = message["result"].get("protocolVersion")
+                self.revision = agreed if agreed in REVISIONS else ""
+        elif message.get("method") == "notifications/cancelled" and "id" not in message:
+            cancelled = key_of(params.get("requestId") if isinstance(params, dict)
+                               else None)
+            self.answered(cancelled)
+            self.cancelled.add(cancelled)
+        elif type(message.get("id")) in (str, int):
+            self.request_heard(key, message, params if isinstance(params, dict) else {})
+
+    def request_heard(self, key: str, message: Any, params: Any) -> None:
+        method, meta = message.get("method"), meta_of(message)
+        early = REVISIONS[-2] if method in ("ping", "initialize") else MODERN
+        modern = META + "protocolVersion" in meta
+        self.modern_heard = self.modern_heard or modern
+        if method == "initialize" and isinstance(params.get("capabilities"), dict):
+            self.granted = params["capabilities"]
+        entries = self.asked.setdefault(key, [])
+        if entries:  # nobody can tell which of them is answered
+            method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
+        entries.append((method, MODERN if modern else self.revision or early, params))
+        self.progress.pop(key_of(meta.get("progressToken")), None)
+        if method == "subscriptions/listen":
+            self.acknowledged[key] = False
+
+    def answered(self, key: str) -> Any:
+        """Remove a request from the list, and return it.
+
+        Return None if there is none.
+        """
+        entry = self.asked[key].pop() if self.asked.get(key) else None
+        if entry and entry[0] == "subscriptions/listen":
+            self.acknowledged.pop(key, None)
+        return entry
+
+    # What goes out.
+
+    def said(self, line: bytes) -> None:
+        """Judge one line of this end."""
+        self.judged += 1
+        self.line = line
+        self.check("base.encoding.utf8", not line.startswith(b"\xef\xbb\xbf"),
+                   "the line begins with a byte order mark, which is not JSON")
+        try:
+            text = line.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            self.check("base.encoding.utf8", False, f"the line is not UTF-8: {error!r}")
+            return
+        try:
+            message = json.loads(text, parse_constant=refuse_constant)
+        except (ValueError, RecursionError) as error:
+            self.check("stdio.stdout-only-messages", False,
+                       f"the line is not JSON: {error}")
+            return
+        try:
+            self.check_line(message)
+        except Exception as error:  # must not reach the end whose line this is
+            self.check(SHAPE, False, f"it cannot be judged further: {error!r}")
+
+    def check_line(self, message: Any) -> None:
+        self.check("stdio.no-embedded-newline", not set(self.line) & set(b"\r\n"),
+                   "a message within a line holds no newline")
+        if isinstance(message, list):
+            self.check("batch.not-sent", bool(message) and self.revision == BATCHES,
+                       "an array is sent where there are no batches, or an empty one")
+        elif self.revision != BATCHES:
+            self.judged_slugs.add("batch.not-sent")
+        for member in message if isinstance(message, list) else [message]:
+            good = isinstance(member, dict) and member.get("jsonrpc") == "2.0"
+            if not self.check("stdio.stdout-only-messages", good,
+                              "each message is an object with jsonrpc 2.0"):
+                continue
+            if "method" not in member:
+                self.check_response(member)
+            elif "id" in member:
+                self.check_request(member)
+            else:
+                self.check_notification(member)
+            if self.metas:
+                self.check_meta(member)
+
+    def check_meta(self, message: Any) -> None:
+        modern = self.side == "Server" and not self.revision or self.revision == MODERN
+        for key in [key for meta in metas(message) for key in meta]:
+            prefix, slash, name = key.rpartition("/")
+            labels = prefix.split(".")
+            good = NAME.fullmatch(name) and (not slash or PREFIX.fullmatch(prefix))
+            self.check("meta.name-form", bool(good),
+                       f"_meta: {key} does not keep to the grammar")
+            near = labels[1:2] if modern else labels[-2:-1] + labels[1:2]
+            self.check("meta.reserved-prefix-second-label",
+                       not RESERVED & {*near} or key in DEFINED,
+                       f"_meta: {key} is reserved and not defined")
+
+    def check_schema(self, slug: str, revision: str, name: str, value: Any) -> bool:
+        if not revision:
+            return True
+        fault = self.fits(revision, name, value)
+        return self.check(slug, not fault, f"{revision} {fault}")
+
+    def check_message(self, revision: str, kind: str, message: Any) -> None:
+        """Judge whether this side may write a message, and its shape."""
+        method = message["method"]
+        if not self.check_schema(SHAPE, revision, f"JSONRPC{kind}", message):
+            return
+        name = messages(revision, self.side).get(method, "") if revision else ""
+        known = revision and any(method in messages(one, side) for one in REVISIONS
+                                 for side in ("Client", "Server"))
+        if name and name.endswith("Notification") != (kind == "Notification"):
+            self.check("base.notification.no-id", False,
+                       "a notification has no id, and a request has one")
+        elif name:
+            self.check_schema(SHAPES.get(method, SHAPE), revision, name, message)
+        else:
+            self.check(SHAPE, not known,
+                       f"{revision} has no {method} of the {self.side.lower()}")
+            self.check("base.method.rpc-prefix", not method.startswith("rpc."),
+                       "the prefix rpc. is that of JSON-RPC")
+
+    def check_request(self, message: Any) -> None:
+        key, method = key_of(message["id"]), message["method"]
+        alone = method == "server/discover" or (
+            META + "protocolVersion" in meta_of(message))
+        revision = MODERN if alone and self.side == "Client" else self.revision
+        if self.side == "Server" and (not self.revision or revision == MODERN):
+            if self.modern_heard or method != "ping":
+                self.check("base.direction.no-server-requests" if self.modern_heard else
+                           "life.server-no-early-requests", False,
+                           "a server starts no request in the modern era")
+        self.check("base.request.id-present", type(message["id"]) in (str, int),
+                   "an id is a string or an integer")
+        if method != "ping":
+            self.check("base.id.unique-session", key not in self.used,
+                       "an id is a string or an integer, and used once")
+        self.used.add(key)
+        self.asks[key] = method, revision
+        self.check_message(revision, "Request", message)
+        need = ASKED_OF_CLIENT.get(method)
+        if need and self.side == "Server" and self.revision:
+            self.check(self.operating(), need in self.granted,
+                       f"{method} is sent to a client that does not offer {need}")
+        params = message.get("params")
+        for name in (params or {}).get("capabilities", {}).get("extensions", ()):
+            self.check_extension(name)
+
+    def operating(self) -> str:
+        """Name the requirement to use only capabilities that were agreed on."""
+        early = self.revision < "2025-06-18"
+        return "life.operate.capabilities-" + ("should" if early else "must")
+
+    def check_extension(self, name: str) -> None:
+        prefix, _, rest = name.rpartition("/")
+        self.check("ver.ext.id-grammar", bool(PREFIX.fullmatch(prefix) and
+                                              NAME.fullmatch(rest)),
+                   f"{name} is no name of an extension")
+
+    def check_notification(self, message: Any) -> None:
+        method, params = message["method"], message.get("params", {})
+        tag = meta_of(message).get(META + "subscriptionId")
+        modern = tag is not None or self.revision in ("", MODERN)
+        self.check_message(MODERN if modern else self.revision, "Notification", message)
+        if method == "notifications/progress":
+            self.check_progress(params)
+        elif method == "notifications/cancelled":
+            own = key_of(params.get("requestId"))
+            cancelled, _ = self.asks.pop(own, ("", ""))
+            good = cancelled != "initialize" and (cancelled or own in self.acknowledged)
+            self.check("cancel.own-inflight", bool(good),
+                       "only an own request or an open listen "
+                       "stream is cancelled, and no initialize")
+        elif method == "notifications/roots/list_changed":
+            self.check("", False, "the client does not declare roots.listChanged")
+        elif self.side == "Server":
+            self.check_news(method, tag, modern)
+
+    def check_news(self, method: str, tag: Any, modern: bool) -> None:
+        """Judge notifications of subscriptions, of logs and of changes."""
+        if tag is not None:
+            first = method == "notifications/subscriptions/acknowledged"
+            self.check("subs.ack-sent",
+                       self.acknowledged.get(key_of(tag)) is (not first),
+                       "a stream is acknowledged once, first, while it is open")
+            self.acknowledged[key_of(tag)] = True
+        log = method == "notifications/message"
+        changes = re.match("notifications/(tools|prompts|resources)/(.*)", method)
+        if log and self.offered is not None:
+            self.check("log.capability", "logging" in self.offered,
+                       "a log message is sent, but logging is not declared")
+        if modern and log and tag is None:
+            wanted = any(META + "logLevel" in entry[2].get("_meta", {})
+                         for entries in self.asked.values() for entry in entries)
+            self.check("log.optin-required", wanted,
+                       "no request that is open asks for log messages")
+        if modern and changes and tag is None:
+            self.check("subs.no-unsolicited", False,
+                       "in the modern era changes are told on a listen stream, tagged")
+        if changes and not modern and self.offered is not None:
+            member = "subscribe" if changes[2] == "updated" else "listChanged"
+            declared = self.offered.get(changes[1])
+            good = isinstance(declared, dict) and declared.get(member) is True
+            self.check(self.operating(), good,
+                       f"{method} is sent, but {changes[1]}.{member} is not declared")
+
+    def check_progress(self, params: Any) -> None:
+        token = key_of(params["progressToken"])
+        active = any(token == key_of(entry[2].get("_meta", {}).get("progressToken"))
+                     for entries in self.asked.values() for entry in entries)
+        self.check("progress.active-token-only", active,
+                   "progress of what nobody waits for")
+        self.check("progress.increasing",
+                   params["progress"] > self.progress.get(token, float("-inf")),
+                   "progress does not grow")
+        self.progress[token] = params["progress"]
+
+    def check_response(self, message: Any) -> None:
+        if not self.check("base.response.result-xor-error",
+                          ("result" in message) is not ("error" in message),
+                          "a response has one of result and error"):
+            return
+        entry = None
+        if message.get("id") is None:
+            self.check_without_id(message)
+        else:
+            key = key_of(message["id"])
+            entry = self.answered(key)
+            self.check_awaited(key, entry is not None,
+                               type(message["id"]) in (str, int, float))
+        if self.side == "Client" and self.revision == MODERN:
+            self.check("base.direction.no-client-responses", False,
+                       "a client writes no response in the modern era")
+        if message.get("id") is not None and entry is None:
+            return
+        method, revision, params = entry or ("", self.revision or MODERN, {})
+        if method == "initialize" and "result" in message:
+            agreed = message["result"].get("protocolVersion")
+            if agreed in REVISIONS:  # lines of an unknown revision cannot be checked
+                self.revision = revision = agreed
+        if "error" in message:
+            self.check_error(message, revision)
+        else:
+            self.check_result(message["result"], method, revision)
+
+    def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
+        """Judge whether somebody waits for a response."""
+        text, slug = "a response that nobody waits for", "base.response.same-id"
+        if not valid:
+            slug = ""  # the request was not valid, either
+        elif key in self.done:
+            slug, text = SHAPE, "a second response, so a response that nobody waits for"
+        # the response and the cancellation may have crossed
+        elif key in self.cancelled:
+            slug = ""
+        self.check(slug, awaited, text)
+        self.done.add(key)
+
+    def check_without_id(self, message: Any) -> None:
+        text = "only an error may lack its id, and up to 2025-06-18 it is null"
+        if "result" in message:
+            self.check("base.id.not-null", False, text)
+        elif "id" in message:
+            late = self.revision not in REVISIONS[:3]
+            self.check("base.error.id-omitted-when-unreadable", not late, text)
+
+    def check_error(self, message: Any, revision: str) -> None:
+        error = message["error"]
+        code: Any = error.get("code") if isinstance(error, dict) else None
+        known = CODES[MODERN if revision == MODERN else "2025-11-25"]
+        if not self.check("base.error.code-and-message",
+                          type(code) is int and type(error.get("message")) is str,
+                          "an error has an integer code and a message"):
+            return
+        if code not in STANDARD and code not in known:
+            legacy = not -32768 <= code <= -32100
+            modern = not -32768 <= code <= -32000
+            slug = "base.error.reserved-range" if revision != MODERN else (
+                "base.error.no-32002" if code == -32002 else
+                "base.error.avoid-legacy-block" if code >= -32019 else
+                "base.error.mcp-block-only-defined")
+            self.check(slug, modern if revision == MODERN else legacy,
+                       f"{code} is reserved, and {revision} does not define it")
+        elif code == -32042:
+            self.check("", revision == "2025-11-25",
+                       f"{revision} does not define {code}")
+        name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
+        if message.get("id") is not None:
+            self.check_schema("base.error.code-and-message", revision,
+                              known.get(code) or name,
+                              message)
+
+    def check_result(self, result: Any, method: str, revision: str) -> None:
+        if not self.check("base.response.result-object", isinstance(result, dict),
+                          "a result is an object") or method == "?":
+            return
+        kind, modern = result.get("resultType"), revision == MODERN
+        asks = modern and kind == "input_required"
+        if modern and not self.check_modern(result, method, kind):
+            return
+        if method in LISTS and self.offered is not None and (
+                CAPABILITY[method] not in self.offered):
+            return self.check_over_time(result, method)  # the shape does not matter
+        name = "InputRequiredResult" if asks else result_of(revision, self.other,
+                                                            method)
+        shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
+        self.check_schema(shape, revision, name, result)
+        named = META + "serverInfo" in result.get("_meta", {})
+        if self.side == "Server" and modern:
+            self.check("meta.result.server-info", named,
+                       NAMED)
+        else:
+            own = {"resultType", "ttlMs", "cacheScope"} & set(result)
+            self.check("", not own or modern,
+                       f"{method} must not have {', '.join(own)} here")
+            self.check("", not named,
+                       NAMED)
+        self.check_over_time(result, method)
+
+    def check_modern(self, result: Any, method: str, kind: Any) -> bool:
+        """Judge the members that only modern results have. Return whether to go on."""
+        asks = kind == "input_required"
+        if not self.check("base.result.resulttype-present", "resultType" in result,
+                          f"{method} cannot have the resultType {kind}"):
+            return False
+        self.check("base.result.resulttype-set", kind in ("complete", "input_required"),
+                   f"{method} cannot have the resultType {kind}")
+        if asks:
+            self.check("mrtr.methods", method in MAY_ASK,
+                       f"{method} cannot have the resultType {kind}")
+            self.check("mrtr.some-field", "inputRequests" in result or
+                       "requestState" in result,
+                       "input_required without inputRequests and requestState")
+        own = {"ttlMs", "cacheScope"} & set(result)
+        if method in CACHED and not asks:
+            missing = [name for name in ("ttlMs", "cacheScope") if name not in result]
+            return self.check("cache.hints-present", not missing,
+                              f"{MODERN} {method}: the result "
+                              f"lacks {' and '.join(missing)}")
+        self.check("", not own, f"{method} must not have {', '.join(sorted(own))} here")
+        return True
+
+    def check_declared(self, result: Any, method: str, need: str, offered: Any) -> None:
+        """Judge whether a method is served although its capability is not declared."""
+        if self.revision == REVISIONS[0] and need == "completions":
+            return  # 2024-11-05 has no such capability
+        slug = {"tools": "tools.capability", "prompts": "prompts.capability",
+                "resources": "res.capability",
+                "completions": "comp.capability"}.get(need, "")
+        if method in LISTS and not any(result.get(name) for name in (
+                "tools", "prompts", "resources", "resourceTemplates")):
+            slug = ""  # an empty list does not offer anything
+        self.check(slug, need in offered,
+                   f"{method} is served, but its capability is not declared")
+
+    def check_over_time(self, result: Any, method: str) -> None:
+        """Judge what only several results can show."""
+        if method in ("initialize", "server/discover"):
+            capabilities = result.get("capabilities", {})
+            self.offered = {**(self.offered or {}), **capabilities}
+            for name in capabilities.get("extensions", ()):
+                self.check_extension(name)
+        elif self.offered is not None and method in CAPABILITY:
+            self.check_declared(result, method, CAPABILITY[method], self.offered)
+        if method in LISTS and "cacheScope" in result:
+            self.scopes[method].add(str(result["cacheScope"]))
+            self.check("cache.same-scope-all-pages", len(self.scopes[method]) == 1,
+                       "all pages of a list have one cacheScope")

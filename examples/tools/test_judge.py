@@ -1,0 +1,299 @@
+"""Test that judge.py gives the right verdict on servers with known faults."""
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import unittest
+import unittest.mock
+from typing import Any, List, Tuple
+
+import faulty_server
+import judge
+from test_mcp_ref import (DEADLINE, HERE, PROCESS_ENV, PROCESS_FIXTURE, PYTHON,
+                          ProcessCase)
+
+TOOLS = os.path.join(HERE, "examples", "tools")
+SERVER = [*PYTHON, "-c", f"""
+import sys
+sys.path.insert(0, {TOOLS!r})
+import faulty_server  # an import is compiled once, a program at each start
+faulty_server.main()"""]
+ADD = {"add": {"a": 1, "b": 2}}
+RULES = judge.read_rules()
+FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its outcome)
+    ("zero-id", "base.response.same-id", "FAIL"),
+    ("empty-id", "base.response.same-id", "FAIL"),
+    ("digits-id", "base.response.same-id", "FAIL"),
+    ("string-id", "base.response.same-id", "FAIL"),
+    ("null-id", "base.id.not-null", "FAIL"),
+    ("true-id", "base.id.not-null", "FAIL"),
+    ("true-cancels", "cancel.race-tolerated", "FAIL"),
+    ("number-ends", "base.error.invalid-request", "FAIL"),
+    ("bytes-end", "a line that is not UTF-8", "note"),
+    ("depth-ends", "nested very deeply", "note"),
+    ("nan-read", "A line with NaN", "note"),
+    ("nan-written", "stdio.stdout-only-messages", "FAIL"),
+    ("bom", "base.encoding.utf8", "FAIL"),
+    ("answers-notification", "base.notification.no-response", "FAIL"),
+    ("silent-end", "before the end of stdin is answered", "note"),
+    ("stays", "The process of a legacy server ends", "note"),
+    ("print", "stdio.stdout-only-messages", "FAIL"),
+    ("child", "stdio.stdout-only-messages", "FAIL"),
+    ("banner", "stdio.stdout-only-messages", "FAIL"),
+    ("late-batch", "batch.not-sent", "FAIL"),
+    ("no-version", "life.server-answers-initialize", "FAIL"),
+    ("undeclared-log", "log.capability", "FAIL"),
+    ("undeclared-change", "life.operate.capabilities-must", "FAIL"),
+    ("undeclared-tools", "tools.capability", "FAIL"),
+    ("null-request", "base.request.id-present", "FAIL"),
+    ("unasked-request", "life.operate.capabilities-must", "FAIL"),
+    ("progress-back", "progress.increasing", "FAIL"),
+    ("progress-late", "progress.active-token-only", "FAIL"),
+    ("no-listen", "subs.ack-sent", "FAIL"),
+    ("no-ttl", "cache.hints-present", "FAIL"),
+    ("remembers", "state.no-prior-context", "FAIL"),
+    ("no-ping", "ping.answered", "FAIL"),
+    ("hang", "ping.answered", "FAIL"),
+    ("twice", "base.msg.jsonrpc-conformant", "FAIL"),
+    ("loses", "base.msg.jsonrpc-conformant", "FAIL"),
+    ("exits", "ping.answered", "FAIL"),
+    ("flood", "ping.answered", "FAIL"),
+    ("wrong-code", "base.error.method-not-found", "FAIL"),
+    ("no-content", "tools.result.content-present", "FAIL"),
+    ("bad-output", "tools.output.conforms", "FAIL")]
+TOUCH = """
+import os
+from mcp_ref import Server
+server = Server("touch", "1")
+@server.tool
+def touch(path: str) -> str:
+    "Create a file."
+    open(os.environ["FILE"], "w").close()
+    return "done"
+server.run()
+"""
+HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
+# enough for what never comes
+SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
+MODERN_FAULTS = ("no-listen", "no-ttl", "remembers")
+WIDER = {"progress-back": "progress.", "progress-late": "progress.",
+         "late-batch": "batch."}
+
+
+def run(arguments: List[str]) -> Tuple[int, str]:
+    """Run the judge in this process. Return its exit status and its output."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        with contextlib.redirect_stderr(out):
+            try:
+                status = judge.main(arguments)
+            except SystemExit as error:
+                status = int(error.code or 0)
+    return status, out.getvalue()
+
+
+class TestJudge(ProcessCase):
+    """The judge gives the right verdict on servers with known faults."""
+
+    def judged(self, fault: str, only: str) -> Any:
+        """Judge the server with a fault, by few rules in one revision."""
+        revision = judge.MODERN if fault in MODERN_FAULTS else "2025-11-25"
+        one = judge.Judge([*SERVER, "--fault", fault], RULES, (revision,), ADD,
+                          only=only,
+                          waits=SHORT)
+        one.run()
+        return [row for rows in judge.rows_of(one, judge.RANK).values() for row in rows]
+
+    def test_each_fault_is_found_by_its_rule(self) -> None:
+        """The outcome of a broken MUST is FAIL. A NOTE rule leads to a note."""
+        def check(fault: str, only: str, outcome: str) -> None:
+            # or the rule is not played
+            rows = self.judged(fault, WIDER.get(fault, only))
+            found = {row.word for row in rows if row.outcome == "FAIL" and any(
+                only.lower() in text.lower() for text in (row.rule.title,
+                                                          *row.rule.slugs))}
+            self.assertEqual({outcome}, found, (fault, [row.rule.title
+                                                        for row in rows]))
+
+        self.beside(check, [(fault, *row) for fault, *row in (
+            (fault, fault, only, outcome) for fault, only, outcome in FAULTS)])
+
+    def test_the_table_has_every_fault_of_the_server(self) -> None:
+        tested = {fault for fault, _, _ in FAULTS} | {*HOPELESS}
+        self.assertEqual({*faulty_server.FAULTS}, tested)
+
+    def test_a_server_that_does_not_open_a_session_cannot_be_judged(self) -> None:
+        """The judge neither waits for ever nor reads without end."""
+        def check(fault: str) -> None:
+            one = judge.Judge([*SERVER, "--fault", fault], RULES, ("2025-11-25",), {},
+                              waits=SHORT._replace(first=1.0))
+            one.run()
+            self.assertEqual([], one.spoken)
+            rows = [row for some in judge.rows_of(one, judge.RANK).values()
+                    for row in some]
+            self.assertNotEqual(0, judge.status_of(one, rows, True))
+
+        self.beside(check, [(fault, fault) for fault in HOPELESS])
+
+    def test_a_server_without_a_fault_keeps_all_rules(self) -> None:
+        """The report tells how many rules were judged. JSON has the same verdicts."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            status, out = run(["--call", "add", json.dumps(ADD["add"]), "--json", path,
+                               "--",
+                               *SERVER])
+            with open(path, encoding="utf-8") as file:
+                report = json.load(file)
+        self.assertEqual(0, status, out)
+        self.assertNotRegex(out, "(?m)^(FAIL|WARN|note)")
+        self.assertGreater(int(re.findall(r"MUST: (\d+) rules judged", out)[0]), 45)
+        self.assertEqual(["2025-03-26", "2025-11-25", judge.MODERN],
+                         report["revisions"])
+        self.assertEqual({"ok", "not judged"}, {rule["outcome"]
+                                                for rule in report["rules"]})
+
+    def test_the_fixture_has_no_fault(self) -> None:
+        """The old command line still works, in a plain clone and from any folder."""
+        done = subprocess.run(
+            [*PYTHON, os.path.join(HERE, "test_mcp_ref.py"), "--against", "--call-all",
+             "--",
+             *PROCESS_FIXTURE], stdout=subprocess.PIPE, cwd=tempfile.gettempdir(),
+             env=PROCESS_ENV,
+            timeout=6 * DEADLINE)
+        self.assertEqual(0, done.returncode, done.stdout.decode())
+        self.assertRegex(done.stdout.decode(),
+                         r"(?m)^MUST: \d+ rules judged: \d+ hold, 0 fail")
+
+
+class TestPermission(ProcessCase):
+    """The judge calls a tool only if it is allowed to."""
+
+    def touched(self, **options: Any) -> Any:
+        """Judge a server whose tool creates a file. Return whether the file exists."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "file")
+            one = judge.Judge([*PYTHON, "-c", TOUCH], RULES, ("2025-11-25",),
+                              {"touch": {"path": path}} if options.get("call") else {},
+                              options.get("call_all", False), "call whose arguments")
+            with unittest.mock.patch.dict(os.environ, PROCESS_ENV, FILE=path):
+                one.run()
+            title = "A call whose arguments do not fit the input schema fails"
+            verdict = one.verdicts[title][1]
+            return os.path.exists(path), verdict["2025-11-25"]
+
+    def test_without_permission_no_tool_is_called(self) -> None:
+        touched, verdict = self.touched()
+        self.assertFalse(touched)
+        self.assertEqual(("not judged", "call"), (verdict.outcome, verdict.lack.kind))
+
+    def test_a_tool_may_be_called_by_name_or_if_all_tools_may(self) -> None:
+        for options in ({"call": True}, {"call_all": True}):
+            touched, verdict = self.touched(**options)
+            self.assertTrue(touched)
+            self.assertEqual("ok", verdict.outcome)
+
+    def test_a_tool_that_declares_that_it_only_reads_may_be_called(self) -> None:
+        one = judge.Judge(SERVER, [], (), {})
+        for hints, allowed in (({"readOnlyHint": True}, True),
+                               ({"readOnlyHint": "yes"}, False),
+                               ({}, False), (None, False)):
+            self.assertIs(allowed, one.allowed({"name": "a", "annotations": hints}))
+
+
+class TestStages(ProcessCase):
+    """--stage N judges what belongs to the first N steps of examples/steps/."""
+
+    def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
+        """The report shows one conversation, and says what to build next."""
+        loop = os.path.join(HERE, "examples", "00_bare_loop.py")
+        status, out = run(["--stage", "3", "--", *PYTHON, loop])
+        self.assertEqual(1, status)
+        self.assertIn("Step 1, messages: 22 of 109 lines", out)
+        self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
+        self.assertIn("Build next (step 1", out)
+
+    def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
+        """A print() belongs to step 4, and a missing subscriptions/listen to step 7."""
+        arguments = ["--call", "add", json.dumps(ADD["add"]), "--", *SERVER]
+        for stage, fault, status in ((3, "print", 0), (4, "print", 1),
+                                     (7, "no-listen", 1)):
+            got, out = run(["--stage", str(stage), *arguments, "--fault", fault])
+            self.assertEqual(status, got, out)
+            words = f"Build next (step {stage}" if status else f"Stage {stage} holds."
+            self.assertIn(words, out)
+
+    def test_a_server_without_a_fault_holds_all_stages(self) -> None:
+        status, out = run(["--stage", "7", *["--call", "add", json.dumps(ADD["add"])],
+                           "--",
+                           *SERVER])
+        self.assertEqual(0, status, out)
+        self.assertIn("All steps hold", out)
+
+
+class TestCommandLine(ProcessCase):
+    """Options, reports and exit status."""
+
+    def test_a_failure_shows_the_rule_and_the_conversation(self) -> None:
+        """Each line has at most 80 columns."""
+        status, out = run(["--revision", "2025-11-25", "--only",
+                           "base.response.same-id", "--",
+                           *SERVER, "--fault", "digits-id"])
+        self.assertEqual(1, status)
+        for words in ("FAIL  A response has the id", "MUST; 2025-11-25", "page 20",
+                      '"id":"7"',
+                      'Expected  id: "7"', "Got       7", "Then      The client"):
+            self.assertIn(words, out)
+        self.assertLessEqual(max(map(len, out.split("\n"))), 80)
+        self.assertNotIn("\x1b", out)
+
+    def test_the_commands_of_the_readme_judge_a_server(self) -> None:
+        """The server of the text is replaced by the one of these tests."""
+        with open(os.path.join(HERE, "examples", "README.md"),
+                  encoding="utf-8") as file:
+            commands = re.findall(r"(?m)^    python3 examples/tools/judge.py (.*)",
+                                  file.read())
+        self.assertEqual(2, len(commands))
+        for command in commands:
+            words = shlex.split(command)
+            options = words[:words.index("--")]
+            status, out = run([*options, "--only", "ping", "--", *SERVER])
+            self.assertEqual(0, status, out)
+
+    def test_a_wrong_command_line_gets_the_usage(self) -> None:
+        for arguments in (["--revision", "1999-01-01", "--", "true"], [], ["--"],
+                          ["--call", "add", "{", "--", "true"]):
+            status, out = run(arguments)
+            self.assertEqual(2, status)
+            self.assertIn("usage: judge.py", out)
+
+    def test_help_explains_the_options_and_the_exit_status(self) -> None:
+        status, out = run(["--help"])
+        self.assertEqual(0, status)
+        for option in ("--call", "--call-all", "--json", "--only", "--revision",
+                       "--verbose",
+                       "--stage", "exit status"):
+            self.assertIn(option, out)
+
+    def test_a_command_that_does_not_exist_cannot_be_judged(self) -> None:
+        status, out = run(["--", "./no such command"])
+        self.assertEqual(2, status)
+        self.assertIn("cannot be started", out)
+
+    def test_a_server_that_supports_too_little_is_not_called_correct(self) -> None:
+        """The status is 2 if fewer than half of the MUST rules could be judged."""
+        one = judge.Judge(SERVER, RULES, ("2025-11-25",), {})
+        one.run()
+        rows = [row for some in judge.rows_of(one, judge.RANK).values() for row in some]
+        good = [row for row in rows if row.outcome == "ok"]
+        poor = [row for row in rows if row.outcome == "not judged" and row.applies]
+        self.assertEqual(0, judge.status_of(one, rows, True))
+        self.assertEqual(2, judge.status_of(one, good[:3] + poor, True))
+
+
+if __name__ == "__main__":
+    unittest.main()
