@@ -306,8 +306,8 @@ class TestCommands(Reader):
         shown = commands(r"(python3|git|cd|env) ")
         self.assertTrue(shown)
         for command in shown:
-            if ".ci/side_by_side.py" in command or "--against" in command:
-                continue  # the first would run this test again; the second is in test_judge.py
+            if ".ci/tests.py" in command or "judge.py" in command:
+                continue  # the first would run this test again; test_judge.py runs the second
             if "git " in command and not shutil.which("git"):
                 continue
             with self.subTest(command):
@@ -338,13 +338,13 @@ class TestCommands(Reader):
 
     def test_ci_runs_the_same_tests_as_make_test(self) -> None:
         """.ci/run takes the first command of a section of the README, or starts
-        side_by_side.py if it finds none."""
+        tests.py if it finds none."""
         with open(os.path.join(ROOT, ".ci", "run"), encoding="utf-8") as file:
             search = re.search(r"command=\$\((sed .*?)\)\n", file.read())
         if search:
             self.assertIn(self.run_in(ROOT, search[1]).stdout, ("make test\n", ""))
         if shutil.which("make"):
-            self.assertIn(".ci/side_by_side.py", self.run_in(ROOT, "make -n test").stdout)
+            self.assertIn(".ci/tests.py", self.run_in(ROOT, "make -n test").stdout)
 
     def test_each_link_and_each_path_leads_somewhere(self) -> None:
         links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", README)

@@ -40,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent), str(HERE.parent / "tools
 
 import break_it  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
+from line_checker import LineChecker  # noqa: E402
 from test_mcp_ref import LEGACY, MODERN, Transcript  # noqa: E402
 
 DEADLINE = 60.0  # seconds for one process
@@ -190,22 +191,12 @@ def rules_of(name: str, *levels: str) -> List[Transcript]:
             and spoken & set(one.revisions) and not lacks(name, one)]
 
 
-def checker() -> Any:
-    """Return an object that compares lines with the official schemas: heard(), said()."""
-    from line_checker import LineChecker
-    return LineChecker("Server")
-
-
-def faults_of(check: Any) -> List[Any]:
-    return list(check.findings)
-
-
 class Checked(suite.Play):
     """Plays a transcript, and compares each line of the server with the official schemas."""
 
     def __init__(self, transcript: Transcript, revision: str, end: End) -> None:
         super().__init__(transcript, revision, end, ours=False)
-        self.check = checker()
+        self.check = LineChecker("Server")
 
     def say(self, mark: str, line: bytes) -> None:
         with contextlib.suppress(ValueError, RecursionError):
@@ -231,7 +222,7 @@ def broken_rules(name: str, rules: List[Transcript]) -> List[str]:
                 broken.append(str(error))
             finally:
                 end.close()
-            broken += [f"{rule.title}: {fault}"[:300] for fault in faults_of(play.check)]
+            broken += [f"{rule.title}: {fault}"[:300] for fault in play.check.findings]
     return broken
 
 
@@ -344,8 +335,8 @@ def wrong_replies(name: str, revision: str) -> List[Any]:
         else:
             want = suite.envelope_reply(reply, revision)
             right = got is not None and suite.difference(want, json.loads(got), {}) is None
-        if not right or faults_of(play.check):
-            wrong.append(str((why, line[:100], got, faults_of(play.check)))[:300])
+        if not right or play.check.findings:
+            wrong.append(str((why, line[:100], got, play.check.findings))[:300])
     return wrong
 
 
@@ -594,7 +585,7 @@ class TestClient(unittest.TestCase):
 
     def setUp(self) -> None:
         self.addCleanup(setattr, load("8_client"), "PROBE_SECONDS", load("8_client").PROBE_SECONDS)
-        load("8_client").PROBE_SECONDS = 1.0
+        load("8_client").PROBE_SECONDS = DEADLINE  # a busy machine starts a server slowly
 
     def client(self, command: List[str], **options: Any) -> Any:
         client = load("8_client").Client(command, self.on_question, **options)
@@ -676,6 +667,7 @@ class TestClient(unittest.TestCase):
     def test_a_server_that_is_silent_and_does_not_end_costs_only_the_timeouts(self) -> None:
         """Its probe, a call and its end are given up. A banner on stdout is no message."""
         client = self.client([*PYTHON, "-c", STUBBORN])
+        load("8_client").PROBE_SECONDS = 0.3
         with contextlib.redirect_stderr(io.StringIO()) as printed:
             client.open()
             self.assertEqual("2024-11-05", client.revision)
@@ -739,6 +731,7 @@ def judge(judge_file: Path, name: str, *options: str) -> Tuple[int, str]:
 class TestJudge(unittest.TestCase):
     """The judge, which plays the stages for servers in any language."""
 
+    @unittest.skipUnless(JUDGE.exists(), "this repository has no judge")
     def test_the_first_step_holds_the_first_stage(self) -> None:
         """The option --table checks the other stages, because each of them takes seconds."""
         status, report = judge(JUDGE, "1_messages", "--stage", "1")
@@ -771,9 +764,10 @@ def print_table(judge_file: Path) -> None:
             with quiet():
                 row += [len(rules), len(broken_rules(name, rules))]
             row.append(len(survived(name)))
-            status, _ = judge(judge_file, name, "--stage", name[0])
-            row.append("fails" if status else "holds")
-            row += re.findall(r"(?m)^MUST: .*", judge(judge_file, name)[1])
+            if judge_file.exists():
+                status, _ = judge(judge_file, name, "--stage", name[0])
+                row.append("fails" if status else "holds")
+                row += re.findall(r"(?m)^MUST: .*", judge(judge_file, name)[1])
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
 
 

@@ -216,7 +216,8 @@ class LineChecker:
         if "result" in message or "error" in message:
             method, _ = self.asks.pop(key, ("", ""))
             if method == "initialize" and isinstance(message.get("result"), dict):
-                self.revision = message["result"].get("protocolVersion", "")
+                agreed = message["result"].get("protocolVersion")
+                self.revision = agreed if agreed in REVISIONS else ""
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
             cancelled = key_of(params.get("requestId") if isinstance(params, dict)
                                else None)
@@ -449,8 +450,9 @@ class LineChecker:
             return
         method, revision, params = entry or ("", self.revision or MODERN, {})
         if method == "initialize" and "result" in message:
-            self.revision = str(message["result"].get("protocolVersion", ""))
-            revision = self.revision if self.revision in REVISIONS else revision
+            agreed = message["result"].get("protocolVersion")
+            if agreed in REVISIONS:  # lines of an unknown revision cannot be checked
+                self.revision = revision = agreed
         if "error" in message:
             self.check_error(message, revision)
         else:

@@ -1,0 +1,144 @@
+"""Run all tests: each file in a process of its own, two files at a time.
+
+    python .ci/tests.py             every test, in the order of the files
+    python .ci/tests.py SEED        in random order; SEED is a number, or the word random
+    python .ci/tests.py --here      every test in this process, for example to measure coverage
+
+The tests are those of test_mcp_ref.py, examples/**/test_*.py and .ci/test_*.py. In one process one
+after the other, they take more than a minute, because many tests wait for a child process.
+What they start is a Python with the standard library alone.
+The last line is `N passed, N failed, N skipped`.
+"""
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import venv
+from typing import Any, Iterator
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FILES = "test_mcp_ref.py", ".ci/test_*.py", "examples/**/test_*.py"  # the longest ones first
+PROCESSES = 2
+DEADLINE = 900  # seconds for one file
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+
+
+def find_files() -> list[str]:
+    return [path for files in FILES
+            for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
+
+
+def flat(suite: Any) -> Iterator[Any]:
+    for one in suite:
+        if isinstance(one, unittest.TestCase):
+            yield one
+        else:
+            yield from flat(one)
+
+
+def shuffle(tests: list[Any], seed: int) -> list[Any]:
+    """Shuffle the classes, and the tests of each class."""
+    chance = random.Random(seed)
+    classes: dict[Any, list[Any]] = {}
+    for test in tests:
+        classes.setdefault(type(test), []).append(test)
+    groups = list(classes.values())
+    chance.shuffle(groups)
+    for group in groups:
+        chance.shuffle(group)
+    return [test for group in groups for test in group]
+
+
+def run_here(paths: list[str], seed: int | None) -> int:
+    """Run the tests of some files in this process; return the exit status.
+
+    With an odd seed, the interpreter changes threads as often as it can.
+    """
+    tests = []
+    for path in paths:
+        sys.path.insert(0, os.path.dirname(path))
+        name = os.path.splitext(os.path.basename(path))[0]
+        for test in flat(unittest.defaultTestLoader.loadTestsFromName(name)):
+            if type(test).__module__ in (name, "unittest.loader"):  # not an imported class
+                tests.append(test)
+    if seed is not None:
+        tests = shuffle(tests, seed)
+        if seed % 2 == 1:
+            sys.setswitchinterval(1e-6)  # instead of 5 ms, so that more races are seen
+    result = unittest.TextTestRunner(sys.stdout, verbosity=0).run(unittest.TestSuite(tests))
+    bad = {str(test) for test, _ in result.failures + result.errors}
+    bad |= {str(test) for test in result.unexpectedSuccesses}
+    skipped = {str(test) for test, _ in result.skipped} - bad
+    failed = len(bad)
+    print(f"{max(0, len(tests) - failed - len(skipped))} passed, {failed} failed, "
+          f"{len(skipped)} skipped")
+    return 0 if result.wasSuccessful() else 1
+
+
+def bare_python(folder: str) -> str:
+    """Make a Python without site packages; return its path.
+
+    The tests start hundreds of processes, and some machines have site packages that add 40 ms to
+    each start.
+    """
+    if os.name != "posix":
+        return sys.executable
+    venv.create(folder, symlinks=True)
+    return os.path.join(folder, "bin", "python3")
+
+
+def run_file(python: str, path: str, seed: str) -> tuple[str, list[int]]:
+    """Run the tests of one file in a new process; return its output, and the counts."""
+    command = [python, "-W", "error", __file__, path]
+    if seed:
+        command[1:] = ["-X", "dev", "-W", "error", __file__, path, seed]
+    began = time.monotonic()
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=DEADLINE)
+    except subprocess.TimeoutExpired as error:
+        return f"{path}: no end after {error.timeout} s", [0, 1, 0]
+    output = done.stdout.decode("utf-8", "backslashreplace")
+    found = COUNTS.findall(output)
+    counts = [int(number) for number in found[-1]] if found else [0, 0, 0]
+    if done.returncode != 0:
+        counts[1] = max(1, counts[1])
+        return output, counts
+    name = os.path.relpath(path, ROOT)
+    return f"{name}: {counts[0]} passed in {time.monotonic() - began:.1f} s", counts
+
+
+def main(arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    if arguments == ["--here"]:
+        return run_here(find_files(), None)
+    if arguments and arguments[0].endswith(".py"):
+        return run_here([os.path.abspath(arguments[0])],
+                        int(arguments[1]) if arguments[1:] else None)
+    seed = arguments[0] if arguments else ""
+    if seed == "random":
+        seed = str(random.randrange(10**6))
+    totals = [0, 0, 0]
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
+            PROCESSES) as pool:
+        run = functools.partial(run_file, bare_python(folder), seed=seed)
+        for output, counts in pool.map(run, find_files()):
+            print(output, flush=True)
+            totals = [total + count for total, count in zip(totals, counts)]
+    if seed:
+        print(f"{sys.version.split()[0]}, seed {seed}")
+    print("{} passed, {} failed, {} skipped".format(*totals))
+    return 1 if totals[1] or not totals[0] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
