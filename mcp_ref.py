@@ -6139,18 +6139,19 @@ def demo_server() -> Server:
     """
     server = Server("mcp_ref demo", __version__,
                     instructions="Add, divide, count, greet.")
+    only_reads = {"readOnlyHint": True}  # a host may call the tool without asking
 
-    @server.tool
+    @server.tool(annotations=only_reads)
     def add(a: int, b: int) -> int:
         """Add two integers."""
         return a + b
 
-    @server.tool
+    @server.tool(annotations=only_reads)
     def divide(a: float, b: float) -> float:
         """Divide a by b."""
         return a / b
 
-    @server.tool
+    @server.tool(annotations=only_reads)
     def count(to: int, context: Context, pause: float = 0.05) -> str:
         """Count up to a number, with a pause in seconds before each step."""
         for number in range(1, to + 1):
@@ -6160,7 +6161,7 @@ def demo_server() -> Server:
             context.progress(number, to)
         return f"counted to {to}"
 
-    @server.tool
+    @server.tool(annotations=only_reads)
     def greet(context: Context) -> str:
         """Ask the user for a name, and greet."""
         answer = context.elicit("What is your name?", shape("name", name="string"))
