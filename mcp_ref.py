@@ -277,7 +277,7 @@ class Interrupted(BaseException):
     response."""
 
 
-# All control characters except the newline, line separators, and lone surrogates.
+# Line separators, lone surrogates, and all control characters except the newline.
 _CONTROL_CHARACTERS = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
@@ -439,6 +439,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
         return encode(message)
     except Exception as error:
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
+        # Send an error instead. It has only strings and numbers, so this call ends.
         return response_line(rid, reason, null_id, about)
 
 
@@ -683,6 +684,7 @@ class Peer:
             request.handler = self.admit_request(request)
         except Exception as error:
             self.respond(request, error)
+            return None
         if request.handler is None:  # it was answered, or will be answered later
             return None
         return request
@@ -1022,10 +1024,10 @@ class PendingTable:
             return [one for one in self._requests.values() if not one.has_response]
 
     def note_response(self, pending: PendingRequest) -> bool:
-        """Record that a response has arrived whose request is finished later.
+        """Record that the response of a request has arrived.
 
-        ClientSession does this, to call on_progress before. Return False if the request
-        is finished, or if this is a second response.
+        ClientSession finishes such a request later, after it has called on_progress.
+        Return False if the request is finished, or if this is a second response.
         """
         with self._lock:
             is_first = pending.id in self._requests and not pending.has_response
@@ -1292,9 +1294,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # _running may be limit + 1 in a ReadingPool, which is explained there:
-                # a thread that only writes the outbox counts as well. Then this thread
-                # must not take a job.
+                # A ReadingPool also counts a thread that only writes the outbox. So
+                # _running may be limit + 1, and then this thread must not take a job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1340,7 +1341,8 @@ class ReadingPool(Pool):
         self.run(self._jobs_of_lines(peer, lines))
 
         def is_answered() -> bool:
-            # The jobs that are running now may belong to cancelled requests.
+            # If no request is unanswered, the jobs that still run belong to cancelled
+            # requests, and nobody waits for them.
             return self._running == 0 or not peer.unanswered()
 
         deadline = time.monotonic() + drain
@@ -1399,9 +1401,10 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # If _running is 0 here, no other thread can change it, so no lock is
-                # needed: start() is called by this thread only, and _take_over() counts
-                # a thread only after this thread has released the turn.
+                # If _running is 0 here, no lock is needed, because no other thread can
+                # change it now. Only start() and _take_over() count a thread. start()
+                # is called by this thread, and _take_over() needs the turn, which this
+                # thread has.
                 is_queued = False
                 if self._running > 0:
                     is_queued = self._queue_if_full(job)
@@ -1474,8 +1477,8 @@ class ReadingPool(Pool):
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
             # Count the thread of the slow job. After its job, that thread calls
-            # _run_queue(), which expects that it is counted. This happens in time,
-            # because _run_queue() needs the lock that is held here.
+            # _run_queue(), which expects that it is counted already. It is, because
+            # _run_queue() needs the lock that is held here.
             self._running += 1
         self._read(jobs)
 
@@ -1527,7 +1530,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     finally:
         timeout = drain
         if signals.number is not None or peer.unanswered():
-            timeout = LAST_WRITE_TIMEOUT  # the end is due
+            timeout = LAST_WRITE_TIMEOUT  # the signal came, or the drain time is over
         finish(peer, timeout)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
             streams.restore()
@@ -2255,7 +2258,7 @@ def comparable(value: Any) -> Any:
         return dict, frozenset((name, comparable(item)) for name, item in value.items())
     if type(value) is list:
         return list, tuple(map(comparable, value))
-    return type(value) is bool, value
+    return (type(value) is bool, value)
 
 
 def is_same(value: Any, constant: Any) -> bool:
@@ -2276,7 +2279,7 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if float("inf") in (abs(value), divisor):  # for example, Python reads 1e999 so
+    if float("inf") in (abs(value), divisor):  # Python reads 1e999 as infinity
         return False
     return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
 
@@ -2589,9 +2592,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: a value that passes Schema.fits() needs no cast. This is so if no part has a
-    # cast, or only the cast of int, which turns 1.0 into 1: fits() accepts an object
-    # only if its integers are of the type int.
+    # True: a value that passes Schema.fits() needs no cast. This is so in two cases: no
+    # part has a cast, or the only cast is that of int. int turns 1.0 into 1, but an
+    # object with 1.0 does not pass fits().
     cast_is_optional: bool = False
 
 
@@ -2807,10 +2810,10 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
 
 
 def portable(schema: Any) -> Any:
-    """Return the schema to list instead of a schema of hints.
+    """Replace prefixItems in a schema of hints. Return the schema that clients see.
 
-    In the listed schema of tuple[X, Y], each item may be an X or a Y, because some
-    hosts refuse prefixItems. The arguments of a call are still checked by position.
+    Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
+    each item may be an X or a Y. The arguments of a call are still checked by position.
     """
     if not isinstance(schema, dict):
         return schema
@@ -3189,8 +3192,8 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # The parts of sampling that a client has to offer separately. Newer revisions have
-    # "context" here as well.
+    # A client may offer sampling without these parts, so a server has to look for them.
+    # Newer revisions have "context" here as well.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3363,7 +3366,7 @@ INPUT_METHODS = {
         shape("messages maxTokens", messages="array", maxTokens="integer"),
         shape("role content model", role={"enum": ["user", "assistant"]},
               model="string", content={"type": ["object", "array"]}),
-        {"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
+        parts={"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
     "elicitation/create": InputMethod(
         "elicitation", "on_elicit",
         shape("message", message="string", mode={"enum": ["form", "url"]}, url="string",
@@ -3662,7 +3665,7 @@ class Context(IncomingRequest):
                     for key, (method, params) in requests.items()}
         missing = {}
         for key, (method, params) in requests.items():
-            response = self.responses.get(key)  # None does not fit either
+            response = self.responses.get(key)  # None: missing, which is a fault, too
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
                 self.responses.pop(key, None)
@@ -3690,7 +3693,7 @@ class Context(IncomingRequest):
             self._check_elicitation(mode, params)
             needed = [mode]
             if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
-                offer = {**offer, "form": {}}  # a client that names no mode means form
+                offer = {**offer, "form": {}}  # the default, if the client has no mode
         for member, part in row.parts.items():
             if params.get(member) in (None, "none"):  # includeContext may be "none"
                 continue
@@ -3715,8 +3718,8 @@ class Context(IncomingRequest):
                              "https://example.com")
 
 
-PROGRESS_BURST = 50  # the first reports of a request, which are all sent
-PROGRESS_PAUSE = 0.02  # seconds; between two later reports. Earlier ones are dropped
+PROGRESS_BURST = 50  # so many reports of a request are sent without delay
+PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is dropped
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
@@ -3812,7 +3815,7 @@ class ServerSession(McpPeer):
         """
         is_handshake = (NEW, context.method) in TRANSITIONS
         if context.method in self.server.methods and not is_handshake:
-            return request_revision(context.meta)  # without a version, this raises
+            request_revision(context.meta)  # raises the error: there is no version
         return newest_revision(modern=False)
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -3949,7 +3952,8 @@ class Function:
         values, or a Result.
 
         corrects says whether arguments that do not fit are corrected if possible.
-        InvalidArguments has the first ten faults; name is how they call the arguments.
+        InvalidArguments has the first ten faults, such as "arguments.a: not allowed".
+        The first word of a fault is name.
         """
         needs_no_cast = self._cast_is_optional and self.input_schema.fits(arguments)
         if not needs_no_cast:
@@ -3977,51 +3981,6 @@ class Function:
         if isinstance(value, Result):
             return Result(to_plain(value))
         return to_plain(value)
-
-
-CORRECTIONS = 1000  # faults of one call that corrected() looks at
-
-
-def corrected(value: Any, faults: list[Fault]) -> Any:
-    """Return a copy of a value, in which faulty parts are replaced if that may help.
-
-    Models often send JSON text instead of an array, an object or a number, and null
-    instead of leaving out an optional member. So a faulty string is read as JSON, once.
-    A faulty null is removed from its object. The caller checks whether the copy fits.
-    """
-    copy = to_plain(value)  # copies all dicts and lists
-    paths = {fault.path for fault in faults}  # a part may have several faults
-    for path in paths - {()}:
-        parent = copy
-        for step in path[:-1]:
-            parent = parent[step]
-        last = path[-1]
-        if isinstance(parent[last], str):
-            try:
-                parent[last] = decode(parent[last].encode())
-            except (RpcError, UnicodeEncodeError):
-                pass  # it is not JSON text
-        elif parent[last] is None and isinstance(parent, dict):
-            del parent[last]
-    return copy
-
-
-class Result(dict[str, Any]):
-    """A ready-made result of a tool, a resource or a prompt.
-
-        return Result({"content": [text("long")], "_meta": {"example.com/kind": "log"}})
-
-    It is the dict of the wire. Its members have priority over those that the server
-    would add. Content that the revision of the client does not have becomes text, as in
-    other results.
-    """
-
-
-class ToolError(Exception):
-    """A failure that a tool expects. The model reads the text, and nothing is logged.
-
-    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
-    """
 
 
 class InvalidArguments(RpcError):
@@ -4070,17 +4029,6 @@ def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
     return result
 
 
-def adapted_result(tool: Registration, given: Result, row: Revision) -> Json:
-    """Adapt a ready-made result of a tool to a revision."""
-    if tool.output_schema is not None and not given.get("isError"):
-        tool.output_schema.check(given.get("structuredContent"), "structuredContent")
-    result = {**given, "content": [
-        block_for(row, block) for block in given.get("content", [])]}
-    if not isinstance(given.get("structuredContent"), row.structured):
-        result.pop("structuredContent", None)  # the revision does not have this type
-    return result
-
-
 def failure_of_tool(reason: str) -> Json:
     return {"content": [text(reason)], "isError": True}
 
@@ -4110,10 +4058,11 @@ class Server:
     input. Give a key if the client may repeat a call to another process of the server.
 
     extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
-    The values are the settings of each extension. [2026-07-28 basic/versioning] A
-    server declares the capabilities tools, resources, prompts and completions when the
-    first of them is registered. Name them in capabilities if that happens after a
-    client has connected.
+    The values are the settings of each extension. [2026-07-28 basic/versioning]
+
+    A server declares the capability "tools" when its first tool is registered.
+    "resources", "prompts" and "completions" work in the same way. If you register the
+    first one after a client has connected, name its capability in capabilities.
 
     The attribute `trace` may be set to a function. New connections call trace(arrow,
     line) for each line, with "<" if it arrived and ">" if it was sent.
@@ -4424,7 +4373,7 @@ class Server:
     def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
             for name in methods:
-                # Methods of MCP are served again when something more is registered.
+                # The methods of MCP are added again by each call of _offer().
                 if name in self.methods and name not in METHODS:
                     raise ValueError(f"Server.method: {name} is registered already; "
                                      "use another name")
@@ -4533,6 +4482,63 @@ class Registry:
 # ********************** The rest of section 9 can wait. *******************************
 
 
+CORRECTIONS = 1000  # faults of one call that corrected() looks at
+
+
+def corrected(value: Any, faults: list[Fault]) -> Any:
+    """Return a copy of a value, in which faulty parts are replaced if that may help.
+
+    Models often send JSON text instead of an array, an object or a number, and null
+    instead of leaving out an optional member. So a faulty string is read as JSON, once.
+    A faulty null is removed from its object. The caller checks whether the copy fits.
+    """
+    copy = to_plain(value)  # copies all dicts and lists
+    # A part may have several faults. The path of the whole value is empty.
+    paths = {fault.path for fault in faults if fault.path != ()}
+    for path in paths:
+        parent = copy
+        for step in path[:-1]:
+            parent = parent[step]
+        last = path[-1]
+        if isinstance(parent[last], str):
+            try:
+                parent[last] = decode(parent[last].encode())
+            except (RpcError, UnicodeEncodeError):
+                pass  # it is not JSON text
+        elif parent[last] is None and isinstance(parent, dict):
+            del parent[last]
+    return copy
+
+
+class Result(dict[str, Any]):
+    """A ready-made result of a tool, a resource or a prompt.
+
+        return Result({"content": [text("long")], "_meta": {"example.com/kind": "log"}})
+
+    It is the dict of the wire. Its members have priority over those that the server
+    would add. Content that the revision of the client does not have becomes text, as in
+    other results.
+    """
+
+
+class ToolError(Exception):
+    """A failure that a tool expects. The model reads the text, and nothing is logged.
+
+    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
+    """
+
+
+def adapted_result(tool: Registration, given: Result, row: Revision) -> Json:
+    """Adapt a ready-made result of a tool to a revision."""
+    if tool.output_schema is not None and not given.get("isError"):
+        tool.output_schema.check(given.get("structuredContent"), "structuredContent")
+    result = {**given, "content": [
+        block_for(row, block) for block in given.get("content", [])]}
+    if not isinstance(given.get("structuredContent"), row.structured):
+        result.pop("structuredContent", None)  # the revision does not have this type
+    return result
+
+
 class InputRequired(BaseException):
     """Carries input requests out of a function and into a modern result.
 
@@ -4550,7 +4556,7 @@ def complete_result(context: Context, result: Json) -> Json:
     if not context.row.modern:
         return result
     complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # this server does not allow any caching
+    if context.served.method.cached:  # the result must say for how long: not at all
         complete.update(ttlMs=0, cacheScope="private")
     return with_server_info(context, {**complete, **result})
 
@@ -4683,7 +4689,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # The limit has no effect. It holds for the jobs of serve() and start().
+            # run() has no limit. The limit is for serve() and start().
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -5175,7 +5181,7 @@ class Client:
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
-        if self._new_session is not None:  # the server ended during the first attempt
+        if self._new_session is not None:  # Opening starts the server a second time
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
@@ -5216,8 +5222,11 @@ class Client:
         return self._session is not None
 
     def start(self, method: str, params: Json | None = None) -> PendingRequest:
-        """Send a request and return at once. The object that this returns has
-        result(timeout), which returns the unchanged result, and cancel()."""
+        """Send a request and return at once, without its result.
+
+        The PendingRequest that this returns has the methods cancel() and
+        result(timeout). result() returns the result unchanged.
+        """
         return self._connected_session().request(method, self._with_meta(params))
 
     def request(self, method: str, params: Json | None = None,
@@ -5616,8 +5625,9 @@ class Opening:
             # A modern server that was too slow for the probe refuses initialize, and
             # names its versions in the error.
             row = modern_revision_in(error, None)
-            if row is not None:
-                introduction = self._discover(row, self._client.timeout)
+            if row is None:
+                raise
+            introduction = self._discover(row, self._client.timeout)
             if introduction is None:
                 raise
             return introduction
@@ -5689,8 +5699,9 @@ class Opening:
 
 
 def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | None:
-    """Return the newest modern revision that both sides support, by an error -32022.
+    """Return the newest modern revision that both sides support.
 
+    An error -32022 has the versions of the server. For other errors, return None.
     Such a server is modern, and has only refused the version that was tried first.
     """
     named = error.data.get("supported") if isinstance(error.data, dict) else None
@@ -5783,7 +5794,7 @@ class OutputSchema:
 
 
 class InputHandlers:
-    """The handlers of the user for what a server may ask a client for."""
+    """The functions of the user that answer requests for input."""
 
     def __init__(self, on_elicit: InputHandler | None, on_sample: InputHandler | None,
                  roots: Sequence[Any] | None) -> None:
