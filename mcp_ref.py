@@ -885,6 +885,11 @@ class Peer:
         with self._lock:
             return list(self._incoming.values())
 
+    def has_only_cancelled_jobs(self, running: int) -> bool:
+        """Tell whether all `running` jobs belong to requests that were cancelled."""
+        with self._lock:
+            return not self._incoming and running <= len(self._cancelled_jobs)
+
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
     # was cancelled, no message about it is sent.
@@ -1340,10 +1345,8 @@ class ReadingPool(Pool):
         whose requests have no response so far. Return whether all jobs are done."""
         self.run(self._jobs_of_lines(peer, lines))
 
-        def is_answered() -> bool:
-            # If no request is unanswered, the jobs that still run belong to cancelled
-            # requests, and nobody waits for them.
-            return self._running == 0 or not peer.unanswered()
+        def is_over() -> bool:
+            return self._running == 0 or peer.has_only_cancelled_jobs(self._running)
 
         deadline = time.monotonic() + drain
         left = drain
@@ -1351,7 +1354,7 @@ class ReadingPool(Pool):
             with self._changed:
                 # After WATCH_SLEEP seconds, look at _aborted again.
                 seconds = at_most(min(left, WATCH_SLEEP))
-                if self._changed.wait_for(is_answered, seconds) or left <= 0:
+                if self._changed.wait_for(is_over, seconds) or left <= 0:
                     return self._running == 0
             left = deadline - time.monotonic()
         return False

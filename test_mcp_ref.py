@@ -2020,6 +2020,8 @@ def once():
             ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
             ("tools on this thread",
              "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once),
+            ("slow write", "LINES.pop()\nserver.trace = lambda way, line: way == '>' and "
+             "threading.Event().wait(0.5)\nonce()", "hello", 1),
             ("no stdin", "os.close(0)\nserver.run()\nprint('{\"id\":1}')", 1),
             ("own stdout", "for sys.stdout in (None, io.StringIO()): once(), once()", *4 * once)])
 
