@@ -439,7 +439,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
         return encode(message)
     except Exception as error:
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
-        # Send an error instead. It has only strings and numbers, so this call ends.
+        # Send an error instead. An error can always be encoded.
         return response_line(rid, reason, null_id, about)
 
 
@@ -467,7 +467,7 @@ def _fault_of_response(message: Json) -> str | None:
     if type(error) is dict and type(error.get("code")) is int:
         if type(error.get("message")) is str:
             return None
-    return "an error needs a code, an integer, and a message, a string"
+    return "an error needs an integer as its code and a string as its message"
 
 
 def readable_id(message: Any) -> Id | None:
@@ -745,15 +745,15 @@ class Peer:
         its response is put into the outbox first. That could be a separate step, but a
         second use of the lock would cost 2,000 of 87,000 instructions of a tool call.
         """
-        is_first = True
+        is_writer = False  # whether this thread writes the outbox
         while True:
             with self._lock:
                 if request is not None:
                     self._append_response(request, response)
                     request = None
-                if is_first and self._writing:
-                    return  # another thread is writing, and writes these lines, too
-                is_first = False  # from now on, _writing is about this thread
+                if self._writing and not is_writer:
+                    return  # another thread is the writer, and writes these lines, too
+                is_writer = True
                 self._writing = len(self._outbox) > 0
                 if self._waiting_for_writes:
                     self._written.notify_all()
@@ -1089,8 +1089,8 @@ class PendingRequest:
     So finish() is called once.
     """
 
-    # True: the response has arrived, but result() does not return it yet. A client does
-    # this while functions of the user, such as on_progress, still have to be called.
+    # True: the response has arrived, but result() does not return it yet. A client
+    # waits with that until it has called functions of the user, such as on_progress.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1228,7 +1228,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
     Blank lines are skipped. The last line may have no newline. If a line is longer than
     `longest` bytes, a part in its middle is dropped, so that it cannot use up the
-    memory. Enough of it is yielded that decode() finds it too long.
+    memory. What is left is still too long for decode(), which refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -1299,8 +1299,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # A ReadingPool also counts a thread that only writes the outbox. So
-                # _running may be limit + 1, and then this thread must not take a job.
+                # In the subclass ReadingPool, _running may be limit + 1. Then this
+                # thread is too much, and must not take a job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1404,10 +1404,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # If _running is 0 here, no lock is needed, because no other thread can
-                # change it now. Only start() and _take_over() count a thread. start()
-                # is called by this thread, and _take_over() needs the turn, which this
-                # thread has.
+                # If _running is 0 here, no lock is needed: no other thread can increase
+                # it now. start() is only called by this thread, and _take_over() only
+                # increases it after this thread has released the turn.
                 is_queued = False
                 if self._running > 0:
                     is_queued = self._queue_if_full(job)
@@ -1479,8 +1478,8 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. After its job, that thread calls
-            # _run_queue(), which expects that it is counted already. It is, because
+            # Count the thread of the slow job. That thread will call _run_queue(),
+            # which decreases _running. It cannot do so before this line, because
             # _run_queue() needs the lock that is held here.
             self._running += 1
         self._read(jobs)
@@ -1555,8 +1554,8 @@ def finish(peer: Peer, timeout: float) -> None:
     The closing may take up to timeout seconds, and the writing as well.
     """
     try:
-        # Another thread writes the last lines, because that blocks if the client does
-        # not read.
+        # close() writes the last lines, and blocks if the client does not read. So
+        # another thread calls it.
         spawn(peer.close).join(at_most(timeout))
     except RuntimeError:  # no thread can be started
         peer.close()
@@ -1575,9 +1574,7 @@ def runner_for(workers: int) -> ReadingPool | CallingThread:
     return ReadingPool(workers) if workers > 0 else CallingThread()
 
 
-# In the sections on the server and on the client, some threads start when there is work
-# for them, and end after so many seconds without work.
-LINGER = 1.0
+LINGER = 1.0  # seconds without work, after which threads of sections 9 and 10 end
 
 
 def wait_until_ready(fd: int, event: int) -> None:
@@ -2076,6 +2073,8 @@ class FlatObject:
     """The quick check of an object whose schema only names types."""
 
     def __init__(self, schema: Json) -> None:
+        # plain_types() returns the Python types that fit a schema. It returns none if a
+        # type alone does not decide; then fits() returns False.
         self._required = tuple(schema.get("required", ()))
         self._others = plain_types(schema.get("additionalProperties", True))
         self._members = {name: plain_types(subschema)
@@ -2279,7 +2278,7 @@ def is_unique(items: Any, wanted: bool) -> bool:
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
-    """Compare the decimal digits, because as floats 4.35 is not a multiple of 0.01."""
+    """Compare decimal digits. With floats, 4.35 would not be a multiple of 0.01."""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
     if float("inf") in (abs(value), divisor):  # Python reads 1e999 as infinity
@@ -2564,9 +2563,9 @@ KEYWORDS: dict[str, Keyword] = {
 # A parameter with a default is optional, and the schema shows the default. to_plain()
 # converts in the other direction: it turns what a function returned into JSON values.
 #
-# Hosts do not accept every JSON Schema. So the schemas of hints have no prefixItems and
-# no lists of types. true and false are schemas as well; they appear only as the value
-# of additionalProperties. examples/HOSTS.md names the hosts and their rules.
+# Hosts do not accept every JSON Schema. So the schemas that clients see avoid three
+# things: prefixItems, a list as the value of type, and the schemas true and false,
+# except in additionalProperties. examples/HOSTS.md names the hosts and their rules.
 #
 # A tool is described once, when it is registered. A call only uses the schema and the
 # cast that this section returns, so a first reading can skip the whole section.
@@ -2641,8 +2640,9 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    In arguments, a null for Optional[X] = None means the same as no member, and some
-    hosts have trouble with null. So the schema is the one of X. Results keep null.
+    If the hint is Optional[X] and the default is None, an argument null means the same
+    as no argument. Some hosts have trouble with null, so the schema is the one of X.
+    The schema of a result allows null.
     """
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
@@ -3000,7 +3000,7 @@ ARGS_ITEM = re.compile(r"([ \t]+)\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*)")
 
 
 def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring into the description and those of the parameters.
+    """Split a docstring into the descriptions of the function and of its parameters.
 
     The parameters are described in a section of Google style:
 
@@ -3195,8 +3195,8 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # A client may offer sampling without these parts, so a server has to look for them.
-    # Newer revisions have "context" here as well.
+    # The members of the capability sampling that a server must find there before it
+    # uses them in sampling/createMessage. Newer revisions have "context" as well.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3594,8 +3594,8 @@ class Context(IncomingRequest):
     # session, each input request is sent as a request, and the function waits for the
     # response. For a modern client, the input requests are the result. The client calls
     # again with the responses, and the function runs again from its top. A key tells
-    # which response belongs to which input request. The default key is made of a count
-    # of the input requests, of the method and of the params.
+    # which response belongs to which input request. The default key is made of three
+    # things: the number of the input request in this run, the method, and the params.
 
     def elicit(self, message: str, schema: Json | None = None, *,
                url: str | None = None, key: str | None = None,
@@ -3956,7 +3956,7 @@ class Function:
 
         corrects says whether arguments that do not fit are corrected if possible.
         InvalidArguments has the first ten faults, such as "arguments.a: not allowed".
-        The first word of a fault is name.
+        `name` is the word "arguments" in these faults, or another word.
         """
         needs_no_cast = self._cast_is_optional and self.input_schema.fits(arguments)
         if not needs_no_cast:
@@ -3971,8 +3971,9 @@ class Function:
             if self._cast is not None:
                 arguments = self._cast(arguments)
         if self._context_names:
-            # A function with a Context may ask for input. The binding is computed
-            # before the function runs, because the function may change its arguments.
+            # A function with a Context may ask for input. Then StateSigner needs the
+            # params of the request. They are stored as a text, the binding, before the
+            # function runs, because the function may change its arguments.
             if context.row.modern:
                 context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
@@ -4559,7 +4560,7 @@ def complete_result(context: Context, result: Json) -> Json:
     if not context.row.modern:
         return result
     complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # the result must say for how long: not at all
+    if context.served.method.cached:  # the client may cache the result for 0 ms
         complete.update(ttlMs=0, cacheScope="private")
     return with_server_info(context, {**complete, **result})
 
@@ -4692,7 +4693,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # run() has no limit. The limit is for serve() and start().
+            # The limit has no effect in run(), which never puts a job into the queue.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4746,7 +4747,7 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # Compare as a call does, which corrects arguments.
+            # A call would correct the default, too, if a client sent it.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -4799,7 +4800,7 @@ def template_pattern(uri: str) -> re.Pattern[str] | None:
         raise ValueError(f"{uri!r} has no scheme, so it is not a URI; write "
                          f"'demo://{uri}'")
     # Text and names alternate: "a/{x}/b" becomes "a/", "x", "/b".
-    parts = re.split(r"\{([^\W\d]\w*)\}", uri)
+    parts = re.split(r"\{([A-Za-z_][A-Za-z0-9_]*)\}", uri)
     texts = parts[0::2]
     names = parts[1::2]
     if re.search("[{}]", "".join(texts)) or len(set(names)) < len(names):
@@ -5704,8 +5705,8 @@ class Opening:
 def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | None:
     """Return the newest modern revision that both sides support.
 
-    An error -32022 has the versions of the server. For other errors, return None.
-    Such a server is modern, and has only refused the version that was tried first.
+    Only an error -32022 names versions. It comes from a modern server that refuses the
+    version of the request. For any other error, return None.
     """
     named = error.data.get("supported") if isinstance(error.data, dict) else None
     if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
@@ -6138,7 +6139,7 @@ USAGE = """usage: python3 mcp_ref.py                    serve the demo server on
        python3 mcp_ref.py inspect -- COMMAND...    show what a server offers
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
        python3 mcp_ref.py --version | -h | --help
---trace before any of these shows each line of the wire on stderr."""
+With --trace before any of these, stderr shows each line of the wire."""
 
 COMMAND_LINES = {
     "inspect": "[--trace] inspect -- COMMAND...",
