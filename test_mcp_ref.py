@@ -3688,6 +3688,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 == An empty output schema is listed, and structuredContent may then be any value  OURS modern
    on empty
 ! server.tool(name="any", description="?", output_schema={})(lambda: "text")
+= raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{
    "name":"any","description":"?","inputSchema":"...","outputSchema":{}}]}}
@@ -4508,6 +4509,7 @@ class TestRegistration(unittest.TestCase):
 
 == The data of a log message may be null  MUST modern on empty [log.shape]
 ! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
+= raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
 < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
