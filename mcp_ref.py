@@ -1357,7 +1357,10 @@ class ReadingPool(Pool):
                 if self._changed.wait_for(is_over, seconds) or left <= 0:
                     return self._running == 0
             left = deadline - time.monotonic()
-        return False
+        # The other side is gone, so jobs that need it fail now. Let them log that. If a
+        # thread is logging when Python ends, Python may abort with "Fatal Python error".
+        with self._changed:
+            return self._changed.wait_for(lambda: self._running == 0, LAST_LOG_TIMEOUT)
 
     def run(self, jobs: Iterator[Job]) -> None:
         """Run the jobs of an iterator until it ends. Slow jobs may still be running.
@@ -1546,6 +1549,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
 
 
 LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
+LAST_LOG_TIMEOUT = 0.5  # seconds for jobs that fail because the other side is gone
 
 
 def finish(peer: Peer, timeout: float) -> None:

@@ -1947,6 +1947,15 @@ async def loop() -> int:
         child.gate.close()
         self.assertEqual(0, child.wait_for_end())
 
+    def test_a_tool_that_fails_because_the_client_is_gone_can_still_log_that(self) -> None:
+        child = self.start()
+        child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
+                  "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
+        child.relay.kill(), child.relay.wait()
+        child.send(process_line(1))
+        self.assertEqual(0, child.wait_for_end())
+        self.assertIn("late", child.said)
+
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
         """The server is idle, or a tool does not return, on a worker or on the main thread, or a
         tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
