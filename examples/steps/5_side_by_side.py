@@ -410,8 +410,8 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     receive() and finish() take the lock, and call the other methods while they hold it.
-    run_call() is called on the thread of a call. It takes the lock when the tool has
-    returned. So answer(), tools_call() and run_tool() must not change the session.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:

@@ -5,9 +5,8 @@ to ask the user, or `roots/list` to ask for the folders that it may work with. T
 thread of the tool waits until the client has sent its response.
 
 New: both sides number their own requests. So the same id can stand for two requests at
-the same time, one in each direction. This causes no confusion: a message with a method
-is a request of its sender, and a message without a method is a response to a request of
-its receiver.
+the same time, one in each direction. They cannot be confused, because a request has a
+method, and a response has none.
 
 New: the capabilities of the client. The server must not ask for anything that the
 client has not offered in `initialize`.
@@ -17,9 +16,9 @@ The step before has no tool that asks:
     cat lines/hello.jsonl lines/ask.jsonl | python3 5_side_by_side.py | tail -n +2
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, ...
 
-In this step the server asks you. The `-` in the command lets you type more lines. Paste
-the line that begins with {"jsonrpc":"2.0","id":1 after the question has come. It is the
-answer. Then press Ctrl-D.
+In this step the server asks you. The `-` in the command lets you type more lines. The
+server first writes two lines. The second one is the question. Then paste the third line
+that stands below the command. It is the answer. At last, press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
@@ -29,8 +28,9 @@ answer. Then press Ctrl-D.
 
 The call of the client and the question of the server both have the id 1.
 
-Try: press Ctrl-D instead of answering. Answer twice, or with the id "1". Cancel the
-call while the server waits for the answer.
+Try: press Ctrl-D instead of answering. Answer with the id "1", and answer twice. The
+server ignores the wrong id and the second answer, and prints nothing for them. Answer
+with both a result and an error. Cancel the call while the server waits for the answer.
 """
 
 from __future__ import annotations
@@ -55,11 +55,8 @@ LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 SECONDS_AT_THE_END = 5.0  # for calls that are running when stdin ends
 SECONDS_TO_ANSWER = 600.0  # a user may need some time
-NEEDED_CAPABILITY = {  # of the client, for each request of the server
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
+# The requests that the server may send, and the capability of the client for each.
+NEEDED_CAPABILITY = {"elicitation/create": "elicitation", "roots/list": "roots"}
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -215,7 +212,8 @@ class Question:
     def __init__(self, question_id: int, call: Call) -> None:
         self.id = question_id
         self.call = call
-        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # one
+        # ask() waits until there is a response in this queue. There is only one.
+        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
 
 
 class Batch:
@@ -449,13 +447,14 @@ def is_offered(method: str, capabilities: Json) -> bool:
     options = capabilities.get(name)
     if type(options) is not dict:
         return False
-    if name == "elicitation" and options:  # since 2025-11-25, it may be only "url"
+    if name == "elicitation" and options != {}:
+        # Since 2025-11-25, a client may offer only the mode "url". {} means "form".
         return "form" in options
     return True
 
 
 def failure(message: str) -> Json:
-    """Return a response for a question that the client will not answer."""
+    """Return what ask() gets if there is no response. It reads only the message."""
     return {"error": {"message": message}}
 
 
@@ -463,8 +462,8 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     receive() and finish() take the lock, and call the other methods while they hold it.
-    run_call() is called on the thread of a call. It takes the lock when the tool has
-    returned. So answer(), tools_call() and run_tool() must not change the session.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -580,6 +579,7 @@ class Session:
             call = self.calls[request_id]
             call.cancelled.set()
             self.end_call(call, None)
+            # list() makes a copy, because withdraw_question() changes the table.
             for question in list(self.questions.values()):
                 if question.call is call:
                     self.withdraw_question(question)
@@ -590,6 +590,7 @@ class Session:
             self.has_ended = True
             for question in list(self.questions.values()):
                 self.end_question(question, failure("the client has closed stdin"))
+            # wait_for() releases the lock while it waits, so that calls can end.
             self.lock.wait_for(lambda: not self.calls, seconds)
 
     # Requests of the server.
@@ -619,18 +620,22 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer."""
+        """Cancel a question, because its tool no longer waits for the answer."""
         if question.id not in self.questions:
             return  # the answer has come in the meantime
-        self.end_question(question, failure("the call was cancelled"))
+        self.end_question(question, failure("the server has withdrawn the question"))
         self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": question.id}})
 
-    def receive_response(self, response: Json) -> None:
+    def receive_response(self, response: Json, fault: Optional[str]) -> None:
         """Take the response to a question. Ignore it if it comes too late."""
-        # True and 1.0 would find the question 1 in the table.
-        if type(response.get("id")) is int and response["id"] in self.questions:
-            self.end_question(self.questions[response["id"]], response)
+        question_id = response.get("id")
+        # True == 1, so the id True would find the question 1 in the table.
+        if type(question_id) is not int or question_id not in self.questions:
+            return
+        if fault is not None:  # no better response will come, so the question ends
+            response = failure(f"the response is faulty: {fault}")
+        self.end_question(self.questions[question_id], response)
 
     # From a message to its response.
 
@@ -705,8 +710,8 @@ class Session:
         """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
+            self.receive_response(message, fault)
             if fault is None:
-                self.receive_response(message)
                 deliver(None)
             else:
                 # The error does not repeat the id of the response. The client would

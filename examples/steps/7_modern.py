@@ -2,24 +2,28 @@
 
 New in this step: two eras in one server. If the `_meta` of a request has a protocol
 version, the request is modern. Its `_meta` also says what its client offers. Any other
-request is legacy: it belongs to the session that steps 2 to 6 have built. So the
-revision and the capabilities of the client now belong to the call, and no longer to the
-session alone.
+request is legacy, and needs the handshake of step 2. So the revision and the
+capabilities of the client now belong to the call, and no longer to the session alone.
 
-New: `server/discover` takes the place of the handshake. Each modern result says its
-type and the name of the server. A modern list also says how long a client may keep it.
+If there was no handshake, a request without a version belongs to neither era. It gets
+the error -32602, which the modern revision demands. In step 6 it gets -32600 or -32601.
+
+New: `server/discover` takes the place of the handshake. `initialize` and `ping` are
+gone. Each modern result says its type and the name of the server. A modern list also
+says how long a client may keep it. The function complete() adds all this.
 
 New: a modern server sends no requests. If a tool asks the user, the call ends with a
 result of the type `input_required`, which holds the question. The client asks its user,
 and makes the call again, with the answer. The function of the tool then runs again from
 its first line, and this time ask() returns the answer. If there are several questions,
-the earlier answers come back in `requestState`. The server signs them, because the
-client could change them.
+the earlier answers come back in `requestState`. The server signs them, so that it
+notices if the client changes them.
 
 New: `subscriptions/listen`, a request that stays open. A client sends it to hear when a
-list changes. The lists of this server never change, so it has nothing to report.
+list changes. The tools of this server never change, so it has nothing to report.
 
-The step before answers a modern client with errors:
+The step before answers a modern client with errors. In this step, the calls run side by
+side, and `sort` puts the responses in order:
 
     python3 6_asking.py <lines/modern.jsonl
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, ...
@@ -30,8 +34,18 @@ The step before answers a modern client with errors:
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required", ...
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "conten...
 
+This client listens until it closes stdin:
+
+    python3 7_modern.py <lines/listen.jsonl
+    # -> {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", ...
+    # -> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": ...
+    # -> {"jsonrpc": "2.0", "id": 4, "result": {"resultType": "complete", ...
+
 Try: write a tool that asks two questions, and read the requestState of the second
-round. Let a tool add another tool, and report that to the clients that listen.
+round. Let a tool add another tool. The capability of server/discover is then {"tools":
+{"listChanged": true}}, and a client that asked for it gets {"toolsListChanged": true}
+in the acknowledgement. Each change sends it notifications/tools/list_changed, with the
+same `_meta` as the acknowledgement.
 """
 
 from __future__ import annotations
@@ -59,11 +73,8 @@ META = "io.modelcontextprotocol/"  # the names that MCP has reserved in _meta
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 SECONDS_AT_THE_END = 5.0  # for calls that are running when stdin ends
 SECONDS_TO_ANSWER = 600.0  # a user may need some time
-NEEDED_CAPABILITY = {  # of the client, for each request of the server
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
+# The requests that the server may send, and the capability of the client for each.
+NEEDED_CAPABILITY = {"elicitation/create": "elicitation", "roots/list": "roots"}
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -179,11 +190,12 @@ class Call:
         self.deliver = deliver
         self.cancelled = threading.Event()
         self.last_progress: Optional[float] = None
-        # The next four are set when the request is checked.
+        # read_meta() sets the next three.
         self.meta: Json = {}
         self.revision: Optional[str] = None
         self.capabilities: Json = {}  # of the client
-        self.answers: Json = {}  # modern: what the client has answered so far
+        # The next two are for modern calls. run_tool() sets the answers.
+        self.answers: Json = {}  # what the client has answered so far
         self.questions_asked = 0
 
     def progress(self, progress: float, total: Optional[float] = None,
@@ -225,6 +237,7 @@ class Call:
 
     def ask_modern(self, method: str, params: Json) -> Json:
         """Return the answer if the client has sent it, and else end this call."""
+        # In older revisions this is a result with isError, because they have no code.
         if not is_offered(method, self.capabilities):
             raise RpcError(MISSING_CAPABILITY, f"the client does not offer {method}", {
                 "requiredCapabilities": {NEEDED_CAPABILITY[method]: {}}})
@@ -253,7 +266,8 @@ class Question:
     def __init__(self, question_id: int, call: Call) -> None:
         self.id = question_id
         self.call = call
-        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # one
+        # ask() waits until there is a response in this queue. There is only one.
+        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
 
 
 class Batch:
@@ -278,21 +292,20 @@ class Batch:
 SECRET = os.urandom(32)
 
 
-def sign(text: str) -> bytes:
+def sign(text: str) -> str:
     """Return 64 characters that only this process can compute."""
-    data = text.encode("utf-8", "surrogatepass")  # JSON allows lone surrogates
-    return hmac.new(SECRET, data, "sha256").hexdigest().encode()
+    return hmac.new(SECRET, text.encode("ascii"), "sha256").hexdigest()
 
 
 def pack_state(call: Call) -> str:
-    """Return the answers so far as a text that the client cannot change.
+    """Return the answers so far, signed, so that the server notices a change.
 
     The name and the arguments of the tool are in it, too. Otherwise a client could use
     the answers for another call.
     """
-    text = json.dumps([call.params.get("name"), call.params.get("arguments"),
-                       call.answers])
-    return sign(text).decode() + text
+    text = json.dumps({"name": call.params.get("name"), "answers": call.answers,
+                       "arguments": call.params.get("arguments")})
+    return sign(text) + text
 
 
 def unpack_state(call: Call) -> Json:
@@ -300,17 +313,18 @@ def unpack_state(call: Call) -> Json:
     state = call.params.get("requestState")
     if state is None:
         return {}
-    if type(state) is not str:
-        raise RpcError(INVALID_PARAMS, "requestState has to be a string")
-    signature = state[:64].encode("utf-8", "surrogatepass")
-    # == would take longer for a guess that is nearly right. compare_digest does not.
-    if not hmac.compare_digest(signature, sign(state[64:])):
+    if type(state) is not str or not state.isascii():
+        raise RpcError(INVALID_PARAMS, "requestState has to be a string of ASCII")
+    # == stops at the first character that differs. From its time, an attacker could
+    # guess one character after the other. compare_digest() always takes the same time.
+    if not hmac.compare_digest(state[:64], sign(state[64:])):
         raise RpcError(INVALID_PARAMS, "requestState is not from this server")
-    name, arguments, answers = json.loads(state[64:])
-    if [name, arguments] != [call.params.get("name"), call.params.get("arguments")]:
-        raise RpcError(INVALID_PARAMS, "requestState is from another call")
-    result: Json = answers
-    return result
+    content = json.loads(state[64:])
+    for name in ("name", "arguments"):
+        if content[name] != call.params.get(name):
+            raise RpcError(INVALID_PARAMS, "requestState is from another call")
+    answers: Json = content["answers"]
+    return answers
 
 
 def read_answers(call: Call) -> Json:
@@ -321,7 +335,8 @@ def read_answers(call: Call) -> Json:
     for response in responses.values():
         if type(response) is not dict:
             raise RpcError(INVALID_PARAMS, "an input response has to be an object")
-    return {**unpack_state(call), **responses}
+    # A signed answer has priority, so that the client cannot change it later.
+    return {**responses, **unpack_state(call)}
 
 
 # --- Schemas --------------------------------------------------------------------------
@@ -512,9 +527,10 @@ def result_of(value: Any, revision: str) -> Json:
 
 
 def complete(result: Json, method: str) -> Json:
-    """Add the members that each modern result has."""
+    """Add the members that a modern result needs."""
+    # The result of a question has the type "input_required" already.
     result = {"resultType": "complete", **result}
-    result["_meta"] = {META + "serverInfo": SERVER_INFO, **result.get("_meta", {})}
+    result["_meta"] = {META + "serverInfo": SERVER_INFO}
     if method in ("server/discover", "tools/list"):
         result["ttlMs"] = 0  # for how long a client may keep it, in milliseconds
         result["cacheScope"] = "private"
@@ -548,13 +564,14 @@ def is_offered(method: str, capabilities: Json) -> bool:
     options = capabilities.get(name)
     if type(options) is not dict:
         return False
-    if name == "elicitation" and options:  # since 2025-11-25, it may be only "url"
+    if name == "elicitation" and options != {}:
+        # Since 2025-11-25, a client may offer only the mode "url". {} means "form".
         return "form" in options
     return True
 
 
 def failure(message: str) -> Json:
-    """Return a response for a question that the client will not answer."""
+    """Return what ask() gets if there is no response. It reads only the message."""
     return {"error": {"message": message}}
 
 
@@ -576,8 +593,8 @@ class Session:
     """One connection to a client, and what both sides have agreed on.
 
     receive() and finish() take the lock, and call the other methods while they hold it.
-    run_call() is called on the thread of a call. It takes the lock when the tool has
-    returned. So answer(), tools_call() and run_tool() must not change the session.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -591,13 +608,13 @@ class Session:
         self.questions: Dict[int, Question] = {}  # without an answer yet, by their ids
         self.next_question_id = 1
         self.has_ended = False  # stdin has ended, so no more answers can come
-        self.legacy_methods: Dict[str, Callable[[Call], Json]] = {
+        self.legacy_methods: Dict[str, Callable[[Call], Optional[Json]]] = {
             "initialize": self.initialize,
             "ping": self.ping,
             "tools/list": self.tools_list,
             "tools/call": self.tools_call,
         }
-        self.modern_methods: Dict[str, Callable[[Call], Json]] = {
+        self.modern_methods: Dict[str, Callable[[Call], Optional[Json]]] = {
             "server/discover": self.server_discover,
             "subscriptions/listen": self.subscriptions_listen,
             "tools/list": self.tools_list,
@@ -624,11 +641,17 @@ class Session:
         """Say what a modern client has to know."""
         return {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
 
-    def subscriptions_listen(self, call: Call) -> Json:
-        """Check the params of a request that stays open."""
+    def subscriptions_listen(self, call: Call) -> None:
+        """Let this request stay open until it is cancelled, or until stdin ends."""
         if type(call.params.get("notifications")) is not dict:
             raise RpcError(INVALID_PARAMS, "notifications has to be an object")
-        return {}
+        self.calls[call.id] = call
+        # The client has said which changes it wants to hear of. This notification says
+        # which of them the server will report. This server reports none.
+        self.write({"jsonrpc": "2.0",
+                    "method": "notifications/subscriptions/acknowledged",
+                    "params": {"notifications": {},
+                               "_meta": {META + "subscriptionId": call.id}}})
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
@@ -677,7 +700,7 @@ class Session:
                     "inputRequests": needed.input_requests,
                     "requestState": pack_state(call)}
         except RpcError:
-            raise  # the call was wrong, and not the tool
+            raise  # answer() turns it into an error
         except (Exception, SystemExit) as error:
             # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
             # it must not end the server.
@@ -699,16 +722,6 @@ class Session:
         # A daemon is a thread that does not keep the process alive.
         threading.Thread(target=self.run_call, args=(call,), daemon=True).start()
 
-    def start_stream(self, call: Call) -> None:
-        """Let a request stay open until it is cancelled, or until stdin ends."""
-        self.calls[call.id] = call
-        # The client has said which changes it wants to hear of. The response says which
-        # of them the server will report. This server reports none.
-        self.write({"jsonrpc": "2.0",
-                    "method": "notifications/subscriptions/acknowledged",
-                    "params": {"notifications": {},
-                               "_meta": {META + "subscriptionId": call.id}}})
-
     def end_streams(self) -> None:
         """End all streams.
 
@@ -719,7 +732,8 @@ class Session:
             if call.method == "subscriptions/listen":
                 self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": {"requestId": call.id}})
-                result = complete({"_meta": {META + "subscriptionId": call.id}}, "")
+                result = complete({}, call.method)
+                result["_meta"][META + "subscriptionId"] = call.id
                 self.end_call(call, {"jsonrpc": "2.0", "id": call.id, "result": result})
 
     def run_call(self, call: Call) -> None:
@@ -741,6 +755,7 @@ class Session:
             call = self.calls[request_id]
             call.cancelled.set()
             self.end_call(call, None)
+            # list() makes a copy, because withdraw_question() changes the table.
             for question in list(self.questions.values()):
                 if question.call is call:
                     self.withdraw_question(question)
@@ -752,6 +767,7 @@ class Session:
             for question in list(self.questions.values()):
                 self.end_question(question, failure("the client has closed stdin"))
             self.end_streams()
+            # wait_for() releases the lock while it waits, so that calls can end.
             self.lock.wait_for(lambda: not self.calls, seconds)
 
     # Requests of the server.
@@ -781,18 +797,22 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer."""
+        """Cancel a question, because its tool no longer waits for the answer."""
         if question.id not in self.questions:
             return  # the answer has come in the meantime
-        self.end_question(question, failure("the call was cancelled"))
+        self.end_question(question, failure("the server has withdrawn the question"))
         self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": question.id}})
 
-    def receive_response(self, response: Json) -> None:
+    def receive_response(self, response: Json, fault: Optional[str]) -> None:
         """Take the response to a question. Ignore it if it comes too late."""
-        # True and 1.0 would find the question 1 in the table.
-        if type(response.get("id")) is int and response["id"] in self.questions:
-            self.end_question(self.questions[response["id"]], response)
+        question_id = response.get("id")
+        # True == 1, so the id True would find the question 1 in the table.
+        if type(question_id) is not int or question_id not in self.questions:
+            return
+        if fault is not None:  # no better response will come, so the question ends
+            response = failure(f"the response is faulty: {fault}")
+        self.end_question(self.questions[question_id], response)
 
     # From a message to its response.
 
@@ -843,19 +863,21 @@ class Session:
             call.revision = self.revision
             call.capabilities = self.client_capabilities
             if self.revision is None and call.method not in ("initialize", "ping"):
-                # In the modern era, this code means that _meta is not complete.
+                # The modern revision demands this code if _meta has no version.
                 raise RpcError(INVALID_PARAMS, "no handshake, and no version in _meta")
 
-    def methods_of(self, call: Call) -> Dict[str, Callable[[Call], Json]]:
+    def methods_of(self, call: Call) -> Dict[str, Callable[[Call], Optional[Json]]]:
         """Return the methods of the era of a call."""
         if call.revision == MODERN:
             return self.modern_methods
         return self.legacy_methods
 
-    def answer(self, call: Call) -> Json:
-        """Return the response to a request that has been checked."""
+    def answer(self, call: Call) -> Optional[Json]:
+        """Return the response to a request that has been checked, or None."""
         try:
             result = self.methods_of(call)[call.method](call)
+            if result is None:
+                return None  # subscriptions/listen stays open
             if call.revision == MODERN:
                 result = complete(result, call.method)
             return {"jsonrpc": "2.0", "id": call.id, "result": result}
@@ -880,9 +902,7 @@ class Session:
             self.start_call(call)
             return
         response = self.answer(call)  # takes no time, so it needs no thread
-        if call.method == "subscriptions/listen" and "result" in response:
-            self.start_stream(call)
-        else:
+        if response is not None:
             deliver(response)
 
     def receive_notification(self, notification: Json) -> None:
@@ -898,8 +918,8 @@ class Session:
         """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
+            self.receive_response(message, fault)
             if fault is None:
-                self.receive_response(message)
                 deliver(None)
             else:
                 # The error does not repeat the id of the response. The client would
