@@ -318,7 +318,7 @@ class TestRules(unittest.TestCase):
     def test_a_faulty_response_ends_its_question(self) -> None:
         """It gets an error, and the tool that waits fails at once."""
         faulty = suite.transcripts("""
-== A faulty response  MUST  2025-06-18 2025-11-25
+== A faulty response  MUST legacy 2025-06-18+ offers
 > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{
    "name":"ask","arguments":{"text":"Who?"}}}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":"..."}
@@ -713,6 +713,26 @@ class TestClient(unittest.TestCase):
         self.assertLess(time.monotonic() - began, DEADLINE / 4)
         self.assertIn("a banner", printed.getvalue())
         self.assertIn("cancelled 3", printed.getvalue())
+
+    def test_the_timeout_does_not_end_a_call_while_the_user_is_asked(self) -> None:
+        step, client = load("8_client"), self.client([*PYTHON, "-c", "input()"])
+
+        class SecondTime:
+            """Has no response when it is asked for the first time."""
+            tried = False
+
+            def get(self, timeout: float) -> Json:
+                if self.tried:
+                    return {"result": {}}
+                self.tried = True
+                raise queue.Empty
+
+        def wait(params: Json) -> Any:
+            return client.wait("tools/call", 5, step.Pending(SecondTime(), None))
+
+        client.on_question = wait
+        self.assertEqual({"result": {}}, client.answer_question({}))
+        self.assertRaises(TimeoutError, wait, {})
 
     def test_a_server_that_ends_fails_the_requests_that_wait(self) -> None:
         client = self.client([*PYTHON, "-c", "input()"])
