@@ -188,9 +188,7 @@ def has_type(value: Any, name: str) -> bool:
 
 
 def use_integers(value: Any) -> Any:
-    """Return 2 for 2.0, because a tool may need an int. Where it needs a float, an int
-    works as well.
-    """
+    """Return 2 for 2.0. A tool may need an int, and as a float an int works, too."""
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is list:

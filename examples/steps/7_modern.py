@@ -5,8 +5,8 @@ version, the request is modern. Its `_meta` also says what its client offers. An
 request is legacy, and needs the handshake of step 2. So the revision and the
 capabilities of the client now belong to the call, and no longer to the session alone.
 
-If there was no handshake, a request without a version belongs to neither era. It gets
-the error -32602, which the modern revision demands. In step 6 it gets -32600 or -32601.
+Without a handshake, a request without a version belongs to neither era. It gets the
+error -32602, as the modern revision demands. In step 6 it got -32600 or -32601.
 
 New: `server/discover` takes the place of the handshake. `initialize` and `ping` are
 gone. Each modern result says its type and the name of the server. A modern list also
@@ -42,10 +42,10 @@ This client listens until it closes stdin:
     # -> {"jsonrpc": "2.0", "id": 4, "result": {"resultType": "complete", ...
 
 Try: write a tool that asks two questions, and read the requestState of the second
-round. Let a tool add another tool. The capability of server/discover is then {"tools":
-{"listChanged": true}}, and a client that asked for it gets {"toolsListChanged": true}
-in the acknowledgement. Each change sends it notifications/tools/list_changed, with the
-same `_meta` as the acknowledgement.
+round. Let a tool add another tool, and report it on each open stream, with
+`notifications/tools/list_changed` and the `_meta` of the acknowledgement. Then the
+acknowledgement has {"toolsListChanged": true}, if the client has asked for it, and the
+capability in server/discover is {"tools": {"listChanged": true}}.
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ class Call:
 
     def ask_modern(self, method: str, params: Json) -> Json:
         """Return the answer if the client has sent it, and else end this call."""
-        # In older revisions this is a result with isError, because they have no code.
+        # Older revisions have no code for this, so check_may_ask() leads to isError.
         if not is_offered(method, self.capabilities):
             raise RpcError(MISSING_CAPABILITY, f"the client does not offer {method}", {
                 "requiredCapabilities": {NEEDED_CAPABILITY[method]: {}}})
@@ -389,9 +389,7 @@ def has_type(value: Any, name: str) -> bool:
 
 
 def use_integers(value: Any) -> Any:
-    """Return 2 for 2.0, because a tool may need an int. Where it needs a float, an int
-    works as well.
-    """
+    """Return 2 for 2.0. A tool may need an int, and as a float an int works, too."""
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is list:
