@@ -156,7 +156,7 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not.
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
     if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
@@ -187,7 +187,7 @@ def has_type(value: Any, name: str) -> bool:
 
 
 def use_integers(value: Any) -> Any:
-    """Return 2 for 2.0. A tool may need an int, and as a float an int works, too."""
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is list:

@@ -18,7 +18,7 @@ The step before has no tool that asks:
 
 In this step the server asks you. The `-` in the command lets you type more lines. The
 server first writes two lines. The second one is the question. Then paste the third line
-that stands below the command. It is the answer. At last, press Ctrl-D.
+that stands below the command. It is the answer. Finally, press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
@@ -250,7 +250,7 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not.
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
     if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
@@ -283,7 +283,7 @@ def has_type(value: Any, name: str) -> bool:
 
 
 def use_integers(value: Any) -> Any:
-    """Return 2 for 2.0. A tool may need an int, and as a float an int works, too."""
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
     if type(value) is float and value.is_integer():
         return int(value)
     if type(value) is list:
