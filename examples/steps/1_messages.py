@@ -23,8 +23,9 @@ gets no response:
     # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32600, ...
     # -> {"jsonrpc": "2.0", "id": 1, "result": {}}
 
-Some tutorials send a header with the length before each message. Editors do that in
-another protocol. In MCP, such a header is a line that is not JSON:
+Some tutorials send a header with the length before each message. The Language Server
+Protocol has such headers, and MCP does not. So the server reads a header as a line that
+is not JSON:
 
     echo 'Content-Length: 52' | python3 1_messages.py
     # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, ...
@@ -102,34 +103,38 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
@@ -181,7 +186,8 @@ def answer_message(message: Any) -> Optional[Json]:
         fault = fault_of_response(message)
         if fault is None:
             return None  # this server sends no requests, so it waits for no response
-        # The error has no id, because the sender of a response did not choose its id.
+        # The error does not repeat the id of the response. The client would take it for
+        # the id of one of its own requests.
         return error_response(None, RpcError(INVALID_REQUEST, fault))
     fault = fault_of_request(message)
     if fault is not None:

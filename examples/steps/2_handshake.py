@@ -8,7 +8,8 @@ which say what the server can do. Then the client sends `notifications/initializ
 Before that, the server serves only `initialize` and `ping`.
 
 New: the order of the checks. If a request has several faults, the response names the
-first one in this order: JSON, message, method, time in the session, params.
+first one in this order: the line is not JSON, the message is not valid, the method is
+unknown, the handshake has not ended, the params are wrong.
 
 New: batches. In the revision 2025-03-26 a line may hold an array of messages, and the
 response is an array, too. The other revisions do not have batches.
@@ -106,34 +107,38 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
@@ -186,7 +191,7 @@ class Session:
         """Build an error response. The id is None if it could not be read."""
         response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out.
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
@@ -228,8 +233,9 @@ class Session:
 
     def take_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
-        if notification["method"] == "notifications/initialized":
-            self.is_confirmed = self.revision is not None
+        method = notification["method"]
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
 
     def answer_message(self, message: Any) -> Optional[Json]:
         """Return the response to a message, or None if it gets no response."""
@@ -237,8 +243,8 @@ class Session:
             fault = fault_of_response(message)
             if fault is None:
                 return None  # this server sends no requests, so it needs no responses
-            # The error has no id, because the sender of a response did not choose its
-            # id.
+            # The error does not repeat the id of the response. The client would take it
+            # for the id of one of its own requests.
             return self.error_response(None, RpcError(INVALID_REQUEST, fault))
         fault = fault_of_request(message)
         if fault is not None:
@@ -264,11 +270,10 @@ class Session:
             message = decode(line)
         except RpcError as error:
             return self.error_response(None, error)
-        # An empty array is not a batch. answer_message refuses it, and any array in
-        # another revision, because a message has to be an object.
-        if type(message) is list and message and self.revision == "2025-03-26":
+        is_batch = type(message) is list and self.revision == "2025-03-26"
+        if is_batch and message:  # an empty array is not a batch
             return self.answer_batch(message)
-        return self.answer_message(message)
+        return self.answer_message(message)  # this refuses all other arrays
 
 
 # --- stdin and stdout -----------------------------------------------------------------

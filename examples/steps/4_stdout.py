@@ -105,42 +105,48 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
 # --- Schemas --------------------------------------------------------------------------
 
-# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
+# The type hints of Python, and their names in JSON Schema.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+# The types of JSON Schema, and what json.loads() makes of them. The numbers are in
+# has_type().
 PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
@@ -151,7 +157,8 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    if get_origin(hint) is Union:  # Optional[int] is Union[int, None]
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
+    if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
 
@@ -162,7 +169,7 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        properties[name] = schema_of_hint(hints.get(name))
+        properties[name] = schema_of_hint(hints.get(name))  # None without a hint
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -174,24 +181,31 @@ def has_type(value: Any, name: str) -> bool:
     if name == "number":
         return type(value) in (int, float)  # isinstance() would also accept True
     if name == "integer" and type(value) is float:
-        return value.is_integer()  # in JSON, 1.0 is an integer
+        return value.is_integer()  # in JSON, 2.0 is an integer
     if name == "integer":
         return type(value) is int
     return type(value) is PYTHON_TYPES[name]
 
 
+def use_integers(value: Any) -> Any:
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is list:
+        return [use_integers(item) for item in value]
+    return value
+
+
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    faults: List[str] = []
     if "anyOf" in schema:
-        for option in schema["anyOf"]:
-            found = faults_of(value, option, where)
-            if not found:
-                return []  # one option is enough
-            faults += found
-        return [" or ".join(faults)]
+        options = [faults_of(value, option, where) for option in schema["anyOf"]]
+        if [] in options:
+            return []  # the value fits one option, and that is enough
+        return [" or ".join("; ".join(faults) for faults in options)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
+        return [f"{where}: {repr(value)[:60]} is not of type {schema['type']}"]
+    faults = []
     if type(value) is list:
         for index, item in enumerate(value):
             faults += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -350,10 +364,11 @@ class Session:
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
         assert self.revision is not None  # the handshake has set it
         if faults and self.revision < "2025-11-25":
-            # Older revisions do not say whether a model or a program should read this.
+            # Up to 2025-06-18, the specification names wrong arguments as an error.
             raise RpcError(INVALID_PARAMS, faults[:500])
         if faults:
             return error_result(faults)
+        arguments = {key: use_integers(value) for key, value in arguments.items()}
         return self.run_tool(TOOLS[name].function, arguments, self.revision)
 
     def run_tool(self, function: Callable[..., Any], arguments: Json,
@@ -361,9 +376,12 @@ class Session:
         """Call the function of a tool. Its exceptions become results with isError."""
         try:
             return result_of(function(**arguments), revision)
-        except (Exception, SystemExit) as error:  # a tool may call sys.exit()
+        except (Exception, SystemExit) as error:
+            # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
+            # it must not end the server.
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)  # some are empty
+            # Some exceptions have no text.
+            return error_result(str(error) or type(error).__name__)
 
     # From a message to its response.
 
@@ -371,7 +389,7 @@ class Session:
         """Build an error response. The id is None if it could not be read."""
         response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out.
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
@@ -413,8 +431,9 @@ class Session:
 
     def take_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
-        if notification["method"] == "notifications/initialized":
-            self.is_confirmed = self.revision is not None
+        method = notification["method"]
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
 
     def answer_message(self, message: Any) -> Optional[Json]:
         """Return the response to a message, or None if it gets no response."""
@@ -422,8 +441,8 @@ class Session:
             fault = fault_of_response(message)
             if fault is None:
                 return None  # this server sends no requests, so it needs no responses
-            # The error has no id, because the sender of a response did not choose its
-            # id.
+            # The error does not repeat the id of the response. The client would take it
+            # for the id of one of its own requests.
             return self.error_response(None, RpcError(INVALID_REQUEST, fault))
         fault = fault_of_request(message)
         if fault is not None:
@@ -449,11 +468,10 @@ class Session:
             message = decode(line)
         except RpcError as error:
             return self.error_response(None, error)
-        # An empty array is not a batch. answer_message refuses it, and any array in
-        # another revision, because a message has to be an object.
-        if type(message) is list and message and self.revision == "2025-03-26":
+        is_batch = type(message) is list and self.revision == "2025-03-26"
+        if is_batch and message:  # an empty array is not a batch
             return self.answer_batch(message)
-        return self.answer_message(message)
+        return self.answer_message(message)  # this refuses all other arrays
 
 
 # --- stdin and stdout -----------------------------------------------------------------
@@ -461,13 +479,13 @@ class Session:
 
 def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
     """Keep stdin and stdout for the protocol. Return the files to read and to write."""
-    # Python does not pass the copies that os.dup makes on to child processes.
+    # os.dup() returns the number of a new descriptor, which child processes do not get.
     wire_in = open(os.dup(0), "rb")
     wire_out = open(os.dup(1), "wb")
     empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)  # whoever reads stdin now is at its end
+    os.dup2(empty, 0)  # descriptor 0 (stdin) is now an empty file
     os.close(empty)
-    os.dup2(2, 1)  # whoever writes to stdout now writes to stderr
+    os.dup2(2, 1)  # descriptor 1 (stdout) is now a copy of descriptor 2 (stderr)
     return wire_in, wire_out
 
 

@@ -4,15 +4,15 @@ New in this step: a thread for each `tools/call`. The thread that reads stdin on
 starts it. So responses can come in another order than their requests. The id says which
 request a response belongs to.
 
-New: a table of the calls that are running. The thread that takes a call out of the
-table decides about its response. When the tool has returned, its own thread takes the
-call out, and sends the response. When a cancellation comes first, the reading thread
-takes the call out, and there is no response. So no call gets two responses, and a
-cancelled call gets none.
+New: a table of the calls that are running. Only the thread that removes a call from the
+table may send the response. When the tool has returned, the thread of the call removes
+the call, and sends the response. If a cancellation comes first, the reading thread
+removes the call, and sends nothing. So no call gets two responses, and a cancelled call
+gets none.
 
-New: one lock. A thread holds it while it looks at the session, changes it or writes.
-Only tools run without the lock. So two threads never write at the same time, and a call
-never reports progress after its response.
+New: one lock. A thread holds it while it changes the session or writes. While a tool
+runs, its thread does not hold the lock. So two threads never write at the same time,
+and a call never reports progress after its response.
 
 New: progress. A client that wants to know how far a call is sends a progress token with
 the call. The server puts the token into each report.
@@ -29,8 +29,8 @@ server has died. Here the ping is answered first:
     # -> {"jsonrpc": "2.0", "id": 3, "result": {}}
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
 
-Step 4 also answers a call that the client has cancelled, because it reads the
-cancellation too late. This step sends no response:
+In step 4, a cancelled call still gets a response, because the server reads the
+cancellation too late. In this step it gets none, so the second command prints nothing:
 
     cat lines/hello.jsonl lines/cancel.jsonl | python3 4_stdout.py | tail -n +2
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
@@ -43,7 +43,7 @@ This is a call with progress:
     # -> {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress...
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", ...
 
-Try: write a tool that runs for ten seconds, and stops when it is cancelled. Set
+Try: write a tool that runs for three seconds, and stops when it is cancelled. Set
 SECONDS_AT_THE_END to 0, and send lines/slow.jsonl again. Which response is missing?
 """
 
@@ -127,34 +127,38 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
@@ -162,7 +166,10 @@ def fault_of_response(message: Json) -> Optional[str]:
 
 
 class Call:
-    """A request that the server is serving. A tool gets it as its parameter `call`."""
+    """A request that the server is serving.
+
+    A tool that has a parameter with the name `call` gets it there.
+    """
 
     def __init__(self, session: Session, request: Json, deliver: Deliver) -> None:
         self.session = session
@@ -193,14 +200,14 @@ class Call:
 
 
 class Batch:
-    """Collects the responses to one batch. The last one sends the array."""
+    """Collects the responses to one batch, and sends them when all are there."""
 
     def __init__(self, size: int, write: Callable[[Any], None]) -> None:
         self.missing = size  # how many messages of the batch are not served yet
         self.responses: List[Json] = []
         self.write = write
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def take_response(self, response: Optional[Json]) -> None:
         """Take the response to one message, or None if it gets no response."""
         self.missing -= 1
         if response is not None:
@@ -211,9 +218,11 @@ class Batch:
 
 # --- Schemas --------------------------------------------------------------------------
 
-# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
+# The type hints of Python, and their names in JSON Schema.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+# The types of JSON Schema, and what json.loads() makes of them. The numbers are in
+# has_type().
 PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
@@ -224,7 +233,8 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    if get_origin(hint) is Union:  # Optional[int] is Union[int, None]
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
+    if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
 
@@ -235,9 +245,9 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if hints.get(name) is Call:
+        if name == "call":
             continue  # the server passes it, and the model must not see it
-        properties[name] = schema_of_hint(hints.get(name))
+        properties[name] = schema_of_hint(hints.get(name))  # None without a hint
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -249,24 +259,31 @@ def has_type(value: Any, name: str) -> bool:
     if name == "number":
         return type(value) in (int, float)  # isinstance() would also accept True
     if name == "integer" and type(value) is float:
-        return value.is_integer()  # in JSON, 1.0 is an integer
+        return value.is_integer()  # in JSON, 2.0 is an integer
     if name == "integer":
         return type(value) is int
     return type(value) is PYTHON_TYPES[name]
 
 
+def use_integers(value: Any) -> Any:
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is list:
+        return [use_integers(item) for item in value]
+    return value
+
+
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    faults: List[str] = []
     if "anyOf" in schema:
-        for option in schema["anyOf"]:
-            found = faults_of(value, option, where)
-            if not found:
-                return []  # one option is enough
-            faults += found
-        return [" or ".join(faults)]
+        options = [faults_of(value, option, where) for option in schema["anyOf"]]
+        if [] in options:
+            return []  # the value fits one option, and that is enough
+        return [" or ".join("; ".join(faults) for faults in options)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
+        return [f"{where}: {repr(value)[:60]} is not of type {schema['type']}"]
+    faults = []
     if type(value) is list:
         for index, item in enumerate(value):
             faults += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -303,7 +320,7 @@ TOOLS: Dict[str, Tool] = {}
 
 def tool(function: F) -> F:
     """Offer a function as a tool."""
-    wants_call = get_type_hints(function).get("call") is Call
+    wants_call = "call" in inspect.signature(function).parameters
     TOOLS[function.__name__] = Tool(
         function, schema_of_function(function), wants_call)
     return function
@@ -390,8 +407,9 @@ def check_initialize(params: Json) -> None:
 class Session:
     """One connection to a client, and what both sides have agreed on.
 
-    The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock, too.
+    receive() and finish() take the lock, and call the other methods while they hold it.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -448,12 +466,13 @@ class Session:
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
         assert self.revision is not None  # the handshake has set it
         if faults and self.revision < "2025-11-25":
-            # Older revisions do not say whether a model or a program should read this.
+            # Up to 2025-06-18, the specification names wrong arguments as an error.
             raise RpcError(INVALID_PARAMS, faults[:500])
         if faults:
             return error_result(faults)
+        arguments = {key: use_integers(value) for key, value in arguments.items()}
         if TOOLS[name].wants_call:
-            arguments = {**arguments, "call": call}
+            arguments["call"] = call
         return self.run_tool(TOOLS[name].function, arguments, self.revision)
 
     def run_tool(self, function: Callable[..., Any], arguments: Json,
@@ -461,15 +480,19 @@ class Session:
         """Call the function of a tool. Its exceptions become results with isError."""
         try:
             return result_of(function(**arguments), revision)
-        except (Exception, SystemExit) as error:  # a tool may call sys.exit()
+        except (Exception, SystemExit) as error:
+            # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
+            # it must not end the server.
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)  # some are empty
+            # Some exceptions have no text.
+            return error_result(str(error) or type(error).__name__)
 
     # The life of a call.
 
     def is_running(self, call: Call) -> bool:
         """Tell whether a call still needs a response."""
-        # After a cancellation, another call may have the same id.
+        # After a cancellation, another call may have the same id. So it is not enough
+        # that the id is in the table.
         return self.calls.get(call.id) is call
 
     def start_call(self, call: Call) -> None:
@@ -489,10 +512,10 @@ class Session:
         """Take a call out of the table, and deliver its response, if it has one."""
         del self.calls[call.id]
         call.deliver(response)
-        self.lock.notify_all()  # finish() looks at the table again
+        self.lock.notify_all()  # wakes finish(), if it waits for this call
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
+        """Cancel a call. Ignore a wrong id, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
@@ -501,6 +524,7 @@ class Session:
     def finish(self, seconds: float) -> None:
         """Wait until no call is running, but at most some seconds."""
         with self.lock:
+            # wait_for() releases the lock while it waits, so that calls can end.
             self.lock.wait_for(lambda: not self.calls, seconds)
 
     # From a message to its response.
@@ -509,7 +533,7 @@ class Session:
         """Build an error response. The id is None if it could not be read."""
         response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out.
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
@@ -567,8 +591,8 @@ class Session:
         """Act on a notification. It never gets a response, even if it is unknown."""
         method = notification["method"]
         params = notification.get("params")
-        if method == "notifications/initialized":
-            self.is_confirmed = self.revision is not None
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
         if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
@@ -579,8 +603,8 @@ class Session:
             if fault is None:
                 deliver(None)  # this server sends no requests, so it needs no responses
             else:
-                # The error has no id, because the sender of a response did not choose
-                # its id.
+                # The error does not repeat the id of the response. The client would
+                # take it for the id of one of its own requests.
                 error = RpcError(INVALID_REQUEST, fault)
                 deliver(self.error_response(None, error))
             return
@@ -594,7 +618,7 @@ class Session:
             self.receive_notification(message)
             deliver(None)
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def write_response(self, response: Optional[Json]) -> None:
         """Write the response to a message that came alone."""
         if response is not None:
             self.write(response)
@@ -607,14 +631,13 @@ class Session:
             except RpcError as error:
                 self.write(self.error_response(None, error))
                 return
-            # An empty array is not a batch. receive_message refuses it, and any array
-            # in another revision, because a message has to be an object.
-            if type(message) is list and message and self.revision == "2025-03-26":
+            is_batch = type(message) is list and self.revision == "2025-03-26"
+            if is_batch and message:  # an empty array is not a batch
                 batch = Batch(len(message), self.write)
                 for member in message:
-                    self.receive_message(member, batch.deliver)
+                    self.receive_message(member, batch.take_response)
             else:
-                self.receive_message(message, self.deliver)
+                self.receive_message(message, self.write_response)  # refuses arrays
 
 
 # --- stdin and stdout -----------------------------------------------------------------
@@ -622,15 +645,15 @@ class Session:
 
 def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
     """Keep stdin and stdout for the protocol. Return the files to read and to write."""
-    # Python does not pass the copies that os.dup makes on to child processes.
+    # os.dup() returns the number of a new descriptor, which child processes do not get.
     wire_in = open(os.dup(0), "rb")
-    # Without a buffer: a thread that still writes when the process ends would hold the
-    # lock of the buffer, and Python would crash.
+    # A buffer of Python has its own lock. If a thread holds that lock when the process
+    # ends, because it is still writing, Python crashes. So this file has no buffer.
     wire_out = open(os.dup(1), "wb", buffering=0)
     empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)  # whoever reads stdin now is at its end
+    os.dup2(empty, 0)  # descriptor 0 (stdin) is now an empty file
     os.close(empty)
-    os.dup2(2, 1)  # whoever writes to stdout now writes to stderr
+    os.dup2(2, 1)  # descriptor 1 (stdout) is now a copy of descriptor 2 (stderr)
     return wire_in, wire_out
 
 
@@ -642,7 +665,8 @@ def main() -> None:
         data = encode(message)
         try:
             while data:
-                data = data[wire_out.write(data):]
+                count = wire_out.write(data)  # this may be only a part of it
+                data = data[count:]
         except OSError:
             pass  # the client has gone; it does not matter what it would have read
 

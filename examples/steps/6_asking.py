@@ -5,9 +5,8 @@ to ask the user, or `roots/list` to ask for the folders that it may work with. T
 thread of the tool waits until the client has sent its response.
 
 New: both sides number their own requests. So the same id can stand for two requests at
-the same time, one in each direction. This causes no confusion: a message with a method
-is a request of its sender, and a message without a method is a response to a request of
-its receiver.
+the same time, one in each direction. They cannot be confused, because a request has a
+method, and a response has none.
 
 New: the capabilities of the client. The server must not ask for anything that the
 client has not offered in `initialize`.
@@ -17,9 +16,9 @@ The step before has no tool that asks:
     cat lines/hello.jsonl lines/ask.jsonl | python3 5_side_by_side.py | tail -n +2
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, ...
 
-In this step the server asks you. The `-` in the command lets you type more lines. Paste
-the line that begins with {"jsonrpc":"2.0","id":1 after the question has come. It is the
-answer. Then press Ctrl-D.
+In this step the server asks you. The `-` in the command lets you type more lines. The
+server first writes two lines. The second one is the question. Then paste the third line
+that stands below the command. It is the answer. Finally, press Ctrl-D.
 
     cat lines/hello.jsonl lines/ask.jsonl - | python3 6_asking.py
     # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
@@ -29,8 +28,9 @@ answer. Then press Ctrl-D.
 
 The call of the client and the question of the server both have the id 1.
 
-Try: press Ctrl-D instead of answering. Answer twice, or with the id "1". Cancel the
-call while the server waits for the answer.
+Try: press Ctrl-D instead of answering. Answer with the id "1", and answer twice. The
+server ignores the wrong id and the second answer, and prints nothing for them. Answer
+with both a result and an error. Cancel the call while the server waits for the answer.
 """
 
 from __future__ import annotations
@@ -55,11 +55,8 @@ LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 SECONDS_AT_THE_END = 5.0  # for calls that are running when stdin ends
 SECONDS_TO_ANSWER = 600.0  # a user may need some time
-NEEDED_CAPABILITY = {  # of the client, for each request of the server
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
+# The requests that the server may send, and the capability of the client for each.
+NEEDED_CAPABILITY = {"elicitation/create": "elicitation", "roots/list": "roots"}
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -120,34 +117,38 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
@@ -155,7 +156,10 @@ def fault_of_response(message: Json) -> Optional[str]:
 
 
 class Call:
-    """A request that the server is serving. A tool gets it as its parameter `call`."""
+    """A request that the server is serving.
+
+    A tool that has a parameter with the name `call` gets it there.
+    """
 
     def __init__(self, session: Session, request: Json, deliver: Deliver) -> None:
         self.session = session
@@ -208,18 +212,19 @@ class Question:
     def __init__(self, question_id: int, call: Call) -> None:
         self.id = question_id
         self.call = call
-        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # one
+        # ask() waits until there is a response in this queue. There is only one.
+        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
 
 
 class Batch:
-    """Collects the responses to one batch. The last one sends the array."""
+    """Collects the responses to one batch, and sends them when all are there."""
 
     def __init__(self, size: int, write: Callable[[Any], None]) -> None:
         self.missing = size  # how many messages of the batch are not served yet
         self.responses: List[Json] = []
         self.write = write
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def take_response(self, response: Optional[Json]) -> None:
         """Take the response to one message, or None if it gets no response."""
         self.missing -= 1
         if response is not None:
@@ -230,9 +235,11 @@ class Batch:
 
 # --- Schemas --------------------------------------------------------------------------
 
-# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
+# The type hints of Python, and their names in JSON Schema.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+# The types of JSON Schema, and what json.loads() makes of them. The numbers are in
+# has_type().
 PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
@@ -243,7 +250,8 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    if get_origin(hint) is Union:  # Optional[int] is Union[int, None]
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
+    if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
 
@@ -254,9 +262,9 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if hints.get(name) is Call:
+        if name == "call":
             continue  # the server passes it, and the model must not see it
-        properties[name] = schema_of_hint(hints.get(name))
+        properties[name] = schema_of_hint(hints.get(name))  # None without a hint
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -268,24 +276,31 @@ def has_type(value: Any, name: str) -> bool:
     if name == "number":
         return type(value) in (int, float)  # isinstance() would also accept True
     if name == "integer" and type(value) is float:
-        return value.is_integer()  # in JSON, 1.0 is an integer
+        return value.is_integer()  # in JSON, 2.0 is an integer
     if name == "integer":
         return type(value) is int
     return type(value) is PYTHON_TYPES[name]
 
 
+def use_integers(value: Any) -> Any:
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is list:
+        return [use_integers(item) for item in value]
+    return value
+
+
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    faults: List[str] = []
     if "anyOf" in schema:
-        for option in schema["anyOf"]:
-            found = faults_of(value, option, where)
-            if not found:
-                return []  # one option is enough
-            faults += found
-        return [" or ".join(faults)]
+        options = [faults_of(value, option, where) for option in schema["anyOf"]]
+        if [] in options:
+            return []  # the value fits one option, and that is enough
+        return [" or ".join("; ".join(faults) for faults in options)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
+        return [f"{where}: {repr(value)[:60]} is not of type {schema['type']}"]
+    faults = []
     if type(value) is list:
         for index, item in enumerate(value):
             faults += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -322,7 +337,7 @@ TOOLS: Dict[str, Tool] = {}
 
 def tool(function: F) -> F:
     """Offer a function as a tool."""
-    wants_call = get_type_hints(function).get("call") is Call
+    wants_call = "call" in inspect.signature(function).parameters
     TOOLS[function.__name__] = Tool(
         function, schema_of_function(function), wants_call)
     return function
@@ -430,21 +445,23 @@ def is_offered(method: str, capabilities: Json) -> bool:
     options = capabilities.get(name)
     if type(options) is not dict:
         return False
-    if name == "elicitation" and options:  # since 2025-11-25, it may be only "url"
+    if name == "elicitation" and options != {}:
+        # Since 2025-11-25, a client may offer only the mode "url". {} means "form".
         return "form" in options
     return True
 
 
 def failure(message: str) -> Json:
-    """Return a response for a question that the client will not answer."""
+    """Return what ask() gets if there is no response. It reads only the message."""
     return {"error": {"message": message}}
 
 
 class Session:
     """One connection to a client, and what both sides have agreed on.
 
-    The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock, too.
+    receive() and finish() take the lock, and call the other methods while they hold it.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -506,12 +523,13 @@ class Session:
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
         assert self.revision is not None  # the handshake has set it
         if faults and self.revision < "2025-11-25":
-            # Older revisions do not say whether a model or a program should read this.
+            # Up to 2025-06-18, the specification names wrong arguments as an error.
             raise RpcError(INVALID_PARAMS, faults[:500])
         if faults:
             return error_result(faults)
+        arguments = {key: use_integers(value) for key, value in arguments.items()}
         if TOOLS[name].wants_call:
-            arguments = {**arguments, "call": call}
+            arguments["call"] = call
         return self.run_tool(TOOLS[name].function, arguments, self.revision)
 
     def run_tool(self, function: Callable[..., Any], arguments: Json,
@@ -519,15 +537,19 @@ class Session:
         """Call the function of a tool. Its exceptions become results with isError."""
         try:
             return result_of(function(**arguments), revision)
-        except (Exception, SystemExit) as error:  # a tool may call sys.exit()
+        except (Exception, SystemExit) as error:
+            # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
+            # it must not end the server.
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)  # some are empty
+            # Some exceptions have no text.
+            return error_result(str(error) or type(error).__name__)
 
     # The life of a call.
 
     def is_running(self, call: Call) -> bool:
         """Tell whether a call still needs a response."""
-        # After a cancellation, another call may have the same id.
+        # After a cancellation, another call may have the same id. So it is not enough
+        # that the id is in the table.
         return self.calls.get(call.id) is call
 
     def start_call(self, call: Call) -> None:
@@ -547,14 +569,15 @@ class Session:
         """Take a call out of the table, and deliver its response, if it has one."""
         del self.calls[call.id]
         call.deliver(response)
-        self.lock.notify_all()  # finish() looks at the table again
+        self.lock.notify_all()  # wakes finish(), if it waits for this call
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
+        """Cancel a call. Ignore a wrong id, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
             self.end_call(call, None)
+            # list() makes a copy, because withdraw_question() changes the table.
             for question in list(self.questions.values()):
                 if question.call is call:
                     self.withdraw_question(question)
@@ -565,6 +588,7 @@ class Session:
             self.has_ended = True
             for question in list(self.questions.values()):
                 self.end_question(question, failure("the client has closed stdin"))
+            # wait_for() releases the lock while it waits, so that calls can end.
             self.lock.wait_for(lambda: not self.calls, seconds)
 
     # Requests of the server.
@@ -594,18 +618,22 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer."""
+        """Cancel a question, because its tool no longer waits for the answer."""
         if question.id not in self.questions:
             return  # the answer has come in the meantime
-        self.end_question(question, failure("the call was cancelled"))
+        self.end_question(question, failure("the server has withdrawn the question"))
         self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": question.id}})
 
-    def receive_response(self, response: Json) -> None:
+    def receive_response(self, response: Json, fault: Optional[str]) -> None:
         """Take the response to a question. Ignore it if it comes too late."""
-        # True and 1.0 would find the question 1 in the table.
-        if type(response.get("id")) is int and response["id"] in self.questions:
-            self.end_question(self.questions[response["id"]], response)
+        question_id = response.get("id")
+        # True == 1, so the id True would find the question 1 in the table.
+        if type(question_id) is not int or question_id not in self.questions:
+            return
+        if fault is not None:  # no better response will come, so the question ends
+            response = failure(f"the response is faulty: {fault}")
+        self.end_question(self.questions[question_id], response)
 
     # From a message to its response.
 
@@ -613,7 +641,7 @@ class Session:
         """Build an error response. The id is None if it could not be read."""
         response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out.
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
@@ -671,8 +699,8 @@ class Session:
         """Act on a notification. It never gets a response, even if it is unknown."""
         method = notification["method"]
         params = notification.get("params")
-        if method == "notifications/initialized":
-            self.is_confirmed = self.revision is not None
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
         if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
@@ -680,12 +708,12 @@ class Session:
         """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
+            self.receive_response(message, fault)
             if fault is None:
-                self.receive_response(message)
                 deliver(None)
             else:
-                # The error has no id, because the sender of a response did not choose
-                # its id.
+                # The error does not repeat the id of the response. The client would
+                # take it for the id of one of its own requests.
                 error = RpcError(INVALID_REQUEST, fault)
                 deliver(self.error_response(None, error))
             return
@@ -699,7 +727,7 @@ class Session:
             self.receive_notification(message)
             deliver(None)
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def write_response(self, response: Optional[Json]) -> None:
         """Write the response to a message that came alone."""
         if response is not None:
             self.write(response)
@@ -712,14 +740,13 @@ class Session:
             except RpcError as error:
                 self.write(self.error_response(None, error))
                 return
-            # An empty array is not a batch. receive_message refuses it, and any array
-            # in another revision, because a message has to be an object.
-            if type(message) is list and message and self.revision == "2025-03-26":
+            is_batch = type(message) is list and self.revision == "2025-03-26"
+            if is_batch and message:  # an empty array is not a batch
                 batch = Batch(len(message), self.write)
                 for member in message:
-                    self.receive_message(member, batch.deliver)
+                    self.receive_message(member, batch.take_response)
             else:
-                self.receive_message(message, self.deliver)
+                self.receive_message(message, self.write_response)  # refuses arrays
 
 
 # --- stdin and stdout -----------------------------------------------------------------
@@ -727,15 +754,15 @@ class Session:
 
 def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
     """Keep stdin and stdout for the protocol. Return the files to read and to write."""
-    # Python does not pass the copies that os.dup makes on to child processes.
+    # os.dup() returns the number of a new descriptor, which child processes do not get.
     wire_in = open(os.dup(0), "rb")
-    # Without a buffer: a thread that still writes when the process ends would hold the
-    # lock of the buffer, and Python would crash.
+    # A buffer of Python has its own lock. If a thread holds that lock when the process
+    # ends, because it is still writing, Python crashes. So this file has no buffer.
     wire_out = open(os.dup(1), "wb", buffering=0)
     empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)  # whoever reads stdin now is at its end
+    os.dup2(empty, 0)  # descriptor 0 (stdin) is now an empty file
     os.close(empty)
-    os.dup2(2, 1)  # whoever writes to stdout now writes to stderr
+    os.dup2(2, 1)  # descriptor 1 (stdout) is now a copy of descriptor 2 (stderr)
     return wire_in, wire_out
 
 
@@ -747,7 +774,8 @@ def main() -> None:
         data = encode(message)
         try:
             while data:
-                data = data[wire_out.write(data):]
+                count = wire_out.write(data)  # this may be only a part of it
+                data = data[count:]
         except OSError:
             pass  # the client has gone; it does not matter what it would have read
 

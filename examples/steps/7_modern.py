@@ -2,24 +2,28 @@
 
 New in this step: two eras in one server. If the `_meta` of a request has a protocol
 version, the request is modern. Its `_meta` also says what its client offers. Any other
-request is legacy: it belongs to the session that steps 2 to 6 have built. So the
-revision and the capabilities of the client now belong to the call, and no longer to the
-session alone.
+request is legacy, and needs the handshake of step 2. So the revision and the
+capabilities of the client now belong to the call, and no longer to the session alone.
 
-New: `server/discover` takes the place of the handshake. Each modern result says its
-type and the name of the server. A modern list also says how long a client may keep it.
+Without a handshake, a request without a version belongs to neither era. It gets the
+error -32602, as the modern revision demands. In step 6 it got -32600 or -32601.
+
+New: `server/discover` takes the place of the handshake. `initialize` and `ping` are
+gone. Each modern result says its type and the name of the server. A modern list also
+says how long a client may keep it. The function complete() adds all this.
 
 New: a modern server sends no requests. If a tool asks the user, the call ends with a
 result of the type `input_required`, which holds the question. The client asks its user,
 and makes the call again, with the answer. The function of the tool then runs again from
 its first line, and this time ask() returns the answer. If there are several questions,
-the earlier answers come back in `requestState`. The server signs them, because the
-client could change them.
+the earlier answers come back in `requestState`. The server signs them, so that it
+notices if the client changes them.
 
 New: `subscriptions/listen`, a request that stays open. A client sends it to hear when a
-list changes. The lists of this server never change, so it has nothing to report.
+list changes. The tools of this server never change, so it has nothing to report.
 
-The step before answers a modern client with errors:
+The step before answers a modern client with errors. In this step, the calls run side by
+side, and `sort` puts the responses in order:
 
     python3 6_asking.py <lines/modern.jsonl
     # -> {"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, ...
@@ -30,8 +34,18 @@ The step before answers a modern client with errors:
     # -> {"jsonrpc": "2.0", "id": 2, "result": {"resultType": "input_required", ...
     # -> {"jsonrpc": "2.0", "id": 3, "result": {"resultType": "complete", "conten...
 
+This client listens until it closes stdin:
+
+    python3 7_modern.py <lines/listen.jsonl
+    # -> {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", ...
+    # -> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": ...
+    # -> {"jsonrpc": "2.0", "id": 4, "result": {"resultType": "complete", ...
+
 Try: write a tool that asks two questions, and read the requestState of the second
-round. Let a tool add another tool, and report that to the clients that listen.
+round. Let a tool add another tool, and report it on each open stream, with
+`notifications/tools/list_changed` and the `_meta` of the acknowledgement. Then the
+acknowledgement has {"toolsListChanged": true}, if the client has asked for it, and the
+capability in server/discover is {"tools": {"listChanged": true}}.
 """
 
 from __future__ import annotations
@@ -59,11 +73,8 @@ META = "io.modelcontextprotocol/"  # the names that MCP has reserved in _meta
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 SECONDS_AT_THE_END = 5.0  # for calls that are running when stdin ends
 SECONDS_TO_ANSWER = 600.0  # a user may need some time
-NEEDED_CAPABILITY = {  # of the client, for each request of the server
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
+# The requests that the server may send, and the capability of the client for each.
+NEEDED_CAPABILITY = {"elicitation/create": "elicitation", "roots/list": "roots"}
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -127,34 +138,38 @@ def is_response(message: Any) -> bool:
 
 
 def fault_of_request(message: Any) -> Optional[str]:
-    """Return what is wrong with a request or a notification, or None."""
+    """Return the rule that a request or a notification breaks, or None."""
     if type(message) is not dict:
         return "a message has to be an object"
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if type(message.get("method")) is not str:
         return "method has to be a string"
-    # JSON-RPC allows an array, too. MCP does not, so check_request() refuses it later.
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
     if "params" in message and type(message["params"]) not in (dict, list):
-        return "params has to be an object"
+        return "params has to be an object or an array"
     if "id" in message and not is_id(message["id"]):
         return "id has to be a string or an integer"
     return None
 
 
 def fault_of_response(message: Json) -> Optional[str]:
-    """Return what is wrong with a response, or None."""
-    if message.get("jsonrpc") != "2.0" or "method" in message:
-        return 'a response has jsonrpc "2.0" and no method'
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
     if "result" in message:
-        if "error" in message or not is_id(message.get("id")):
-            return "a result has an id, and no error beside it"
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
         return None
     error = message["error"]
     if type(error) is not dict:
         return "error has to be an object"
     if type(error.get("code")) is not int or type(error.get("message")) is not str:
-        return "an error has an integer code and a message"
+        return "an error has to have an integer code and a message"
     return None
 
 
@@ -162,7 +177,10 @@ def fault_of_response(message: Json) -> Optional[str]:
 
 
 class Call:
-    """A request that the server is serving. A tool gets it as its parameter `call`."""
+    """A request that the server is serving.
+
+    A tool that has a parameter with the name `call` gets it there.
+    """
 
     def __init__(self, session: Session, request: Json, deliver: Deliver) -> None:
         self.session = session
@@ -172,11 +190,12 @@ class Call:
         self.deliver = deliver
         self.cancelled = threading.Event()
         self.last_progress: Optional[float] = None
-        # The next four are set when the request is checked.
+        # read_meta() sets the next three.
         self.meta: Json = {}
         self.revision: Optional[str] = None
         self.capabilities: Json = {}  # of the client
-        self.answers: Json = {}  # modern: what the client has answered so far
+        # The next two are for modern calls. run_tool() sets the answers.
+        self.answers: Json = {}  # what the client has answered so far
         self.questions_asked = 0
 
     def progress(self, progress: float, total: Optional[float] = None,
@@ -218,6 +237,7 @@ class Call:
 
     def ask_modern(self, method: str, params: Json) -> Json:
         """Return the answer if the client has sent it, and else end this call."""
+        # Older revisions have no code for this, so check_may_ask() leads to isError.
         if not is_offered(method, self.capabilities):
             raise RpcError(MISSING_CAPABILITY, f"the client does not offer {method}", {
                 "requiredCapabilities": {NEEDED_CAPABILITY[method]: {}}})
@@ -246,18 +266,19 @@ class Question:
     def __init__(self, question_id: int, call: Call) -> None:
         self.id = question_id
         self.call = call
-        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()  # one
+        # ask() waits until there is a response in this queue. There is only one.
+        self.responses: queue.SimpleQueue[Json] = queue.SimpleQueue()
 
 
 class Batch:
-    """Collects the responses to one batch. The last one sends the array."""
+    """Collects the responses to one batch, and sends them when all are there."""
 
     def __init__(self, size: int, write: Callable[[Any], None]) -> None:
         self.missing = size  # how many messages of the batch are not served yet
         self.responses: List[Json] = []
         self.write = write
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def take_response(self, response: Optional[Json]) -> None:
         """Take the response to one message, or None if it gets no response."""
         self.missing -= 1
         if response is not None:
@@ -271,21 +292,20 @@ class Batch:
 SECRET = os.urandom(32)
 
 
-def sign(text: str) -> bytes:
+def sign(text: str) -> str:
     """Return 64 characters that only this process can compute."""
-    data = text.encode("utf-8", "surrogatepass")  # JSON allows lone surrogates
-    return hmac.new(SECRET, data, "sha256").hexdigest().encode()
+    return hmac.new(SECRET, text.encode("ascii"), "sha256").hexdigest()
 
 
 def pack_state(call: Call) -> str:
-    """Return the answers so far as a text that the client cannot change.
+    """Return the answers so far, signed, so that the server notices a change.
 
     The name and the arguments of the tool are in it, too. Otherwise a client could use
     the answers for another call.
     """
-    text = json.dumps([call.params.get("name"), call.params.get("arguments"),
-                       call.answers])
-    return sign(text).decode() + text
+    text = json.dumps({"name": call.params.get("name"), "answers": call.answers,
+                       "arguments": call.params.get("arguments")})
+    return sign(text) + text
 
 
 def unpack_state(call: Call) -> Json:
@@ -293,17 +313,18 @@ def unpack_state(call: Call) -> Json:
     state = call.params.get("requestState")
     if state is None:
         return {}
-    if type(state) is not str:
-        raise RpcError(INVALID_PARAMS, "requestState has to be a string")
-    signature = state[:64].encode("utf-8", "surrogatepass")
-    # == would take longer for a guess that is nearly right. compare_digest does not.
-    if not hmac.compare_digest(signature, sign(state[64:])):
+    if type(state) is not str or not state.isascii():
+        raise RpcError(INVALID_PARAMS, "requestState has to be a string of ASCII")
+    # == stops at the first character that differs. From its time, an attacker could
+    # guess one character after the other. compare_digest() always takes the same time.
+    if not hmac.compare_digest(state[:64], sign(state[64:])):
         raise RpcError(INVALID_PARAMS, "requestState is not from this server")
-    name, arguments, answers = json.loads(state[64:])
-    if [name, arguments] != [call.params.get("name"), call.params.get("arguments")]:
-        raise RpcError(INVALID_PARAMS, "requestState is from another call")
-    result: Json = answers
-    return result
+    content = json.loads(state[64:])
+    for name in ("name", "arguments"):
+        if content[name] != call.params.get(name):
+            raise RpcError(INVALID_PARAMS, "requestState is from another call")
+    answers: Json = content["answers"]
+    return answers
 
 
 def read_answers(call: Call) -> Json:
@@ -314,14 +335,17 @@ def read_answers(call: Call) -> Json:
     for response in responses.values():
         if type(response) is not dict:
             raise RpcError(INVALID_PARAMS, "an input response has to be an object")
-    return {**unpack_state(call), **responses}
+    # A signed answer has priority, so that the client cannot change it later.
+    return {**responses, **unpack_state(call)}
 
 
 # --- Schemas --------------------------------------------------------------------------
 
-# The type in a JSON Schema for a type hint, and the Python type of such JSON values.
+# The type hints of Python, and their names in JSON Schema.
 TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
               float: "number"}
+# The types of JSON Schema, and what json.loads() makes of them. The numbers are in
+# has_type().
 PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
 
 
@@ -332,7 +356,8 @@ def schema_of_hint(hint: Any) -> Json:
     arguments = get_args(hint)
     if get_origin(hint) is list:
         return {"type": "array", "items": schema_of_hint(arguments[0])}
-    if get_origin(hint) is Union:  # Optional[int] is Union[int, None]
+    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
+    if get_origin(hint) is Union:
         return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
     raise TypeError(f"{hint} has no JSON Schema here")
 
@@ -343,9 +368,9 @@ def schema_of_function(function: Callable[..., Any]) -> Json:
     properties = {}
     required = []
     for name, parameter in inspect.signature(function).parameters.items():
-        if hints.get(name) is Call:
+        if name == "call":
             continue  # the server passes it, and the model must not see it
-        properties[name] = schema_of_hint(hints.get(name))
+        properties[name] = schema_of_hint(hints.get(name))  # None without a hint
         if parameter.default is parameter.empty:
             required.append(name)
     return {"type": "object", "properties": properties, "required": required,
@@ -357,24 +382,31 @@ def has_type(value: Any, name: str) -> bool:
     if name == "number":
         return type(value) in (int, float)  # isinstance() would also accept True
     if name == "integer" and type(value) is float:
-        return value.is_integer()  # in JSON, 1.0 is an integer
+        return value.is_integer()  # in JSON, 2.0 is an integer
     if name == "integer":
         return type(value) is int
     return type(value) is PYTHON_TYPES[name]
 
 
+def use_integers(value: Any) -> Any:
+    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is list:
+        return [use_integers(item) for item in value]
+    return value
+
+
 def faults_of(value: Any, schema: Json, where: str) -> List[str]:
     """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    faults: List[str] = []
     if "anyOf" in schema:
-        for option in schema["anyOf"]:
-            found = faults_of(value, option, where)
-            if not found:
-                return []  # one option is enough
-            faults += found
-        return [" or ".join(faults)]
+        options = [faults_of(value, option, where) for option in schema["anyOf"]]
+        if [] in options:
+            return []  # the value fits one option, and that is enough
+        return [" or ".join("; ".join(faults) for faults in options)]
     if not has_type(value, schema["type"]):
-        return [f"{where}: {value!r:.60} is not of type {schema['type']}"]
+        return [f"{where}: {repr(value)[:60]} is not of type {schema['type']}"]
+    faults = []
     if type(value) is list:
         for index, item in enumerate(value):
             faults += faults_of(item, schema["items"], f"{where}[{index}]")
@@ -411,7 +443,7 @@ TOOLS: Dict[str, Tool] = {}
 
 def tool(function: F) -> F:
     """Offer a function as a tool."""
-    wants_call = get_type_hints(function).get("call") is Call
+    wants_call = "call" in inspect.signature(function).parameters
     TOOLS[function.__name__] = Tool(
         function, schema_of_function(function), wants_call)
     return function
@@ -493,9 +525,10 @@ def result_of(value: Any, revision: str) -> Json:
 
 
 def complete(result: Json, method: str) -> Json:
-    """Add the members that each modern result has."""
+    """Add the members that a modern result needs."""
+    # The result of a question has the type "input_required" already.
     result = {"resultType": "complete", **result}
-    result["_meta"] = {META + "serverInfo": SERVER_INFO, **result.get("_meta", {})}
+    result["_meta"] = {META + "serverInfo": SERVER_INFO}
     if method in ("server/discover", "tools/list"):
         result["ttlMs"] = 0  # for how long a client may keep it, in milliseconds
         result["cacheScope"] = "private"
@@ -529,13 +562,14 @@ def is_offered(method: str, capabilities: Json) -> bool:
     options = capabilities.get(name)
     if type(options) is not dict:
         return False
-    if name == "elicitation" and options:  # since 2025-11-25, it may be only "url"
+    if name == "elicitation" and options != {}:
+        # Since 2025-11-25, a client may offer only the mode "url". {} means "form".
         return "form" in options
     return True
 
 
 def failure(message: str) -> Json:
-    """Return a response for a question that the client will not answer."""
+    """Return what ask() gets if there is no response. It reads only the message."""
     return {"error": {"message": message}}
 
 
@@ -556,8 +590,9 @@ def check_modern(meta: Json) -> None:
 class Session:
     """One connection to a client, and what both sides have agreed on.
 
-    The methods run while the lock is held. Only tools run without it: run_call() takes
-    the lock when the tool has returned. receive() and finish() take the lock, too.
+    receive() and finish() take the lock, and call the other methods while they hold it.
+    run_call() runs on the thread of a call, and takes the lock only when the tool has
+    returned. So tools_call() and run_tool() must not change the session.
     """
 
     def __init__(self, write: Callable[[Any], None]) -> None:
@@ -571,13 +606,13 @@ class Session:
         self.questions: Dict[int, Question] = {}  # without an answer yet, by their ids
         self.next_question_id = 1
         self.has_ended = False  # stdin has ended, so no more answers can come
-        self.legacy_methods: Dict[str, Callable[[Call], Json]] = {
+        self.legacy_methods: Dict[str, Callable[[Call], Optional[Json]]] = {
             "initialize": self.initialize,
             "ping": self.ping,
             "tools/list": self.tools_list,
             "tools/call": self.tools_call,
         }
-        self.modern_methods: Dict[str, Callable[[Call], Json]] = {
+        self.modern_methods: Dict[str, Callable[[Call], Optional[Json]]] = {
             "server/discover": self.server_discover,
             "subscriptions/listen": self.subscriptions_listen,
             "tools/list": self.tools_list,
@@ -604,11 +639,17 @@ class Session:
         """Say what a modern client has to know."""
         return {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
 
-    def subscriptions_listen(self, call: Call) -> Json:
-        """Check the params of a request that stays open."""
+    def subscriptions_listen(self, call: Call) -> None:
+        """Let this request stay open until it is cancelled, or until stdin ends."""
         if type(call.params.get("notifications")) is not dict:
             raise RpcError(INVALID_PARAMS, "notifications has to be an object")
-        return {}
+        self.calls[call.id] = call
+        # The client has said which changes it wants to hear of. This notification says
+        # which of them the server will report. This server reports none.
+        self.write({"jsonrpc": "2.0",
+                    "method": "notifications/subscriptions/acknowledged",
+                    "params": {"notifications": {},
+                               "_meta": {META + "subscriptionId": call.id}}})
 
     def tools_list(self, call: Call) -> Json:
         """List the tools."""
@@ -635,12 +676,13 @@ class Session:
         faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
         assert call.revision is not None  # the handshake or _meta has set it
         if faults and call.revision < "2025-11-25":
-            # Older revisions do not say whether a model or a program should read this.
+            # Up to 2025-06-18, the specification names wrong arguments as an error.
             raise RpcError(INVALID_PARAMS, faults[:500])
         if faults:
             return error_result(faults)
+        arguments = {key: use_integers(value) for key, value in arguments.items()}
         if TOOLS[name].wants_call:
-            arguments = {**arguments, "call": call}
+            arguments["call"] = call
         return self.run_tool(TOOLS[name].function, arguments, call)
 
     def run_tool(self, function: Callable[..., Any], arguments: Json,
@@ -656,16 +698,20 @@ class Session:
                     "inputRequests": needed.input_requests,
                     "requestState": pack_state(call)}
         except RpcError:
-            raise  # the call was wrong, and not the tool
-        except (Exception, SystemExit) as error:  # a tool may call sys.exit()
+            raise  # answer() turns it into an error
+        except (Exception, SystemExit) as error:
+            # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
+            # it must not end the server.
             traceback.print_exc()
-            return error_result(str(error) or type(error).__name__)  # some are empty
+            # Some exceptions have no text.
+            return error_result(str(error) or type(error).__name__)
 
     # The life of a call.
 
     def is_running(self, call: Call) -> bool:
         """Tell whether a call still needs a response."""
-        # After a cancellation, another call may have the same id.
+        # After a cancellation, another call may have the same id. So it is not enough
+        # that the id is in the table.
         return self.calls.get(call.id) is call
 
     def start_call(self, call: Call) -> None:
@@ -673,16 +719,6 @@ class Session:
         self.calls[call.id] = call
         # A daemon is a thread that does not keep the process alive.
         threading.Thread(target=self.run_call, args=(call,), daemon=True).start()
-
-    def start_stream(self, call: Call) -> None:
-        """Let a request stay open until it is cancelled, or until stdin ends."""
-        self.calls[call.id] = call
-        # The client has said which changes it wants to hear of. The response says which
-        # of them the server will report. This server reports none.
-        self.write({"jsonrpc": "2.0",
-                    "method": "notifications/subscriptions/acknowledged",
-                    "params": {"notifications": {},
-                               "_meta": {META + "subscriptionId": call.id}}})
 
     def end_streams(self) -> None:
         """End all streams.
@@ -694,7 +730,8 @@ class Session:
             if call.method == "subscriptions/listen":
                 self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                             "params": {"requestId": call.id}})
-                result = complete({"_meta": {META + "subscriptionId": call.id}}, "")
+                result = complete({}, call.method)
+                result["_meta"][META + "subscriptionId"] = call.id
                 self.end_call(call, {"jsonrpc": "2.0", "id": call.id, "result": result})
 
     def run_call(self, call: Call) -> None:
@@ -708,14 +745,15 @@ class Session:
         """Take a call out of the table, and deliver its response, if it has one."""
         del self.calls[call.id]
         call.deliver(response)
-        self.lock.notify_all()  # finish() looks at the table again
+        self.lock.notify_all()  # wakes finish(), if it waits for this call
 
     def cancel(self, request_id: Any) -> None:
-        """Cancel a call. A wrong id is ignored, and the id of a call that has ended."""
+        """Cancel a call. Ignore a wrong id, and the id of a call that has ended."""
         if is_id(request_id) and request_id in self.calls:
             call = self.calls[request_id]
             call.cancelled.set()
             self.end_call(call, None)
+            # list() makes a copy, because withdraw_question() changes the table.
             for question in list(self.questions.values()):
                 if question.call is call:
                     self.withdraw_question(question)
@@ -727,6 +765,7 @@ class Session:
             for question in list(self.questions.values()):
                 self.end_question(question, failure("the client has closed stdin"))
             self.end_streams()
+            # wait_for() releases the lock while it waits, so that calls can end.
             self.lock.wait_for(lambda: not self.calls, seconds)
 
     # Requests of the server.
@@ -756,18 +795,22 @@ class Session:
         question.responses.put(response)
 
     def withdraw_question(self, question: Question) -> None:
-        """Cancel a question, because its tool does not wait for the answer."""
+        """Cancel a question, because its tool no longer waits for the answer."""
         if question.id not in self.questions:
             return  # the answer has come in the meantime
-        self.end_question(question, failure("the call was cancelled"))
+        self.end_question(question, failure("the server has withdrawn the question"))
         self.write({"jsonrpc": "2.0", "method": "notifications/cancelled",
                     "params": {"requestId": question.id}})
 
-    def receive_response(self, response: Json) -> None:
+    def receive_response(self, response: Json, fault: Optional[str]) -> None:
         """Take the response to a question. Ignore it if it comes too late."""
-        # True and 1.0 would find the question 1 in the table.
-        if type(response.get("id")) is int and response["id"] in self.questions:
-            self.end_question(self.questions[response["id"]], response)
+        question_id = response.get("id")
+        # True == 1, so the id True would find the question 1 in the table.
+        if type(question_id) is not int or question_id not in self.questions:
+            return
+        if fault is not None:  # no better response will come, so the question ends
+            response = failure(f"the response is faulty: {fault}")
+        self.end_question(self.questions[question_id], response)
 
     # From a message to its response.
 
@@ -775,7 +818,7 @@ class Session:
         """Build an error response. The id is None if it could not be read."""
         response: Json = {"jsonrpc": "2.0"}
         # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out.
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
         has_null = self.revision is not None and self.revision <= "2025-06-18"
         if request_id is not None or has_null:
             response["id"] = request_id
@@ -818,19 +861,21 @@ class Session:
             call.revision = self.revision
             call.capabilities = self.client_capabilities
             if self.revision is None and call.method not in ("initialize", "ping"):
-                # In the modern era, this code means that _meta is not complete.
+                # The modern revision demands this code if _meta has no version.
                 raise RpcError(INVALID_PARAMS, "no handshake, and no version in _meta")
 
-    def methods_of(self, call: Call) -> Dict[str, Callable[[Call], Json]]:
+    def methods_of(self, call: Call) -> Dict[str, Callable[[Call], Optional[Json]]]:
         """Return the methods of the era of a call."""
         if call.revision == MODERN:
             return self.modern_methods
         return self.legacy_methods
 
-    def answer(self, call: Call) -> Json:
-        """Return the response to a request that has been checked."""
+    def answer(self, call: Call) -> Optional[Json]:
+        """Return the response to a request that has been checked, or None."""
         try:
             result = self.methods_of(call)[call.method](call)
+            if result is None:
+                return None  # subscriptions/listen stays open
             if call.revision == MODERN:
                 result = complete(result, call.method)
             return {"jsonrpc": "2.0", "id": call.id, "result": result}
@@ -855,17 +900,15 @@ class Session:
             self.start_call(call)
             return
         response = self.answer(call)  # takes no time, so it needs no thread
-        if call.method == "subscriptions/listen" and "result" in response:
-            self.start_stream(call)
-        else:
+        if response is not None:
             deliver(response)
 
     def receive_notification(self, notification: Json) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
         method = notification["method"]
         params = notification.get("params")
-        if method == "notifications/initialized":
-            self.is_confirmed = self.revision is not None
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
         if method == "notifications/cancelled" and type(params) is dict:
             self.cancel(params.get("requestId"))
 
@@ -873,12 +916,12 @@ class Session:
         """Take one message. Call deliver() once, now or when the call has ended."""
         if is_response(message):
             fault = fault_of_response(message)
+            self.receive_response(message, fault)
             if fault is None:
-                self.receive_response(message)
                 deliver(None)
             else:
-                # The error has no id, because the sender of a response did not choose
-                # its id.
+                # The error does not repeat the id of the response. The client would
+                # take it for the id of one of its own requests.
                 error = RpcError(INVALID_REQUEST, fault)
                 deliver(self.error_response(None, error))
             return
@@ -892,7 +935,7 @@ class Session:
             self.receive_notification(message)
             deliver(None)
 
-    def deliver(self, response: Optional[Json]) -> None:
+    def write_response(self, response: Optional[Json]) -> None:
         """Write the response to a message that came alone."""
         if response is not None:
             self.write(response)
@@ -905,14 +948,13 @@ class Session:
             except RpcError as error:
                 self.write(self.error_response(None, error))
                 return
-            # An empty array is not a batch. receive_message refuses it, and any array
-            # in another revision, because a message has to be an object.
-            if type(message) is list and message and self.revision == "2025-03-26":
+            is_batch = type(message) is list and self.revision == "2025-03-26"
+            if is_batch and message:  # an empty array is not a batch
                 batch = Batch(len(message), self.write)
                 for member in message:
-                    self.receive_message(member, batch.deliver)
+                    self.receive_message(member, batch.take_response)
             else:
-                self.receive_message(message, self.deliver)
+                self.receive_message(message, self.write_response)  # refuses arrays
 
 
 # --- stdin and stdout -----------------------------------------------------------------
@@ -920,15 +962,15 @@ class Session:
 
 def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
     """Keep stdin and stdout for the protocol. Return the files to read and to write."""
-    # Python does not pass the copies that os.dup makes on to child processes.
+    # os.dup() returns the number of a new descriptor, which child processes do not get.
     wire_in = open(os.dup(0), "rb")
-    # Without a buffer: a thread that still writes when the process ends would hold the
-    # lock of the buffer, and Python would crash.
+    # A buffer of Python has its own lock. If a thread holds that lock when the process
+    # ends, because it is still writing, Python crashes. So this file has no buffer.
     wire_out = open(os.dup(1), "wb", buffering=0)
     empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, 0)  # whoever reads stdin now is at its end
+    os.dup2(empty, 0)  # descriptor 0 (stdin) is now an empty file
     os.close(empty)
-    os.dup2(2, 1)  # whoever writes to stdout now writes to stderr
+    os.dup2(2, 1)  # descriptor 1 (stdout) is now a copy of descriptor 2 (stderr)
     return wire_in, wire_out
 
 
@@ -940,7 +982,8 @@ def main() -> None:
         data = encode(message)
         try:
             while data:
-                data = data[wire_out.write(data):]
+                count = wire_out.write(data)  # this may be only a part of it
+                data = data[count:]
         except OSError:
             pass  # the client has gone; it does not matter what it would have read
 

@@ -28,7 +28,8 @@ question, you had to know its id. Now the client does that:
     echo Ada | python3 8_client.py ask '{"text":"Who are you?"}' -- python3 6_asking.py
     # -> 2025-11-25
     # -> Who are you?
-    # -> name: accept Ada
+    # -> name:
+    # -> accept Ada
 
 The client also works with servers that other people wrote, and with the bare loop:
 
@@ -36,9 +37,10 @@ The client also works with servers that other people wrote, and with the bare lo
     # -> 2025-11-25
     # -> 3
 
-Try: leave out the tool and its arguments, to see the list of tools. Call a tool of step
-3 that prints something. Show each line of the wire on stderr. Send a cancellation when
-the user presses Ctrl-C.
+Try: leave out the tool and its arguments, to see the list of tools. Call `add` of
+noisy_3.py, which you have made in step 4. Show each line of the wire on stderr. Send a
+cancellation when the user presses Ctrl-C. Ctrl-C also ends the server, unless Popen
+gets start_new_session=True.
 """
 
 from __future__ import annotations
@@ -92,8 +94,9 @@ class Client:
         self.pending: Dict[int, Pending] = {}  # by the ids of the requests
         self.open_questions = 0  # how many questions the user has not answered yet
         self.has_ended = False  # the server has closed its stdout
-        # Writing blocks if the server does not read. Perhaps the server waits until the
-        # client has read its lines. So the reader must not wait for this lock.
+        # Writing blocks while the server does not read. Some servers do not read until
+        # the client has read their lines. So the thread that reads must not wait for
+        # this lock.
         self.write_lock = threading.Lock()
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
@@ -130,8 +133,9 @@ class Client:
             # The user may take long, and responses to other requests must not wait.
             threading.Thread(target=self.answer, args=(message,), daemon=True).start()
         elif "method" not in message:
-            if type(message.get("result", message.get("error"))) is not dict:
-                raise ValueError("neither a result nor an error")
+            kind = "error" if "error" in message else "result"
+            if type(message.get(kind)) is not dict:
+                raise ValueError(f"the {kind} has to be an object")
             pending = self.find_pending(message["id"])
             if pending is not None:
                 pending.responses.put(message)
@@ -225,26 +229,33 @@ class Client:
             try:
                 return pending.responses.get(timeout=seconds)
             except queue.Empty:
-                if self.open_questions:  # the user takes long, and not the server
-                    continue
-            if not is_opening:  # initialize must not be cancelled
-                self.notify("notifications/cancelled", {"requestId": request_id})
-            raise TimeoutError(f"no response to {method} in {seconds} seconds")
+                with self.lock:
+                    user_takes_long = self.open_questions > 0
+            if not user_takes_long:
+                break
+        if not is_opening:  # initialize must not be cancelled
+            self.notify("notifications/cancelled", {"requestId": request_id})
+        raise TimeoutError(f"no response to {method} in {seconds} seconds")
 
     # MCP.
 
-    def open(self) -> None:
-        """Find out the era of the server, and agree on a revision."""
+    def find_modern(self) -> bool:
+        """Tell whether the server speaks the modern revision."""
         self.revision = MODERN
         try:
             found = self.request("server/discover", {})
-            if MODERN in found.get("supportedVersions", []):
-                return
+        except TimeoutError:
+            return False
         except RpcError as error:
             if error.code == UNSUPPORTED_VERSION:
                 raise  # it is modern, but does not speak the revision of this client
-        except TimeoutError:
-            pass
+            return False
+        return MODERN in found.get("supportedVersions", [])
+
+    def open(self) -> None:
+        """Find out the era of the server, and agree on a revision."""
+        if self.find_modern():
+            return
         self.revision = None
         result = self.request("initialize", {
             "protocolVersion": LEGACY[-1], "capabilities": CAPABILITIES,
@@ -277,7 +288,7 @@ class Client:
     def close_stdin(self, seconds: float) -> None:
         """Close the stdin of the server, unless a thread cannot finish its writing."""
         assert self.process.stdin
-        if self.write_lock.acquire(timeout=seconds):
+        if self.write_lock.acquire(timeout=seconds):  # `with` has no timeout
             try:
                 self.process.stdin.close()
             except OSError:
@@ -285,18 +296,26 @@ class Client:
             finally:
                 self.write_lock.release()
 
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until the server has ended. Return False if that takes too long."""
+        try:
+            self.process.wait(seconds)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+
     def close(self, seconds: float = 2.0) -> None:
         """End the server, and wait until it has ended."""
         assert self.process.stdout
         self.close_stdin(seconds)
-        for end_it in (self.process.terminate, self.process.kill):
-            try:
-                self.process.wait(seconds)
-                break
-            except subprocess.TimeoutExpired:
-                end_it()
+        if not self.wait_for_end(seconds):
+            self.process.terminate()
+        if not self.wait_for_end(seconds):
+            self.process.kill()
         self.process.wait()
-        self.close_stdin(seconds)  # now a thread that was writing has given up
+        # If a thread was writing, stdin is still open. But the server has ended, so the
+        # writing has failed, and the lock is free.
+        self.close_stdin(seconds)
         self.reader.join(seconds)  # a child of the server may still have its stdout
         if not self.reader.is_alive():
             self.process.stdout.close()
@@ -311,8 +330,11 @@ def ask_user(params: Json) -> Json:
     content = {}
     try:
         for name, schema in params["requestedSchema"]["properties"].items():
-            text = input(f"{name}: ")
-            content[name] = text if schema.get("type") == "string" else json.loads(text)
+            text = input(f"{name}:\n")
+            if schema.get("type") == "string":
+                content[name] = text
+            else:
+                content[name] = json.loads(text)
     except (EOFError, ValueError):
         return {"action": "cancel"}
     return {"action": "accept", "content": content}

@@ -9,7 +9,6 @@ docstrings are run in a copy of this folder, which has nothing of this repositor
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import importlib
 import inspect
@@ -295,6 +294,41 @@ class TestRules(unittest.TestCase):
             self.addCleanup(load(name).TOOLS.pop, "wobble")
             with self.subTest(name):
                 self.assertEqual([], broken_rules(name, wobbles))
+
+    def test_a_tool_gets_an_int_for_2_0(self) -> None:
+        """Both are the same integer in JSON, and some clients write 2.0."""
+        sums = suite.transcripts("""
+== A whole number is an integer  MUST
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"add","arguments":{"a":2.0,"b":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
+   "name":"size","arguments":{"numbers":[1.0, 2e1]}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"21"}],"...":0}}
+""")
+        for name in SERVERS[2:]:
+            def size(numbers: List[int]) -> int:
+                return sum(map(len, map(range, numbers)))
+
+            load(name).tool(size)
+            self.addCleanup(load(name).TOOLS.pop, "size")
+            with self.subTest(name):
+                self.assertEqual([], broken_rules(name, sums))
+
+    def test_a_faulty_response_ends_its_question(self) -> None:
+        """It gets an error, and the tool that waits fails at once."""
+        faulty = suite.transcripts("""
+== A faulty response  MUST legacy 2025-06-18+ offers
+> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{
+   "name":"ask","arguments":{"text":"Who?"}}}
+< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":1,"result":{"action":"cancel"},"error":null}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."},"...":0}
+< {"jsonrpc":"2.0","id":5,"result":{"content":"...","isError":true}}
+""")
+        for name in SERVERS[5:]:
+            with self.subTest(name), quiet():
+                self.assertEqual([], broken_rules(name, faulty))
 
     def test_a_modern_server_ends_its_streams_before_it_ends(self) -> None:
         end = End("7_modern")
@@ -680,6 +714,26 @@ class TestClient(unittest.TestCase):
         self.assertIn("a banner", printed.getvalue())
         self.assertIn("cancelled 3", printed.getvalue())
 
+    def test_the_timeout_does_not_end_a_call_while_the_user_is_asked(self) -> None:
+        step, client = load("8_client"), self.client([*PYTHON, "-c", "input()"])
+
+        class SecondTime:
+            """Has no response when it is asked for the first time."""
+            tried = False
+
+            def get(self, timeout: float) -> Json:
+                if self.tried:
+                    return {"result": {}}
+                self.tried = True
+                raise queue.Empty
+
+        def wait(params: Json) -> Any:
+            return client.wait("tools/call", 5, step.Pending(SecondTime(), None))
+
+        client.on_question = wait
+        self.assertEqual({"result": {}}, client.answer_question({}))
+        self.assertRaises(TimeoutError, wait, {})
+
     def test_a_server_that_ends_fails_the_requests_that_wait(self) -> None:
         client = self.client([*PYTHON, "-c", "input()"])
         with self.assertRaises((load("8_client").RpcError, OSError)):
@@ -705,6 +759,21 @@ class TestState(unittest.TestCase):
                 self.assertEqual(-32602, got["error"]["code"])
         got = self.ask(end.session, end, requestState=state, arguments={"text": "You?"})
         self.assertEqual(-32602, got["error"]["code"])
+
+    def test_the_client_cannot_change_an_answer_that_was_signed(self) -> None:
+        step, end = load("7_modern"), End("7_modern")
+
+        def both(call: Any) -> str:
+            return " ".join(call.ask("elicitation/create", {})["action"] for _ in range(2))
+
+        step.tool(both)
+        self.addCleanup(step.TOOLS.pop, "both")
+        answers = {f"question {number}": {"action": f"a{number}"} for number in (1, 2)}
+        got = self.ask(end.session, end, name="both", arguments={}, inputResponses={
+            "question 1": {"action": "first"}})
+        got = self.ask(end.session, end, name="both", arguments={}, inputResponses=answers,
+                       requestState=got["result"]["requestState"])
+        self.assertEqual("first a2", got["result"]["content"][0]["text"])
 
     def test_answers_of_a_wrong_shape_are_refused(self) -> None:
         end = End("7_modern")
@@ -742,10 +811,10 @@ class TestJudge(unittest.TestCase):
 
 
 def changed(before: str, name: str) -> int:
-    """Count the lines of a step that are not in the step before, without their indentation."""
-    old, new = [[line.strip() for line in (HERE / f"{one}.py").read_text().splitlines()]
-                for one in (before, name)]
-    return sum(1 for line in difflib.ndiff(old, new) if line.startswith("+ "))
+    """Count the lines of a step that are not in the step before, as the command diff shows them."""
+    done = subprocess.run(["diff", f"{before}.py", f"{name}.py"], cwd=HERE, text=True,
+                          stdout=subprocess.PIPE, timeout=DEADLINE)
+    return sum(1 for line in done.stdout.splitlines() if line.startswith("> "))
 
 
 def print_table(judge_file: Path) -> None:
