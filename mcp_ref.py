@@ -325,7 +325,7 @@ def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -
     the name of the argument.
     """
     if not isinstance(value, allowed):
-        # The repr() of a function has an address, which helps nobody.
+        # The repr() of a function has an address, which does not help.
         shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
         raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
@@ -1228,7 +1228,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
     Blank lines are skipped. The last line may have no newline. If a line is longer than
     `longest` bytes, a part in its middle is dropped, so that it cannot use up the
-    memory. What is left is still too long for decode(), which refuses it.
+    memory. The rest of the line is still too long for decode(), which refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -2599,8 +2599,8 @@ class Described(NamedTuple):
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
     # True: a value that passes Schema.fits() needs no cast. This is so in two cases: no
-    # part has a cast, or the only cast is that of int. int turns 1.0 into 1, but an
-    # object with 1.0 does not pass fits().
+    # part has a cast, or the only cast is int, which turns 1.0 into 1. (An object with
+    # 1.0 does not pass fits().)
     cast_is_optional: bool = False
 
 
