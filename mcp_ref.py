@@ -1359,8 +1359,10 @@ class ReadingPool(Pool):
             left = deadline - time.monotonic()
         # The other side is gone, so jobs that need it fail now. Let them log that. If a
         # thread is logging when Python ends, Python may abort with "Fatal Python error".
-        with self._changed:
-            return self._changed.wait_for(lambda: self._running == 0, LAST_LOG_TIMEOUT)
+        deadline = time.monotonic() + LAST_LOG_TIMEOUT
+        while self._has_jobs() and time.monotonic() < deadline:
+            time.sleep(WATCH_SECONDS)
+        return False
 
     def run(self, jobs: Iterator[Job]) -> None:
         """Run the jobs of an iterator until it ends. Slow jobs may still be running.
@@ -1421,6 +1423,11 @@ class ReadingPool(Pool):
             peer.close, ConnectionClosed("the other side has closed its output"))
 
     # ********************** The rest of this class can wait. **************************
+
+    def _has_jobs(self) -> bool:
+        """Tell whether a job is running. A free turn means that its holder runs one."""
+        with self._changed:
+            return self._running > 0 or not self._turn.locked()
 
     def _queue_if_full(self, job: Job) -> bool:
         """Put a job into the queue and return True, if `limit` threads are running."""
