@@ -710,9 +710,10 @@ class TestTrusts(EmbedTest):
         host.say("learn", name="new")
         host.expect("tools/list_changed")
         deadline = time.monotonic() + DEADLINE
-        while self.files() != ["app.json"] and time.monotonic() < deadline:
-            pass  # the bridge has not removed its temporary file so far
-        self.assertEqual(["app.json"], self.files())
+        files = self.files()
+        while files != ["app.json"] and time.monotonic() < deadline:
+            files = self.files()  # the bridge has not removed a temporary file so far
+        self.assertEqual(["app.json"], files)
 
     def run_app(self) -> str:
         """Run an application to its end, and return its output."""
