@@ -287,7 +287,7 @@ def printable(string: str) -> str:
     Text from the other side can then not change the terminal, and cannot look like a
     separate line of this program's own output.
     """
-    # ascii() returns the character in quotes, for example '\\x1b'.
+    # ascii() returns a text in quotes, for example '\x1b', which has six characters.
     escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
     return escaped.replace("\n", "\n    ")
 
@@ -1299,8 +1299,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # In the subclass ReadingPool, _running may be limit + 1. Then this
-                # thread is too much, and must not take a job.
+                # In the subclass ReadingPool, _running may be limit + 1. Then there is
+                # one thread too many, and this thread must not take a job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1357,8 +1357,8 @@ class ReadingPool(Pool):
                 if self._changed.wait_for(is_over, seconds) or left <= 0:
                     return self._running == 0
             left = deadline - time.monotonic()
-        # The other side is gone, so jobs that need it fail now. Let them log that. If a
-        # thread is logging when Python ends, Python may abort with "Fatal Python error".
+        # The other side is gone, so jobs that need it fail now. Let them log that. If
+        # they log while Python ends, it may abort with "Fatal Python error".
         deadline = time.monotonic() + LAST_LOG_TIMEOUT
         while self._has_jobs() and time.monotonic() < deadline:
             time.sleep(WATCH_SECONDS)
@@ -1425,7 +1425,8 @@ class ReadingPool(Pool):
     # ********************** The rest of this class can wait. **************************
 
     def _has_jobs(self) -> bool:
-        """Tell whether a job is running. A free turn means that its holder runs one."""
+        """Tell whether a job is running. If the turn is free, the thread that had it
+        runs a job."""
         with self._changed:
             return self._running > 0 or not self._turn.locked()
 
@@ -1574,7 +1575,6 @@ def finish(peer: Peer, timeout: float) -> None:
     unanswered = [str(request) for request in peer.unanswered()]
     if unanswered:
         warn("no response was sent to: %s", ", ".join(unanswered))
-
 
 
 def runner_for(workers: int) -> ReadingPool | CallingThread:
@@ -2658,7 +2658,8 @@ def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
     is_optional = 0 < len(others) < len(alternatives)  # null is one of several
-    if is_optional and not where.in_result and default in (None, ...):
+    means_absent = default is None or default is ...
+    if is_optional and means_absent and not where.in_result:
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
         return {**any_of(others), **rest}
     if default is ...:
@@ -3149,10 +3150,19 @@ def schema_of(function: Callable[..., Any]) -> Json:
     The table at the head of this section lists the hints. TypeError means that the
     function has another hint, or cannot be called with named arguments.
     """
+    where = f"{name_of(function)}()"
     described = signature_of(function).describe(
-        Place(f"{name_of(function)}()"), read_docstring(function.__doc__))
-    listed: Json = portable(described.schema)
+        Place(where), read_docstring(function.__doc__))
+    listed: Json = portable(examine(described.schema, where).schema)
     return listed
+
+
+def examine(schema: Any, where: str) -> Schema:
+    """Examine a schema of the author. A mistake in it names the function."""
+    try:
+        return Schema(schema)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 # ======================================================================================
@@ -3945,20 +3955,21 @@ class Function:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
         described = signature._replace(hints=hints).describe(Place(where), self.docs)
-        self.listed_schema = input_schema
-        if input_schema is None:
-            self.listed_schema = portable(described.schema)
         self.input_schema = examine(
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
+        self.listed_schema = input_schema
+        if input_schema is None:
+            self.listed_schema = portable(described.schema)
         self._cast = described.cast
         # Whether arguments that pass the quick check need no cast.
         self._cast_is_optional = described.cast_is_optional and input_schema is None
         warn_of_wrong_defaults(described.schema, where)
-        self.output_schema: Json | None = None
+        self.output_schema: Schema | None = None
         if key_of(signature.result) in ("TypedDict", "dataclass"):
-            self.output_schema = describe(
-                signature.result, Place(where, in_result=True)).schema
+            self.output_schema = examine(
+                describe(signature.result, Place(where, in_result=True)).schema,
+                f"{where}, output schema")
 
     def call(self, context: Context, arguments: Json, name: str = "arguments",
              corrects: bool = True) -> Any:
@@ -4188,11 +4199,13 @@ class Server:
             check_type("Server.tool", "function", author_function, Callable,
                        "a function")
             adapted = Function(author_function, input_schema)
-            checked_output = output_schema
+            checked_output = adapted.output_schema
             listed_output = output_schema
-            if output_schema is None:
-                checked_output = adapted.output_schema
-                listed_output = portable(adapted.output_schema)
+            if output_schema is not None:
+                checked_output = examine(
+                    output_schema, f"{adapted.name}(), output schema")
+            elif checked_output is not None:
+                listed_output = portable(checked_output.schema)
             if adapted.input_schema.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
@@ -4201,11 +4214,8 @@ class Server:
                 inputSchema=adapted.listed_schema, outputSchema=listed_output,
                 annotations=annotations)
             check_tool_definition(definition)
-            examined = None
-            if checked_output is not None:
-                examined = examine(checked_output, f"{adapted.name}(), output schema")
             self._register("tools", definition["name"], definition, adapted,
-                           output_schema=examined)
+                           output_schema=checked_output)
             return author_function
 
         if function is None or isinstance(function, str):
@@ -4449,10 +4459,7 @@ class Registry:
             **more: Any) -> None:
         """Add a registration. A mistake in it is found now, and not when it is listed.
         """
-        try:
-            encode(definition)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise TypeError(f"{kind[:-1]} {name}: {error}") from None
+        check_json(f"{kind[:-1]} {name}", definition)
         with self._lock:
             table = self._tables[kind]
             if name in table:
@@ -4735,17 +4742,18 @@ def check_extensions(where: str, extensions: Any) -> None:
             raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
                              'identifier has a prefix, as in "com.example/name"')
         check_type(f"{where}: extensions", identifier, settings, dict, "a dict")
+    check_json(f"{where}: extensions", extensions)
+
+
+def check_json(where: str, value: Any) -> None:
+    """Raise TypeError, with where, if a value of the author is not JSON."""
+    try:
+        encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{where}: {error}") from None
 
 
 # Registration of the author's functions.
-
-
-def examine(schema: Any, where: str) -> Schema:
-    """Examine a schema of the author. A mistake in it names the function."""
-    try:
-        return Schema(schema)
-    except (ValueError, NotImplementedError) as error:
-        raise type(error)(f"{where}: {error}") from None
 
 
 def warn_of_wrong_defaults(schema: Json, where: str) -> None:
@@ -5773,7 +5781,6 @@ def handshake_schema() -> Schema:
     return Schema(shape("protocolVersion capabilities serverInfo",
                         protocolVersion="string", capabilities="object",
                         serverInfo="object"))
-
 
 
 @functools.lru_cache(maxsize=None)

@@ -204,7 +204,7 @@ class LineChecker:
             self.faults.append(f"{text}: {self.line.decode('utf-8', 'replace')[:2000]}")
         return good
 
-    # What comes in.
+    # Lines that arrive at this end.
 
     def heard(self, message: Any) -> None:
         """Take note of what the other end wrote, however malformed it is."""
@@ -234,7 +234,7 @@ class LineChecker:
         if method == "initialize" and isinstance(params.get("capabilities"), dict):
             self.granted = params["capabilities"]
         entries = self.asked.setdefault(key, [])
-        if entries:  # nobody can tell which of them is answered
+        if entries:  # it is not known which of them is answered
             method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
         entries.append((method, MODERN if modern else self.revision or early, params))
         self.progress.pop(key_of(meta.get("progressToken")), None)
@@ -244,14 +244,14 @@ class LineChecker:
     def answered(self, key: str) -> Any:
         """Remove a request from the list, and return it.
 
-        Return None if there is none.
+        Return None if it does not exist.
         """
         entry = self.asked[key].pop() if self.asked.get(key) else None
         if entry and entry[0] == "subscriptions/listen":
             self.acknowledged.pop(key, None)
         return entry
 
-    # What goes out.
+    # Lines that this end writes.
 
     def said(self, line: bytes) -> None:
         """Judge one line of this end."""
@@ -280,7 +280,8 @@ class LineChecker:
                    "a message within a line holds no newline")
         if isinstance(message, list):
             self.check("batch.not-sent", bool(message) and self.revision == BATCHES,
-                       "an array is sent where there are no batches, or an empty one")
+                       "an array is sent, but the revision has no batches, or it is "
+                       "empty")
         elif self.revision != BATCHES:
             self.judged_slugs.add("batch.not-sent")
         for member in message if isinstance(message, list) else [message]:
@@ -333,7 +334,7 @@ class LineChecker:
             self.check(SHAPE, not known,
                        f"{revision} has no {method} of the {self.side.lower()}")
             self.check("base.method.rpc-prefix", not method.startswith("rpc."),
-                       "the prefix rpc. is that of JSON-RPC")
+                       "the prefix rpc. belongs to JSON-RPC")
 
     def check_request(self, message: Any) -> None:
         key, method = key_of(message["id"]), message["method"]
@@ -370,7 +371,7 @@ class LineChecker:
         prefix, _, rest = name.rpartition("/")
         self.check("ver.ext.id-grammar", bool(PREFIX.fullmatch(prefix) and
                                               NAME.fullmatch(rest)),
-                   f"{name} is no name of an extension")
+                   f"{name} is not a valid name of an extension")
 
     def check_notification(self, message: Any) -> None:
         method, params = message["method"], message.get("params", {})
@@ -424,7 +425,7 @@ class LineChecker:
         active = any(token == key_of(entry[2].get("_meta", {}).get("progressToken"))
                      for entries in self.asked.values() for entry in entries)
         self.check("progress.active-token-only", active,
-                   "progress of what nobody waits for")
+                   "progress of a request that is not active")
         self.check("progress.increasing",
                    params["progress"] > self.progress.get(token, float("-inf")),
                    "progress does not grow")
@@ -460,11 +461,13 @@ class LineChecker:
 
     def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
         """Judge whether somebody waits for a response."""
-        text, slug = "a response that nobody waits for", "base.response.same-id"
+        text = "a response without a request that waits for it"
+        slug = "base.response.same-id"
         if not valid:
             slug = ""  # the request was not valid, either
         elif key in self.done:
-            slug, text = SHAPE, "a second response, so a response that nobody waits for"
+            slug = SHAPE
+            text += " (this is the second response)"
         # the response and the cancellation may have crossed
         elif key in self.cancelled:
             slug = ""
