@@ -2588,12 +2588,23 @@ class Place(NamedTuple):
     """Where a hint stands."""
     name: str  # for messages, such as "add().a"
     in_result: bool = False  # True: it describes what a function returns
+    classes: tuple[Any, ...] = ()  # the hint belongs to a member of these classes
 
     def __str__(self) -> str:
         return self.name
 
     def member(self, name: str) -> Place:
-        return Place(f"{self.name}.{name}", self.in_result)
+        return self._replace(name=f"{self.name}.{name}")
+
+    def inside(self, class_: Any) -> Place:
+        """Return the place of the members of a dataclass or a TypedDict.
+
+        TypeError means that the class contains itself. Its schema would be endless.
+        """
+        if class_ in self.classes:
+            raise TypeError(f"{self}: {class_.__name__} contains itself; use the hint "
+                            "Any")
+        return self._replace(classes=(*self.classes, class_))
 
 
 class Described(NamedTuple):
@@ -2682,12 +2693,8 @@ def describe(hint: Any, where: Place) -> Described:
     if hint is None:
         hint = type(None)
     describer = DESCRIBERS.get(key_of(hint))
-    try:
-        if describer is not None:
-            return describer(hint, typing.get_args(hint), where)
-    except RecursionError:
-        raise TypeError(f"{where.name[:60]}...: {hint!r:.40} contains itself; use the "
-                        "hint Any") from None
+    if describer is not None:
+        return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
     advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
@@ -2894,6 +2901,7 @@ def cast_first_fitting(choices: list[tuple[Schema, Cast]], value: Any) -> Any:
 
 
 def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
+    where = where.inside(hint)
     hints = resolve_hints(hint, None, where, hint)
     defaults = {}
     for name, member_hint in hints.items():
@@ -2916,6 +2924,7 @@ def describe_member(hint: Any, args: Any, where: Place) -> Described:
 def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
     import dataclasses  # the module of a dataclass has imported it already
 
+    where = where.inside(hint)
     hints = resolve_hints(hint, None, where, hint)
     members = {}
     defaults: Json = {}

@@ -2629,6 +2629,11 @@ class SchemaNull:
     d: Annotated[Optional[List[str]], "text"] = None
 
 
+@dataclasses.dataclass
+class SchemaRing:
+    back: Optional["SchemaRing"]
+
+
 class SchemaDeep(TypedDict):
     deep: List[SchemaNull]
 
@@ -2710,8 +2715,9 @@ HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides 
                                    "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
     ("Annotated[int, {'minimun': 0}]", "minimun"),
     ("set", "set"), ("object", "object"), ("Dict[int, str]", "int"), ("Literal[b'x']", "b'x'"),
-    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaTree", "SchemaTree"),
-    ("SchemaTree", "contains itself"), ("SchemaBool", "bool"), ("SchemaUnion", "Union"),
+    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaBool", "bool"),
+    ("SchemaTree", "spot.kids: SchemaTree contains itself"), ("SchemaUnion", "Union"),
+    ("SchemaRing", "spot.back: SchemaRing contains itself"),
     ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
