@@ -664,6 +664,8 @@ class Peer:
         if fault is not None:
             error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
             self.refuse(message, error, sink, batch)
+            if kind == "response":
+                self._fail_request_of(message, fault)
             return None
         if kind != "request":
             self._take_other(message, kind, sink, batch)
@@ -859,6 +861,13 @@ class Peer:
                 warn("the notification %.80r failed", message["method"], error=error)
         with self._lock:
             self._append_answer(sink, batch, None)
+
+    def _fail_request_of(self, response: Json, fault: str) -> None:
+        """End a request whose response is malformed, because no other will come."""
+        pending = self._pending.find(response.get("id"))
+        if pending is not None and self._pending.remove(pending):
+            pending.finish(None, ValueError(
+                f"{self.label}{pending}: the response is malformed: {fault}"))
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
@@ -1141,8 +1150,9 @@ class PendingRequest:
     def result(self, timeout: float | None = None) -> Any:
         """Return the result. After timeout seconds without one, cancel the request.
 
-        Raises RpcError as the other side sent it, RequestTimeout, RequestCancelled or
-        ConnectionClosed. It may be called again, and from several threads.
+        Raises RpcError as the other side sent it, ValueError if the response is
+        malformed, RequestTimeout, RequestCancelled or ConnectionClosed. It may be
+        called again, and from several threads.
         """
         if not self.wait(timeout):
             error = RequestTimeout(f"{self.peer.label}{self}: no response in {timeout} "

@@ -5808,6 +5808,16 @@ class TestClientRequests(unittest.TestCase):
             ("modern", "list_tools()", "tools/list", (
                 "{}", '{"tools":[{"name":5}]}', '{"tools":[],"nextCursor":5}'))) for one in those])
 
+    def test_a_request_ends_when_its_response_is_malformed(self) -> None:
+        """OURS: It raises ValueError at once. Another response for it will not come."""
+        plays_rows(self, r"""
+== The client refuses this response  OURS client
+! client.call_tool("x")
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
+< {"jsonrpc":"2.0","id":"$a",%s}
+= isinstance(raised, ValueError)
+""", [(one, one) for one in ('"result":{},"error":null', '"error":"no"', '"error":{"code":"1"}')])
+
     def test_a_client_validates_structured_content_by_the_listed_output_schema(self) -> None:
         """MUST: The result of a failed call has none. [tools.output.client-validates]
         [tools.call.iserror-default]"""
