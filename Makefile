@@ -39,7 +39,7 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py
 
-bench:           ## figures beside the naive loop; ARGS="--rounds 9 mcpatom NAME=OTHER_MCP_REF.py"
+bench:           ## figures beside the naive loop; ARGS="--rounds 9 NAME=OTHER_MCP_REF.py"
 	@$(PYTHON) .ci/bench.py $(ARGS)
 
 interop:         ## peers that others wrote; installs them into .venv/ and .node/
