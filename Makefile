@@ -32,7 +32,7 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	$(TOOLS)/bin/coverage run --rcfile=.ci/coveragerc .ci/tests.py --here
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
-	$(TOOLS)/bin/python .ci/check_lines.py --jsonschema
+	$(TOOLS)/bin/python .ci/check_lines.py
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
