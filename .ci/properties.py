@@ -329,6 +329,7 @@ class Ledger(LineChecker):
 
     def check_response(self, message: Json) -> None:
         request = self.asked.get(key_of(message.get("id")))
+        # "?" stands for a request whose id two requests have.
         may_fail = any(name in str(request) for name in ("odd", "torn", "sampling/create", "'?'"))
         text = str(message.get("error"))
         self.check("", "-32603" not in text or may_fail or not request,
