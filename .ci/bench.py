@@ -58,33 +58,7 @@ for name in tools:
     server.tool(name=name, description="?")(tools[name])
 server.run()
 """
-# Both clients have a server of their own and say the same; both build JSON and read it.
-CLIENT = """
-import json, statistics, subprocess, sys, time
-sys.path.insert(0, sys.argv[1])
-from mcp_ref import Client
-command, hello, count = json.loads(sys.argv[2])
-pipes = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-def by_hand(method, params):
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    pipes.stdin.write(json.dumps(request).encode() + b"\\n")
-    pipes.stdin.flush()
-    return json.loads(pipes.stdout.readline())["result"]
-def timed(call, *args):
-    start = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - start
-by_hand("initialize", hello)
-pipes.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\\n')
-three = {"a": 1, "b": 2}
-with Client(command, protocol_version=hello["protocolVersion"]) as client:
-    pairs = [(timed(client.call_tool, "add", three),
-              timed(by_hand, "tools/call", {"name": "add", "arguments": three}))
-             for _ in range(count)]
-pipes.stdin.close()
-pipes.wait(10)
-print(statistics.median(a for a, _ in pairs) / statistics.median(b for _, b in pairs))
-"""
+CLIENT = "import sys; sys.path[:0] = sys.argv[1:3]; import bench; bench.compare_clients(sys.argv[3:])"
 
 
 class Target(NamedTuple):
@@ -108,8 +82,8 @@ def calls(count: int, tool: str, **arguments: object) -> bytes:
     return b"".join(line("tools/call", params, id=rid) for rid in range(1, count + 1))
 
 
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {},
-         "clientInfo": {"name": "bench", "version": "1.0"}}
+HELLO: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {},
+                         "clientInfo": {"name": "bench", "version": "1.0"}}
 
 
 class Session:
@@ -222,11 +196,32 @@ def measure_module(target: Target) -> Figures:
     """Measure what the loop has no counterpart of."""
     if target.script == LOOP:
         return {}
-    setting = json.dumps([target.start(), HELLO, COUNT // 10])
-    client = subprocess.run([sys.executable, "-c", CLIENT, target.folder, setting],
-                            capture_output=True, timeout=DEADLINE, check=True)
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, target.folder, str(ROOT / ".ci"), *target.start()],
+        capture_output=True, timeout=DEADLINE, check=True)
     return {"client": float(client.stdout), "wait 1000": asked(
         target.start(workers=1000), calls(1000, "wait", seconds=0.2), 1000)}
+
+
+def compare_clients(command: list[str]) -> None:
+    """Print the round trip of a Client over that of hand-written code. Both build and read JSON.
+
+    This runs in a process of its own.
+    """
+    from mcp_ref import Client
+    times: Any = {"client": [], "by hand": []}
+    session = Session(command)
+    with Client(command, protocol_version=HELLO["protocolVersion"]) as client:
+        for _ in range(COUNT // 10):
+            begun = time.perf_counter()
+            client.call_tool("add", {"a": 1, "b": 2})
+            called = time.perf_counter()
+            session.write(calls(1, "add", a=1, b=2))
+            json.loads(session.read(1))
+            times["client"].append(called - begun)
+            times["by hand"].append(time.perf_counter() - called)
+    session.end()
+    print(median(times["client"]) / median(times["by hand"]))
 
 
 def measure_growth(target: Target) -> Figures:
