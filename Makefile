@@ -32,14 +32,14 @@ check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	$(TOOLS)/bin/coverage run --rcfile=.ci/coveragerc .ci/tests.py --here
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
-	$(TOOLS)/bin/python .ci/check_lines.py --jsonschema
+	$(TOOLS)/bin/python .ci/check_lines.py
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py
 
-bench:           ## figures beside the naive loop; ARGS="--rounds 9 mcpatom NAME=OTHER_MCP_REF.py"
+bench:           ## figures beside the naive loop; ARGS="--rounds 9 NAME=OTHER_MCP_REF.py"
 	@$(PYTHON) .ci/bench.py $(ARGS)
 
 interop:         ## peers that others wrote; installs them into .venv/ and .node/

@@ -1,20 +1,17 @@
-"""Measure mcp_ref beside the bare loop and other servers: the same calls over pipes, in one run.
+"""Measure mcp_ref beside the bare loop: the same calls over pipes, in one run.
 
-    python3 .ci/bench.py [--rounds N] [mcpatom] [NAME=FILE ...]
+    python3 .ci/bench.py [--rounds N] [NAME=FILE ...]
 
-More columns are mcpatom, a package that is installed into .venv/, and other editions of mcp_ref.py:
-first=/tmp/mcp_ref.py, say. Each round measures every server, so that a machine that is busy for a
-while is busy for all of them. Nothing of the module runs in this process. The rows, their goals and
-what is said below them are in bench.txt. POSIX only.
+Further columns are other editions of mcp_ref.py, for example first=/tmp/mcp_ref.py. Each round
+measures every server, so that a machine that is busy for a while is busy for all of them. Nothing
+of the module runs in this process. Linux only.
 """
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import operator
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -25,8 +22,6 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Callable, NamedTuple
-
-import installed
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 60.0  # seconds after which a session is killed, and the run with it
@@ -63,40 +58,7 @@ for name in tools:
     server.tool(name=name, description="?")(tools[name])
 server.run()
 """
-MCPATOM = TOOLS + """
-from mcpatom import Server
-server = Server("bench")
-for name in tools:
-    server.tool(name=name, description="?")(tools[name])
-server.serve_stdio()
-"""
-# Both clients have a server of their own and say the same; both build JSON and read it.
-CLIENT = """
-import json, statistics, subprocess, sys, time
-sys.path.insert(0, sys.argv[1])
-from mcp_ref import Client
-command, hello, count = json.loads(sys.argv[2])
-pipes = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-def by_hand(method, params):
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    pipes.stdin.write(json.dumps(request).encode() + b"\\n")
-    pipes.stdin.flush()
-    return json.loads(pipes.stdout.readline())["result"]
-def timed(call, *args):
-    start = time.perf_counter()
-    call(*args)
-    return time.perf_counter() - start
-by_hand("initialize", hello)
-pipes.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\\n')
-three = {"a": 1, "b": 2}
-with Client(command, protocol_version=hello["protocolVersion"]) as client:
-    pairs = [(timed(client.call_tool, "add", three),
-              timed(by_hand, "tools/call", {"name": "add", "arguments": three}))
-             for _ in range(count)]
-pipes.stdin.close()
-pipes.wait(10)
-print(statistics.median(a for a, _ in pairs) / statistics.median(b for _, b in pairs))
-"""
+CLIENT = "import sys; sys.path[:0] = sys.argv[1:3]; import bench; bench.compare_clients(sys.argv[3:])"
 
 
 class Target(NamedTuple):
@@ -120,8 +82,8 @@ def calls(count: int, tool: str, **arguments: object) -> bytes:
     return b"".join(line("tools/call", params, id=rid) for rid in range(1, count + 1))
 
 
-HELLO = {"protocolVersion": "2025-06-18", "capabilities": {},
-         "clientInfo": {"name": "bench", "version": "1.0"}}
+HELLO: dict[str, Any] = {"protocolVersion": "2025-06-18", "capabilities": {},
+                         "clientInfo": {"name": "bench", "version": "1.0"}}
 
 
 class Session:
@@ -170,11 +132,8 @@ class Session:
         return seconds
 
     def memory(self) -> float:
-        """Return the most memory it has held so far, in MiB; NaN without /proc."""
-        try:
-            status = Path(f"/proc/{self.child.pid}/status").read_text()
-        except OSError:
-            return math.nan
+        """Return the most memory it has held so far, in MiB."""
+        status = Path(f"/proc/{self.child.pid}/status").read_text()
         return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
     def end(self) -> tuple[list[bytes], float]:
@@ -211,30 +170,20 @@ def measure_calls(target: Target) -> Figures:
     return {"start": start, "idle": idle, "full": full, "calls": COUNT / seconds, "cpu": cpu}
 
 
-def measure_round_trips(target: Target) -> Figures:
+def measure_answers(target: Target) -> Figures:
     session, one = Session(target.start()), calls(1, "add", a=1, b=2)
     times = [session.ask(one) * 1e6 for _ in range(COUNT // 10)]
     session.end()
-    return {"p50": median(times), "p99": quantiles(times, n=100)[98]}
+    seconds = asked(target.start(), calls(1, "echo", text="x" * 16 * MIB))
+    return {"p50": median(times), "large": 16 / seconds}
 
 
-def measure_large(target: Target) -> Figures:
-    return {"large": 16 / asked(target.start(), calls(1, "echo", text="x" * 16 * MIB))}
-
-
-def measure_waiting(target: Target) -> Figures:
-    return {"wait 50": asked(target.start(), calls(50, "wait", seconds=0.2), 50)}
-
-
-def measure_eof(target: Target) -> Figures:
+def measure_once(target: Target) -> Figures:
+    """Measure what does not need many rounds. Stdout is clean if it has nothing but messages."""
     session = Session(target.start())
     session.write(calls(205, "wait", seconds=0.01))
-    return {"eof": len(session.end()[0])}
-
-
-def measure_noise(target: Target) -> Figures:
-    """Find out whether all that comes out is messages, to the end of the process."""
-    figures = {}
+    figures = {"eof": float(len(session.end()[0])), "wait 50": asked(
+        target.start(), calls(50, "wait", seconds=0.2), 50)}
     for tool in ("noisy", "child"):
         session = Session(target.start())
         session.write(calls(1, tool))
@@ -245,18 +194,39 @@ def measure_noise(target: Target) -> Figures:
 
 def measure_module(target: Target) -> Figures:
     """Measure what the loop has no counterpart of."""
-    if target.script != MODULE:
+    if target.script == LOOP:
         return {}
-    setting = json.dumps([target.start(), HELLO, COUNT // 10])
-    client = subprocess.run([sys.executable, "-c", CLIENT, target.folder, setting],
-                            capture_output=True, timeout=DEADLINE, check=True)
+    client = subprocess.run(
+        [sys.executable, "-c", CLIENT, target.folder, str(ROOT / ".ci"), *target.start()],
+        capture_output=True, timeout=DEADLINE, check=True)
     return {"client": float(client.stdout), "wait 1000": asked(
         target.start(workers=1000), calls(1000, "wait", seconds=0.2), 1000)}
 
 
+def compare_clients(command: list[str]) -> None:
+    """Print the round trip of a Client over that of hand-written code. Both build and read JSON.
+
+    This runs in a process of its own.
+    """
+    from mcp_ref import Client
+    times: Any = {"client": [], "by hand": []}
+    session = Session(command)
+    with Client(command, protocol_version=HELLO["protocolVersion"]) as client:
+        for _ in range(COUNT // 10):
+            begun = time.perf_counter()
+            client.call_tool("add", {"a": 1, "b": 2})
+            called = time.perf_counter()
+            session.write(calls(1, "add", a=1, b=2))
+            json.loads(session.read(1))
+            times["client"].append(called - begun)
+            times["by hand"].append(time.perf_counter() - called)
+    session.end()
+    print(median(times["client"]) / median(times["by hand"]))
+
+
 def measure_growth(target: Target) -> Figures:
     """Measure what one more costs when there are many already, over what it costs among few."""
-    if target.script != MODULE:
+    if target.script == LOOP:
         return {}
 
     def ratio(cost: Callable[[int], float], few: int, many: int) -> float:
@@ -273,43 +243,61 @@ def measure_growth(target: Target) -> Figures:
             target.start(), calls(1, "echo", text="x" * n)) / n, MIB, 16 * MIB)}
 
 
-EACH_ROUND = (measure_calls, measure_round_trips, measure_large, measure_module)
-ONCE = (measure_waiting, measure_eof, measure_noise, measure_growth)
+EACH_ROUND = (measure_calls, measure_answers, measure_module)
+ONCE = (measure_once, measure_growth)
 
 
 # The table --------------------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
+    """A line of the table. With beside_loop, the columns but the loop's own are ratios to it."""
     what: str
     key: str
-    unit: str
-    beside: str  # what it is a ratio to
-    goal: str
+    unit: str = ""
+    beside_loop: bool = False
+    goal: str = ""
 
 
-with open(Path(__file__).with_suffix(".txt"), encoding="ascii") as file:
-    _, ROWS_TEXT, LEGEND = file.read().split("\n\n", 2)
-ROWS = [Row(*("" if cell == "-" else cell for cell in re.split("  +", line)))
-        for line in ROWS_TEXT.splitlines()]
+ROWS = [
+    Row("pipelined tools/call, throughput", "calls", "/s", True, ">= 0.85"),
+    Row("CPU per message", "cpu", " us", True, "<= 1.25"),
+    Row("round trip of one call, p50", "p50", " us", True, "<= 1.30"),
+    Row("start to first answer", "start", " ms", True, "<= 2.0"),
+    Row("memory, idle", "idle", " MiB", True, "<= 1.4"),
+    Row("memory, after all those calls", "full", " MiB", True, "<= 1.4"),
+    Row("16 MiB argument echoed", "large", " MB/s", True, ">= 0.85"),
+    Row("50 concurrent calls that each wait 0.2 s", "wait 50", " s", goal="< 0.5"),
+    Row("1,000 of them, workers=1000", "wait 1000", " s", goal="< 2"),
+    Row("answered of 205 calls in flight at EOF", "eof", goal=">= 205"),
+    Row("1 if stdout is clean of print", "noisy", goal=">= 1"),
+    Row("1 if stdout is clean of a child's output", "child", goal=">= 1"),
+    Row("client's round trip over hand-written", "client", goal="<= 1.3"),
+    Row("a call among all of them, over a tenth", "row", goal="<= 2"),
+    Row("a tool in a list of 10,000, over 1,000", "listed", goal="<= 2"),
+    Row("a call with 10,000 tools there, over 10", "registered", goal="<= 2"),
+    Row("a KiB of 16 MiB, over one of 1 MiB", "bytes", goal="<= 2")]
+LEGEND = """
+Figures are medians of {} rounds, with the quartiles in brackets. The loop is
+examples/00_bare_loop.py. Beside its column stand ratios, where it has a unit: the figure of a round
+over the loop's of the same round. The loop checks nothing, so a goal says what all checks of the
+module may cost. "met" is about the column mcp_ref: {} of {} goals are met."""
 COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 Samples = dict[str, dict[str, list[float]]]  # server, key, a figure of each round
 
 
 def cell(row: Row, mine: list[float], loops: list[float]) -> tuple[str, float]:
-    """Return what stands in the table, and the median that is held against the goal."""
+    """Return the text of a cell, and the median that is compared with the goal."""
     if not mine:
-        return "-", math.nan
-    if row.unit == "yes":
-        return "yes" if all(mine) else "no", median(mine)
-    ratios = row.beside and mine is not loops
-    figures = [one / other for one, other in zip(mine, loops)] if ratios else mine
-    low, middle, high = quantiles(figures * 2, n=4)  # it wants two
-    unit = row.unit if row.unit in ("", "/s") else f" {row.unit}"
+        return "-", 0.0
+    if row.beside_loop and mine is not loops:
+        mine, row = [one / other for one, other in zip(mine, loops)], row._replace(unit="")
+    low, middle, high = quantiles(mine * 2, n=4)  # it wants two
     digits = 2 if middle % 1 and middle < 100 else 0
-    shown = f"{middle:,.{digits}f}{'' if ratios else unit}"
-    spread = f" ({low:,.{digits}f}-{high:,.{digits}f})" if low < high else ""
-    return shown + spread * (mine is not loops), middle
+    shown = f"{middle:,.{digits}f}{row.unit}"
+    if low < high and mine is not loops:
+        shown += f" ({low:,.{digits}f}-{high:,.{digits}f})"
+    return shown, middle
 
 
 def table(samples: Samples, rounds: int) -> None:
@@ -317,50 +305,43 @@ def table(samples: Samples, rounds: int) -> None:
     verdicts = []
     for row in ROWS:
         loops = samples["loop"][row.key]
-        cells = {name: cell(row, samples[name][row.key], loops) for name in samples}
-        sign, _, goal = row.goal.partition(" ")
-        if goal:
-            verdicts.append(COMPARE[sign](cells["mcp_ref"][1], float(goal)))
+        cells = {name: cell(row, some[row.key], loops) for name, some in samples.items()}
+        verdict = ""
+        if row.goal:
+            sign, number = row.goal.split()
+            verdict = "yes" if COMPARE[sign](cells["mcp_ref"][1], float(number)) else "NO"
+            verdicts.append(verdict)
         print(f"{row.what:40}", *(f"{shown:>18}" for shown, _ in cells.values()),
-              f"{row.goal:>8}  {('NO', 'yes')[verdicts[-1]] if goal else ''}")
-    print("\n" + LEGEND.rstrip().format(rounds=rounds, met=sum(verdicts), goals=len(verdicts)))
+              f"{row.goal:>8}  {verdict}")
+    print(LEGEND.format(rounds, verdicts.count("yes"), len(verdicts)))
 
 
 # ------------------------------------------------------------------------------------------------
 
 
-def other(argument: str, folder: str) -> tuple[str, Target]:
-    """Return name and server of a further column; an edition is copied, as mcp_ref.py."""
-    name, _, file = argument.partition("=")
-    if name == "mcpatom":
-        (place,) = Path(installed.venv(name)).parent.parent.glob("lib/*/site-packages")
-        return name, Target(MCPATOM, str(place))
-    place = Path(folder, name)
-    place.mkdir()
-    shutil.copy(file, place / "mcp_ref.py")
-    return name, Target(MODULE, str(place))
-
-
 def main(folder: str) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("others", nargs="*", metavar="mcpatom | NAME=FILE", help="more columns")
+    parser.add_argument("editions", nargs="*", metavar="NAME=FILE", help="more columns")
     chosen = parser.parse_args()
-    rounds, others = chosen.rounds, chosen.others
-    installed.begin("make bench", f"half a minute and, for each of {rounds} rounds, 3 s a column",
-                  *{"mcpatom"} & {*others})
-    servers = {"loop": Target(LOOP, str(ROOT / "examples")),
-               "mcp_ref": Target(MODULE, str(ROOT)),
-               **dict(other(one, folder) for one in others)}
+    print(f"make bench takes half a minute and, for each of {chosen.rounds} rounds, 3 s a column; "
+          "it installs nothing", flush=True)
+    servers = {"loop": Target(LOOP, str(ROOT / "examples")), "mcp_ref": Target(MODULE, str(ROOT))}
+    for edition in chosen.editions:
+        name, _, file = edition.partition("=")
+        place = Path(folder, name)
+        place.mkdir()
+        shutil.copy(file, place / "mcp_ref.py")
+        servers[name] = Target(MODULE, str(place))
     samples: Samples = {name: defaultdict(list) for name in servers}
     for target in servers.values():
         Session(target.start()).end()  # the first start compiles
-    for number in range(rounds):
+    for number in range(chosen.rounds):
         for measure in EACH_ROUND + ONCE * (number == 0):
             for name, target in servers.items():
                 for key, figure in measure(target).items():
                     samples[name][key].append(figure)
-    table(samples, rounds)
+    table(samples, chosen.rounds)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Check every line of .ci: play all transcripts in memory, and check the lines of the module.
+"""Play all transcripts of test_mcp_ref.py in memory, and check each line of the module.
 
-    python3 .ci/check_lines.py [--jsonschema] [FILE ...]     test_mcp_ref.py, or other files
+    .venv/tools/bin/python .ci/check_lines.py
 
-class LineChecker (examples/tools/line_checker.py) checks each line. The module's own validate()
-interprets the official schemas or, with --jsonschema, the package of that name. The exit status is
-1 if a line breaks a rule, or if no line was checked.
+class LineChecker (examples/tools/line_checker.py) checks each line. Here the package jsonschema
+interprets the official schemas; in test_check_lines.py the module's own validate() does. The exit
+status is 1 if a line breaks a rule, or if no line was checked.
 """
 from __future__ import annotations
 
 import contextlib
-import importlib
 import inspect
 import json
 import os
@@ -22,6 +21,7 @@ from unittest import mock
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [ROOT, os.path.join(ROOT, "examples", "tools")]
 
+import test_mcp_ref as suite  # noqa: E402
 from line_checker import REVISIONS, LineChecker, own_validator, schema_of  # noqa: E402
 
 NOT_MCP = "plain"  # the server of transcripts that are JSON-RPC alone
@@ -38,14 +38,15 @@ def other_validator(revision: str, name: str, value: Any) -> str:
 
 
 class Bench:
-    """Plays transcripts, and has a judge for each: `faults` collects what the judges find, `others`
-    what does not go as it is written, which the suite reports as well."""
+    """Plays transcripts. Two line checkers check each one: that of the server and of the client."""
 
-    def __init__(self, suite: Any, fits: Callable[[str, str, Any], str] = own_validator) -> None:
-        self.suite = sys.modules[suite.Play.__module__]  # where play() stands
-        self.suite_play, self.fits, self.judged, self.played = self.suite.play, fits, 0, 0
-        self.faults: list[str] = []
-        self.others: list[str] = []
+    def __init__(self, fits: Callable[[str, str, Any], str] = own_validator) -> None:
+        self.suite_play = suite.play
+        self.fits = fits
+        self.judged = 0  # lines
+        self.played = 0  # transcripts
+        self.faults: list[str] = []  # rules that a line breaks
+        self.others: list[str] = []  # transcripts that go otherwise; the suite fails there, too
         self.judges: dict[str, LineChecker] = {}
         self.waived: set[str] = set()  # titles of which a fault was waived
 
@@ -60,7 +61,7 @@ class Bench:
                 judge.heard(json.loads(line.decode("utf-8-sig")))
 
     def play(self, transcript: Any, revision: str) -> None:
-        """Do as play() of the suite does, judged."""
+        """Play a transcript as the suite does, and check its lines."""
         self.judges = {}
         try:
             self.suite_play(transcript, revision)
@@ -79,8 +80,8 @@ class Bench:
     def run(self, tests: Iterable[unittest.TestCase] = (),
             revisions: Iterable[str] = REVISIONS) -> None:
         """Play all transcripts in these revisions, and run tests, which play more of them."""
-        with mock.patch.multiple(self.suite, play=self.play, OBSERVERS=[self.observe]):
-            for transcript in self.suite.TRANSCRIPTS:
+        with mock.patch.multiple(suite, play=self.play, OBSERVERS=[self.observe]):
+            for transcript in suite.TRANSCRIPTS:
                 for revision in [one for one in transcript.revisions if one in revisions]:
                     self.play(transcript, revision)
             for test in tests:
@@ -89,34 +90,25 @@ class Bench:
                 self.others += [text for _, text in result.errors + result.failures]
 
 
-def tables(modules: Iterable[Any]) -> list[unittest.TestCase]:
-    """Find the tests of modules that play a transcript for each row of a table."""
-    cases = {case: None for module in modules for case in vars(module).values()
-             if isinstance(case, type) and issubclass(case, unittest.TestCase)}
+def tables() -> list[unittest.TestCase]:
+    """Find the tests that play a transcript for each row of a table."""
+    cases = [case for case in vars(suite).values()
+             if isinstance(case, type) and issubclass(case, unittest.TestCase)]
     return [case(name) for case in cases for name in sorted(vars(case)) if name.startswith("test")
             and re.search(r"\bplays_(rows|each)\(", inspect.getsource(getattr(case, name)))]
 
 
-def load(paths: list[str]) -> list[Any]:
-    """Import the files of the suite."""
-    paths = paths or [os.path.join(ROOT, "test_mcp_ref.py")]
-    sys.path[1:1] = dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in paths)
-    return [importlib.import_module(os.path.basename(path)[:-len(".py")]) for path in paths]
-
-
-def main(arguments: list[str]) -> int:
-    fits = other_validator if "--jsonschema" in arguments else own_validator
-    modules = load([one for one in arguments if not one.startswith("-")])
-    bench = Bench(modules[-1], fits)
-    bench.run(tables(modules))
+def main() -> int:
+    bench = Bench(other_validator)
+    bench.run(tables())
     bench.faults += [f"waived, and does not happen: {title}"
                      for title in set(WAIVED) - bench.waived]
     for fault in bench.others + bench.faults:
         print(fault)
-    print(f"{bench.judged} lines of {bench.played} transcripts were judged by {fits.__name__}: "
+    print(f"{bench.judged} lines of {bench.played} transcripts were judged: "
           f"{len(bench.faults)} faults")
     return 1 if bench.faults or bench.others or not bench.judged else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -20,17 +20,19 @@ process.exitCode = python.runPython(`import runpy; runpy.run_path("${file}")["in
 
 
 def inside() -> int:
-    """Runs in Pyodide; returns the exit status."""
-    sys.dont_write_bytecode, sys.path[:0] = True, [ROOT]
+    """Play the transcripts. This runs in Pyodide, and returns the exit status."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, ROOT)
     import test_mcp_ref as suite
 
-    def run(coroutine):  # type: ignore[no-untyped-def]  # asyncio's own needs Node 24; none waits
+    def run(coroutine):  # type: ignore[no-untyped-def]
         try:
             coroutine.send(None)
         except StopIteration as end:
             return end.value
 
-    asyncio.run, passed, left, failed = run, 0, 0, 0
+    asyncio.run = run  # asyncio's own function needs Node 24; no coroutine of the suite waits
+    passed = left = failed = 0
     for one in suite.TRANSCRIPTS:
         waits = "client" in one.words or any(
             mark == "!" or '"hold"' in text for mark, text in one.steps)

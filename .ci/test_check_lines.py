@@ -13,9 +13,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_lines  # noqa: E402
 import line_checker  # noqa: E402
 import mcp_ref  # noqa: E402
+import test_mcp_ref as suite  # noqa: E402
 from line_checker import LineChecker, definitions  # noqa: E402
 
-SUITE, = check_lines.load([])
 ROWS = os.path.join(check_lines.ROOT, ".ci", "spec", "judged.txt")
 
 CHANGES = {"listChanged": True}
@@ -37,11 +37,11 @@ class TestJudge(unittest.TestCase):
         if "raw" not in transcript.words and revision != line_checker.MODERN:
             steps[:0] = [(mark, json.dumps({"jsonrpc": "2.0", **message})) for mark, message in (
                 (">", {"id": 0, "method": "initialize", "params": {
-                    "protocolVersion": revision, "capabilities": SUITE.OFFERS, "clientInfo": INFO}}),
+                    "protocolVersion": revision, "capabilities": suite.OFFERS, "clientInfo": INFO}}),
                 ("<", {"id": 0, "result": {
                     "protocolVersion": revision, "capabilities": EVERYTHING, "serverInfo": INFO}}),
                 (">", {"method": "notifications/initialized"}))]
-        places = {"modern": SUITE.modern_meta(), "info": {line_checker.META + "serverInfo": INFO}}
+        places = {"modern": suite.modern_meta(), "info": {line_checker.META + "serverInfo": INFO}}
         faults: list[str] = []
         for mark, text in steps:
             if mark == "=":
@@ -60,7 +60,7 @@ class TestJudge(unittest.TestCase):
     def test_the_judge_finds_the_fault_in_each_conversation_of_judged_txt(self) -> None:
         """The conversations in .ci/spec/judged.txt cite the requirements that they test."""
         with open(ROWS, encoding="utf-8") as file:
-            rows = SUITE.transcripts(file.read())
+            rows = suite.transcripts(file.read())
         self.assertGreater(len(rows), 80)
         for transcript in rows:
             for revision in transcript.revisions:
@@ -86,19 +86,19 @@ class Bench(check_lines.Bench):
     """
 
     def __init__(self) -> None:
-        super().__init__(SUITE)
+        super().__init__()
         self.built: dict[str, Any] = {}
 
     def play(self, transcript: Any, revision: str) -> None:
         name = "" if "client" in transcript.words else transcript.server
-        build = SUITE.SERVERS.get(name)
+        build = suite.SERVERS.get(name)
         if build and not re.search("'!'|\"change\"|\"hold\"|\"fickle\"", str(transcript.steps)):
             server = self.built[name] = self.built.get(name) or build()
-            SUITE.SERVERS[name] = lambda: server
+            suite.SERVERS[name] = lambda: server
         try:
             super().play(transcript, revision)
         finally:
-            SUITE.SERVERS.update({name: build} if build else {})
+            suite.SERVERS.update({name: build} if build else {})
 
 
 class TestTranscripts(unittest.TestCase):
@@ -107,7 +107,7 @@ class TestTranscripts(unittest.TestCase):
 
     def judged(self, revision: str) -> None:
         bench = Bench()
-        bench.run([] if revision else check_lines.tables([SUITE]), [revision])
+        bench.run([] if revision else check_lines.tables(), [revision])
         self.assertEqual(([], []), (bench.faults, bench.others))
         self.assertGreater(bench.judged, 100)
 
