@@ -33,7 +33,7 @@ class TestEverything(unittest.TestCase):
                     on_elicit=lambda params: {"action": "decline"}, on_sample=lambda params: ANSWER,
                     on_notification=lambda method, params: notified.put(method)) as client:
             client.subscribe(["test://watched-resource"], tools=True, prompts=True, resources=True)
-            used = []
+            used: List[Any] = []
             for tool in client.list_tools():
                 name = tool["name"]
                 result = client.call_tool(name, ARGUMENTS.get(name))
