@@ -11,7 +11,7 @@ import queue
 import subprocess
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
 MODERN = "2026-07-28"
 UPDATED = "notifications/resources/updated"
@@ -67,11 +67,9 @@ class Talk:
 
     def outcomes(self, actions: list[Any], user: str = "accept") -> list[Any]:
         """Let the client do actions side by side. The user accepts, declines or cancels."""
-        answer = {"action": user}
-        if user == "accept":
-            answer["content"] = self.profile.get("form")
-        answers = {"elicitation/create": answer, "sampling/createMessage": MODEL,
-                   "roots/list": ROOTS}
+        form = {"content": self.profile.get("form")} if user == "accept" else {}
+        answers = {"elicitation/create": {"action": user, **form},
+                   "sampling/createMessage": MODEL, "roots/list": ROOTS}
         assert self.bridge.stdin
         self.bridge.stdin.write(json.dumps({"user": answers, "do": actions}).encode() + b"\n")
         self.bridge.stdin.flush()
@@ -87,11 +85,18 @@ class Talk:
 
     def ask(self, action: str, **arguments: Any) -> Any:
         """Let the client do one action; return the result."""
-        return result_of(self.outcomes([(action, arguments)])[0])
+        (outcome,) = self.outcomes([(action, arguments)])
+        expect("result" in outcome, outcome)
+        return outcome["result"]
 
-    def call(self, row: Any, fails: bool = False, user: str = "accept") -> str:
-        """Call a tool: [name, arguments, what its text must contain]. Return the text."""
-        return check_call(row, self.outcomes([calling(row)], user)[0], fails)
+    def call(self, *rows: Any, fails: bool = False, user: str = "accept") -> None:
+        """Call tools side by side. A row is [name, arguments, what its text must contain]."""
+        actions = [("tools/call", {"name": row[0], "arguments": row[1]}) for row in rows]
+        for row, outcome in zip(rows, self.outcomes(actions, user)):
+            expect("result" in outcome, outcome)
+            result = outcome["result"]
+            text = "\n".join(block.get("text", "") for block in result["content"])
+            expect(result.get("isError", False) is fails and row[2] in text, result)
 
     def refused(self, codes: list[Any], action: str, **arguments: Any) -> None:
         """Ask for something that does not exist.
@@ -100,10 +105,11 @@ class Talk:
         of a code, and another one has no codes. Other servers may return isError.
         """
         (outcome,) = self.outcomes([(action, arguments)])
+        error = outcome.get("error", {})
         if not self.strict:
-            expect("error" in outcome or outcome["result"].get("isError"), outcome)
-        elif isinstance(outcome["error"]["code"], int):
-            expect({outcome["error"]["code"], outcome["error"]["kind"]} & {*codes}, outcome)
+            expect(error or outcome["result"].get("isError"), outcome)
+        elif isinstance(error["code"], int):
+            expect(error["code"] in codes or error["kind"] in codes, outcome)
 
     def listed(self, kind: str, key: str, value: str) -> None:
         (entries,) = [one for one in self.ask(f"{kind}/list").values() if isinstance(one, list)]
@@ -119,22 +125,6 @@ class Talk:
 def expect(condition: object, found: Any) -> None:
     if not condition:
         raise Failed(found)
-
-
-def result_of(outcome: Any) -> Any:
-    expect("result" in outcome, outcome)
-    return outcome["result"]
-
-
-def calling(row: Any) -> Any:
-    return ("tools/call", {"name": row[0], "arguments": row[1]})
-
-
-def check_call(row: Any, outcome: Any, fails: bool = False) -> str:
-    result = result_of(outcome)
-    text = "\n".join(block.get("text", "") for block in result["content"])
-    expect(result.get("isError", False) is fails and row[2] in text, result)
-    return text
 
 
 def within(declared: Any, found: Any) -> bool:
@@ -157,10 +147,6 @@ def tools(talk: Talk, count: int) -> None:
     expect(len(found) >= count, found)
 
 
-def call(talk: Talk, row: Any) -> None:
-    talk.call(row)
-
-
 def error(talk: Talk, row: Any) -> None:
     talk.refused([-32602], "tools/call", name="no-such-tool", arguments={})
     talk.call(row, fails=True)
@@ -170,10 +156,8 @@ def error(talk: Talk, row: Any) -> None:
 def burst(talk: Talk, row: Any) -> None:
     """Call a tool many times at once. Each call gets its own result."""
     template = json.dumps(row)
-    rows = [json.loads(template.replace('"{n}"', str(n)).replace("{n}", str(n)))
-            for n in range(10, 10 + talk.burst)]
-    for one, outcome in zip(rows, talk.outcomes([calling(one) for one in rows])):
-        check_call(one, outcome)
+    talk.call(*[json.loads(template.replace('"{n}"', str(n)).replace("{n}", str(n)))
+                for n in range(10, 10 + talk.burst)])
 
 
 def resource(talk: Talk, row: Any) -> None:
@@ -227,16 +211,7 @@ def logging(talk: Talk, row: Any) -> None:
 def elicitation(talk: Talk, row: Any) -> None:
     talk.call(row)
     for user in ("decline", "cancel"):
-        said = talk.call([*row[:2], ""], user=user)
-        expect(user in said, said)
-
-
-def sampling(talk: Talk, row: Any) -> None:
-    talk.call(row)
-
-
-def roots(talk: Talk, row: Any) -> None:
-    talk.call(row)
+        talk.call([*row[:2], user], user=user)
 
 
 def portable(talk: Talk, names: list[str]) -> None:
@@ -260,5 +235,9 @@ def changes(talk: Talk, triggers: Any) -> None:
         talk.call(row)  # this switches the updates of server-everything off
 
 
-CHECKS = (connect, tools, call, error, burst, resource, binary, template, prompt, completion,
-          progress, logging, elicitation, sampling, roots, portable, app, changes)
+CHECKS: dict[str, Callable[[Talk, Any], object]] = {
+    "connect": connect, "tools": tools, "call": Talk.call, "error": error, "burst": burst,
+    "resource": resource, "binary": binary, "template": template, "prompt": prompt,
+    "completion": completion, "progress": progress, "logging": logging,
+    "elicitation": elicitation, "sampling": Talk.call, "roots": Talk.call, "portable": portable,
+    "app": app, "changes": changes}

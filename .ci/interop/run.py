@@ -37,7 +37,6 @@ GRACE = 10.0  # seconds for a client or server to leave
 LOOPBACK = "127.0.0.1"
 NOISE = re.compile("(Fatal Python error|Exception in thread|Exception ignored|Exception occurred "
                    "during processing of request).*", re.DOTALL)
-Faults = dict[str, str]  # a check: what is wrong, or ""
 
 
 def peers(folder: str, port: int) -> Any:
@@ -93,10 +92,10 @@ class Pair:
                         **table["profiles"].get(profile.get("like"), {}), **profile}
         self.revision = min(self.client["revision"], self.server.get("revision", MODERN))
         self.ours_is_client = client_name.startswith("ours")
-        self.faults: Faults = {}
+        self.faults: dict[str, str] = {}  # check: what is wrong, or ""
 
-    def judge(self) -> Faults:
-        """Run all checks, and return what is wrong."""
+    def judge(self) -> dict[str, str]:
+        """Run all checks, and return the faults."""
         if f"{self.port}" in " ".join(self.server["run"]):
             self.judge_over_http()
         else:
@@ -119,8 +118,7 @@ class Pair:
                         burst=self.client.get("burst", 20))
             lacks = [*self.client.get("lacks", ()),
                      *self.server.get("lacks", {}).get(self.revision, ())]
-            for check in CHECKS:
-                name = check.__name__
+            for name, check in CHECKS.items():
                 if name in self.profile and name not in lacks:
                     self.faults[name] = ""
                     try:
