@@ -60,7 +60,7 @@ def value(text: str) -> str:
 def recipe(name: str) -> str:
     """Return the code of the README that begins with this name."""
     readme = (EMBED / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"```python\n# {name}\b.*?\n(.*?)```", readme, re.DOTALL)[0]
+    return str(re.findall(rf"```python\n# {name}\b.*?\n(.*?)```", readme, re.DOTALL)[0])
 
 
 def text_of(host: Client, tool: str, **arguments: Any) -> str:
@@ -114,12 +114,13 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
     """Yield (pair, check, fault). The fault is empty if all is well."""
     pythons = [python for python in (sys.executable, "/usr/bin/python3") if not subprocess.call(
         [python, "-c", "import PyQt5.QtWidgets"], stderr=subprocess.DEVNULL)]
-    commands = {"gdb": [shutil.which("gdb"), "-q", "-nx", "-x"], "Qt": pythons[:1]}
+    gdb = shutil.which("gdb")
+    commands = {"gdb": [gdb, "-q", "-nx", "-x"] if gdb else [], "Qt": pythons[:1]}
     for name, command in commands.items():
         pair = f"bridge -> {name}"
         if not fnmatch.fnmatch(pair, f"*{pattern}*"):
             continue
-        if not command or not command[0]:
+        if not command:
             print(f"{pair}: skipped, because it is not installed (Debian: gdb, python3-pyqt5)")
             continue
         for version in ("2025-11-25", MODERN):

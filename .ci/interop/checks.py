@@ -6,11 +6,10 @@ the client or the server lacks the feature. A profile says which tools and resou
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
-import queue
-import subprocess
 import threading
-import time
+from collections.abc import Iterator
 from typing import Any, Callable
 
 MODERN = "2026-07-28"
@@ -26,62 +25,58 @@ class Failed(Exception):
     """A check did not find what it expects."""
 
 
+@contextlib.contextmanager
+def killing_after(seconds: float, process: Any) -> Iterator[None]:
+    """Kill a process if the body takes longer."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class Talk:
     """The judge's end of a bridge (bridges/remote.py)."""
 
-    def __init__(self, bridge: "subprocess.Popen[bytes]", profile: Any, revision: str,
-                 strict: bool, burst: int) -> None:
+    def __init__(self, bridge: Any, profile: Any, revision: str, strict: bool,
+                 burst: int) -> None:
         self.bridge, self.profile, self.revision = bridge, profile, revision
         self.strict = strict  # the server is ours
         self.burst = burst
         self.events: list[tuple[str, Any]] = []
-        self._messages: "queue.Queue[Any]" = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
 
-    def _read(self) -> None:
-        assert self.bridge.stdout
-        for line in self.bridge.stdout:
-            if line.startswith(b"{"):  # a library may print to stdout
-                self._messages.put(json.loads(line))
-        self._messages.put(None)
-
-    def _receive(self, end: float) -> Any:
-        """Return the outcomes that come next, or None if it was an event."""
-        try:
-            message = self._messages.get(timeout=max(0.0, end - time.monotonic()))
-        except queue.Empty:
-            raise Failed("nothing came in time") from None
-        if message is None:
-            self._messages.put(None)
-            raise Failed("the client has ended")
+    def _receive(self) -> Any:
+        """Return the next outcomes, or None if a notification comes."""
+        line = self.bridge.stdout.readline()
+        if not line:
+            raise Failed("the client has ended, or something did not come in time")
+        message = json.loads(line) if line.startswith(b"{") else {}  # a library may print, too
         if "event" in message:
             self.events.append((message["event"], message["params"]))
         return message.get("outcomes")
 
     def heard(self, event: str, count: int) -> list[Any]:
         """Wait for so many notifications; return the params of all that came."""
-        end = time.monotonic() + PATIENCE
-        while len(found := [params for method, params in self.events if method == event]) < count:
-            self._receive(end)
-        return found
+        with killing_after(PATIENCE, self.bridge):
+            while True:
+                found = [params for method, params in self.events if method == event]
+                if len(found) >= count:
+                    return found
+                self._receive()
 
     def outcomes(self, actions: list[Any], user: str = "accept") -> list[Any]:
         """Let the client do actions side by side. The user accepts, declines or cancels."""
         form = {"content": self.profile.get("form")} if user == "accept" else {}
         answers = {"elicitation/create": {"action": user, **form},
                    "sampling/createMessage": MODEL, "roots/list": ROOTS}
-        assert self.bridge.stdin
         self.bridge.stdin.write(json.dumps({"user": answers, "do": actions}).encode() + b"\n")
         self.bridge.stdin.flush()
-        end = time.monotonic() + LONGEST
-        while True:
-            try:
-                outcomes = self._receive(end)
-            except Failed:
-                self.bridge.kill()  # or a late outcome would be taken for that of the next action
-                raise
-            if outcomes is not None:
-                return list(outcomes)
+        outcomes = None
+        with killing_after(LONGEST, self.bridge):
+            while outcomes is None:
+                outcomes = self._receive()
+        return list(outcomes)
 
     def ask(self, action: str, **arguments: Any) -> Any:
         """Let the client do one action; return the result."""
@@ -98,7 +93,7 @@ class Talk:
             text = "\n".join(block.get("text", "") for block in result["content"])
             expect(result.get("isError", False) is fails and row[2] in text, result)
 
-    def refused(self, codes: list[Any], action: str, **arguments: Any) -> None:
+    def refused(self, codes: Any, action: str, **arguments: Any) -> None:
         """Ask for something that does not exist.
 
         A server of ours has to use the code of the specification. One client has a class instead
@@ -164,8 +159,8 @@ def resource(talk: Talk, row: Any) -> None:
     uri, words = row
     talk.listed("resources", "uri", uri)
     expect(words in talk.content(uri)["text"], words)
-    codes = [-32602] if talk.revision == MODERN else [-32002, "ResourceNotFoundError"]
-    talk.refused(codes, "resources/read", uri="test://no-such")
+    legacy = (-32002, "ResourceNotFoundError")
+    talk.refused([-32602] if talk.revision == MODERN else legacy, "resources/read", uri="test://no-such")
 
 
 def binary(talk: Talk, uri: str) -> None:

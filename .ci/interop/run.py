@@ -125,14 +125,13 @@ class Pair:
                         check(talk, self.profile[name])
                     except Exception as error:
                         self.faults[name] = repr(error)
-                if self.faults["connect"]:
-                    break  # the other checks would only repeat this fault
+                        if name == "connect":
+                            break  # the other checks would only repeat this fault
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 client.stdin.close()
                 client.wait(GRACE)
-            if client.poll() == 0:
-                return ""
-            return f"the client left with {client.poll()}: {contents(self.folder / 'client')[-300:]}"
+            words = contents(self.folder / "client")[-300:]
+            return f"the client left with {client.poll()}: {words}" if client.poll() != 0 else ""
 
     def judge_over_pipes(self) -> None:
         """The client starts the server, and the end of stdin has to be enough to end it."""
