@@ -25,6 +25,10 @@ class Failed(Exception):
     """A check did not find what it expects."""
 
 
+class Ended(Exception):
+    """The client has ended, or was killed because it took too long."""
+
+
 @contextlib.contextmanager
 def killing_after(seconds: float, process: Any) -> Iterator[None]:
     """Kill a process if the body takes longer."""
@@ -50,7 +54,7 @@ class Talk:
         """Return the next outcomes, or None if a notification comes."""
         line = self.bridge.stdout.readline()
         if not line:
-            raise Failed("the client has ended, or something did not come in time")
+            raise Ended("no outcome or notification in time, or the client has ended")
         message = json.loads(line) if line.startswith(b"{") else {}  # a library may print, too
         if "event" in message:
             self.events.append((message["event"], message["params"]))

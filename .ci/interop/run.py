@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent))
 
 import applications  # noqa: E402
 import installed  # noqa: E402
-from checks import CHECKS, MODERN, Talk  # noqa: E402
+from checks import CHECKS, MODERN, Ended, Talk  # noqa: E402
 
 ENVIRONMENTS = ("sdk1", "sdk2", "fastmcp", "time")
 START = 30.0  # seconds for a server to listen
@@ -91,12 +91,13 @@ class Pair:
         self.profile = {"connect": {}, "tools": 1,
                         **table["profiles"].get(profile.get("like"), {}), **profile}
         self.revision = min(self.client["revision"], self.server.get("revision", MODERN))
+        self.over_http = server_name.endswith("over HTTP")
         self.ours_is_client = client_name.startswith("ours")
         self.faults: dict[str, str] = {}  # check: what is wrong, or ""
 
     def judge(self) -> dict[str, str]:
         """Run all checks, and return the faults."""
-        if f"{self.port}" in " ".join(self.server["run"]):
+        if self.over_http:
             self.judge_over_http()
         else:
             self.judge_over_pipes()
@@ -125,7 +126,7 @@ class Pair:
                         check(talk, self.profile[name])
                     except Exception as error:
                         self.faults[name] = repr(error)
-                        if name == "connect":
+                        if name == "connect" or isinstance(error, Ended):
                             break  # the other checks would only repeat this fault
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
                 client.stdin.close()
@@ -141,9 +142,10 @@ class Pair:
                    for note in self.folder.glob("*.server")}
         for pid, end in servers.items():
             if not end:  # a server may be in a session of its own
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         if not wrong and (not servers or not all(servers.values())):
-            wrong = f"servers are still there: {servers}"
+            wrong = f"no server was started, or one has not ended: {servers}"
         for status, *signalled in servers.values() if not wrong else ():
             if signalled and not self.client.get("spares"):
                 wrong = "the end of stdin was not enough for the server"

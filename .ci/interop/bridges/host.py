@@ -1,9 +1,9 @@
 """Bridge: a host, run without an account.    host.py NAME NODE SCRIPT COMMAND...
 
-`about` lets the host check its connection to the server. `tools/list` gives the tools that the
-host offers to its model: the bridge is that model, on a port of this machine, and refuses the
-request that it has read. mcporter has no model, and prints the tools. The wiretap between host and
-server says which revision they speak. The host has a home folder of its own.
+`about` lets the host check its connection to the server. The wiretap between them shows which
+revision they speak. `tools/list` returns the tools that the host offers to its model. The bridge is
+that model, on a port of this machine. It reads the request, and refuses it. mcporter has no model
+and prints the tools. The host has a home folder of its own.
 """
 from __future__ import annotations
 
