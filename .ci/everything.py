@@ -1,8 +1,8 @@
-"""One server that offers something of everything: `make conformance`, interop and soak talk to it.
+"""A server with something of every feature, for `make conformance`, `make interop` and `make soak`.
 
-What begins with test_ or test: are the fixtures that the official conformance suite asks for, by
-its names and with its contents, many of which stand in everything.json; what does not is asked for
-by interop and soak. No line here knows which revision is spoken, or over which transport.
+The official conformance suite asks for everything whose name begins with test_ or test:, and for
+its contents. The rest is for interop and soak. No line here depends on the revision. One tool
+depends on the transport.
 """
 from __future__ import annotations
 
@@ -12,37 +12,68 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Callable, Optional
+from typing import Annotated, Any, Callable, Dict, List, Optional, Tuple
 
-# The module lies beside this folder: found so from any working directory.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mcp_ref import Context, Server, image  # noqa: E402
+from mcp_ref import Context, Result, Server, audio, image, text  # noqa: E402
 
-Json = dict[str, Any]
-TEXT = Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
-DATA: Json = json.loads(TEXT.replace("$png", json.loads(TEXT)["png"]))
-PNG, ICON = base64.b64decode(DATA["png"]), DATA["icon"]  # one red pixel
+Json = Dict[str, Any]
+Question = Tuple[str, Json]  # a method and its params
+STRING = {"type": "string"}
+PNG = base64.b64decode(  # one red pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJg"
+    "gg==")
+WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
+ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
+UI_PAGE, UI_TYPE = "ui://chart/page.html", "text/html;profile=mcp-app"
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"address": {"$anchor": "addressDef", "type": "object",
+                          "properties": {"street": STRING, "city": STRING}}},
+    "properties": {
+        "name": STRING, "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": STRING, "email": STRING},
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
 
-server = Server("everything", "1.0", title="Everything", page_size=100,  # more than there is
-                instructions="Something of every feature, one small tool for each.")
-
-
-def embedded(uri: str, mime_type: str, text: str) -> Json:
-    """Build a block that carries the text of a resource."""
-    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": text}}
+server = Server(
+    "everything", "1.0", title="Everything", page_size=100,  # each list fits on one page
+    instructions="Something of every feature, one small tool for each.",
+    extensions={"io.modelcontextprotocol/ui": {"mimeTypes": [UI_TYPE]}})
 
 
 # --- Tools: what they return, and what they take ------------------------------------------------
 
+
+def embedded(uri: str, mime_type: str, content: str) -> Json:
+    """Build a block that contains the text of a resource."""
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": mime_type, "text": content}}
 
 
 def returning(content: Any) -> Callable[[], Any]:
     return lambda: content
 
 
-for name, content in DATA["contents"].items():
-    server.tool(name=name, description="Return always the same.", icons=[ICON])(returning(content))
+CONTENTS: Dict[str, Any] = {  # tool: its result
+    "test_simple_text": "This is a simple text response for testing.",
+    "test_image_content": image(PNG, "image/png"),
+    "test_audio_content": audio(WAV, "audio/wav"),
+    "test_embedded_resource": embedded(
+        "test://embedded-resource", "text/plain", "This is an embedded resource content."),
+    "test_multiple_content_types": [
+        text("Multiple content types test:"), image(PNG, "image/png"),
+        embedded("test://mixed-content-resource", "application/json",
+                 '{"test":"data","value":123}')],
+}
+for name, content in CONTENTS.items():
+    server.tool(name=name, description="Always return the same.", icons=[ICON])(returning(content))
 
 
 @server.tool
@@ -51,18 +82,24 @@ def test_error_handling() -> None:
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
-@server.tool(input_schema=DATA["schema"])
+@server.tool(input_schema=SCHEMA)
 def json_schema_2020_12_tool(name: str = "", address: Optional[Json] = None,
                              contactMethod: str = "", phone: str = "", email: str = "") -> str:
-    """Take what a hand-written schema allows: it is listed as it is, and enforced."""
+    """Take what a hand-written schema allows."""
     return f"{name or 'somebody'}: {phone or email}"
 
 
 @server.tool(input_schema={"type": "object", "properties": {
     "region": {"type": "string", "x-mcp-header": "Region"}}})
 def test_x_mcp_header(region: str = "") -> str:
-    """Take an argument that HTTP repeats in a header; other transports do not care."""
+    """Take an argument that HTTP repeats in a header."""
     return f"region: {region}"
+
+
+@server.tool(meta={"ui": {"resourceUri": UI_PAGE}})
+def chart(value: int) -> str:
+    """Show a value on the page of an MCP App."""
+    return f"The value is {value}."
 
 
 # --- Tools: what happens while they run ---------------------------------------------------------
@@ -70,7 +107,7 @@ def test_x_mcp_header(region: str = "") -> str:
 
 @server.tool
 def test_tool_with_progress(ctx: Context) -> str:
-    """Report progress, to a client that asked for it."""
+    """Report progress."""
     for done in (0, 50, 100):
         ctx.progress(done, 100, f"{done} of 100")
         time.sleep(0.05)
@@ -79,7 +116,7 @@ def test_tool_with_progress(ctx: Context) -> str:
 
 @server.tool
 def test_tool_with_logging(ctx: Context) -> str:
-    """Write to the client's log."""
+    """Write three messages to the client's log."""
     for step in ("execution started", "processing data", "execution completed"):
         ctx.log("info", f"Tool {step}", logger="everything")
         time.sleep(0.05)
@@ -88,9 +125,9 @@ def test_tool_with_logging(ctx: Context) -> str:
 
 @server.tool
 def test_logging_tool(ctx: Context) -> str:
-    """Write to the log; nothing goes out to a client that did not ask for a level."""
+    """Write an object to the client's log."""
     ctx.log("info", {"event": "test_logging_tool was called"})
-    return f"Logged, if {ctx.client_info.get('name')} wants to know"
+    return "Logged, if the client asked for it"
 
 
 @server.tool
@@ -104,7 +141,7 @@ def wait(seconds: float, ctx: Context) -> str:
 
 @server.tool
 def test_reconnection(ctx: Context) -> str:
-    """Let the stream of this call end early: the result is fetched over another one."""
+    """End the stream of this call early, so that the client fetches the result on another one."""
     let_go = getattr(ctx.sink, "let_go", None)  # only HTTP has it
     if let_go is not None:
         let_go()
@@ -112,107 +149,136 @@ def test_reconnection(ctx: Context) -> str:
     return "Reconnection test completed"
 
 
-# --- Tools: asking the user, the model and the client -------------------------------------------
-# The same lines serve both eras: a request that is waited for, or a result that asks and a second
-# call that brings the answers. A key names a question there.
+# --- Tools: questions to the user, the model and the client -------------------------------------
 
 
-def question(name: str, words: str = "") -> Any:
-    """Build a question for the user (a form), for the model (a text), or for the roots; words
-    stand in the place of "$", or are the text."""
-    if name in DATA["forms"]:
-        form = DATA["forms"][name]
-        return "elicitation/create", {
-            "message": form["message"].replace("$", words), "requestedSchema": {
-                "type": "object", "properties": form["fields"], "required": form["required"]}}
-    if name == "roots":
-        return "roots/list", {}
-    content = {"type": "text", "text": words or DATA["samples"][name]}
+def form(message: str, **fields: Json) -> Question:
+    """Ask the user to fill in a form. Fields without a default are required."""
+    required = [name for name, field in fields.items() if "default" not in field]
+    return "elicitation/create", {"message": message, "requestedSchema": {
+        "type": "object", "properties": fields, "required": required}}
+
+
+def sample(prompt: str) -> Question:
+    """Ask the model."""
     return "sampling/createMessage", {
-        "messages": [{"role": "user", "content": content}], "maxTokens": 100}
+        "messages": [{"role": "user", "content": text(prompt)}], "maxTokens": 100}
 
 
-def asking(**questions: Any) -> Callable[[Context], str]:
-    def ask(ctx: Context) -> str:
-        return f"state-ok: {json.dumps(ctx.ask(questions))}"
-
-    return ask
+def ask(ctx: Context, questions: Dict[str, Question]) -> str:
+    return f"state-ok: {json.dumps(ctx.ask(questions))}"
 
 
-for name, keys in DATA["asking"].items():
-    server.tool(name=name, description="Ask, and return the answers.")(
-        asking(**{key: question(asked) for key, asked in keys.items()}))
+def asking(questions: Dict[str, Question]) -> Callable[[Context], str]:
+    def tool(ctx: Context) -> str:
+        return ask(ctx, questions)
+
+    return tool
+
+
+ROOTS: Question = ("roots/list", {})
+NAME = form("What is your name?", name=STRING)
+CONFIRM = form("Please confirm", ok={"type": "boolean"})
+DEFAULTS = form(
+    "Please check these values",
+    name={"type": "string", "default": "John Doe"},
+    age={"type": "integer", "default": 30},
+    score={"type": "number", "default": 95.5},
+    status={"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+    verified={"type": "boolean", "default": True})
+OPTIONS = {"type": "string", "enum": ["option1", "option2", "option3"]}
+TITLED = [{"const": "value1", "title": "First Option"}, {"const": "value2", "title": "Second Option"},
+          {"const": "value3", "title": "Third Option"}]
+CHOICES = form(
+    "Please choose", untitledSingle=OPTIONS, titledSingle={"type": "string", "oneOf": TITLED},
+    legacyEnum={"type": "string", "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["One", "Two", "Three"]},
+    untitledMulti={"type": "array", "items": OPTIONS},
+    titledMulti={"type": "array", "items": {"anyOf": TITLED}})
+QUESTIONS = {  # tool: what it asks
+    "test_missing_capability": {"hello": sample("Say hello.")},
+    "test_elicitation_sep1034_defaults": {"values": DEFAULTS},
+    "test_elicitation_sep1330_enums": {"choices": CHOICES},
+    "test_input_required_result_elicitation": {"user_name": NAME},
+    "test_input_required_result_sampling": {"capital_question": sample("Capital of France?")},
+    "test_input_required_result_list_roots": {"client_roots": ROOTS},
+    "test_input_required_result_request_state": {"confirm": CONFIRM},
+    "test_input_required_result_tampered_state": {"confirm": CONFIRM},
+    "test_input_required_result_multiple_inputs": {
+        "user_name": NAME, "greeting": sample("Write a greeting."), "client_roots": ROOTS},
+}
+for name, questions in QUESTIONS.items():
+    server.tool(name=name, description="Ask, and return the answers.")(asking(questions))
 
 
 @server.tool
 def test_input_required_result_capabilities(ctx: Context) -> str:
-    """Ask only what the client has said it can answer."""
-    possible = {"elicitation": "name", "sampling": "greeting", "roots": "roots"}
-    return asking(**{key: question(name) for key, name in possible.items()
-                     if key in ctx.client_capabilities})(ctx)
+    """Ask only what the client can answer."""
+    possible = {"elicitation": NAME, "sampling": sample("Write a greeting."), "roots": ROOTS}
+    return ask(ctx, {name: question for name, question in possible.items()
+                     if name in ctx.client_capabilities})
 
 
 @server.tool
 def test_input_required_result_multi_round(ctx: Context) -> str:
-    """Ask twice: the second question is only known after the first answer."""
-    first = ctx.ask({"step1": question("name")})["step1"]
-    return asking(step2=question(
-        "step2", first.get("content", {}).get("name", "stranger")))(ctx)
+    """Ask twice. The second question depends on the first answer."""
+    answer = ctx.ask({"step1": NAME})["step1"]
+    user = answer.get("content", {}).get("name", "stranger")
+    return ask(ctx, {"step2": form(f"Step 2, {user}: a color?", color=STRING)})
 
 
 @server.tool
 def test_elicitation(message: str, ctx: Context) -> str:
-    """Have the user fill in a form."""
-    return asking(form=question("user", message))(ctx)
+    """Ask the user to fill in a form."""
+    return ask(ctx, {"form": form(message, username=STRING, email=STRING)})
 
 
 @server.tool
 def test_sampling(prompt: str, ctx: Context) -> str:
-    """Have the client's model answer a prompt."""
-    return asking(answer=question("", prompt))(ctx)
+    """Ask the client's model."""
+    return ask(ctx, {"answer": sample(prompt)})
 
 
 @server.tool
 def test_streaming_elicitation(ctx: Context) -> str:
     """Report progress, then ask."""
     ctx.progress(1, 2, "about to ask")
-    return asking(confirm=question("confirm"))(ctx)
+    return ask(ctx, {"confirm": CONFIRM})
 
 
-# --- Tools: what changes while clients look on --------------------------------------------------
+# --- Tools: what changes while clients are connected --------------------------------------------
 
 serials = itertools.count(1)  # two calls at once must not register the same name
 
 
-PASSING: dict[str, Any] = {  # tool: how it adds something, and takes it away again
-    "test_trigger_tool_change": (
-        lambda name: server.tool(name=name, description="?"), server.remove_tool),
-    "test_trigger_prompt_change": (
-        lambda name: server.prompt(name=name, description="?"), server.remove_prompt),
-    "trigger_resource_change": (
-        lambda uri: server.resource(uri, name="passing", description="?"), server.remove_resource),
-}
-
-
-def changing(add: Any, remove: Any) -> Callable[[], str]:
-    def change() -> str:
-        name = f"test://passing/{next(serials)}"
-        add(name)(returning(name))
-        remove(name)
-        return "The list has changed, and changed back"
-
-    return change
-
-
-for name, ways in PASSING.items():
-    server.tool(name=name, description="Have list_changed go out.")(changing(*ways))
+@server.tool
+def test_trigger_tool_change() -> None:
+    """Add a tool, and remove it."""
+    name = f"passing_{next(serials)}"
+    server.tool(name=name, description="?")(returning(name))
+    server.remove_tool(name)
 
 
 @server.tool
-def touch_watched_resource() -> str:
-    """Announce an update of the watched resource, to those who subscribed to it."""
+def test_trigger_prompt_change() -> None:
+    """Add a prompt, and remove it."""
+    name = f"passing_{next(serials)}"
+    server.prompt(name=name, description="?")(returning(name))
+    server.remove_prompt(name)
+
+
+@server.tool
+def trigger_resource_change() -> None:
+    """Add a resource, and remove it."""
+    uri = f"test://passing/{next(serials)}"
+    server.resource(uri, name="passing", description="?")(returning(uri))
+    server.remove_resource(uri)
+
+
+@server.tool
+def touch_watched_resource() -> None:
+    """Announce an update of the watched resource."""
     server.resource_updated("test://watched-resource")
-    return "Those who watch it were told"
 
 
 # --- Resources, prompts, completion -------------------------------------------------------------
@@ -233,7 +299,7 @@ def static_binary() -> bytes:
 
 @server.resource("test://watched-resource")
 def watched_resource() -> str:
-    """A resource to subscribe to; touch_watched_resource announces an update."""
+    """A resource to subscribe to."""
     return "This resource can be watched."
 
 
@@ -241,6 +307,14 @@ def watched_resource() -> str:
 def template_data(id: str) -> Json:
     """The data of one id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+@server.resource(UI_PAGE, mime_type=UI_TYPE)
+def page() -> Result:
+    """The page of the MCP App. Its _meta says how to show it."""
+    return Result({"contents": [{
+        "uri": UI_PAGE, "mimeType": UI_TYPE, "text": "<!doctype html><title>Chart</title>",
+        "_meta": {"ui": {"prefersBorder": True}}}]})
 
 
 @server.prompt(title="A simple prompt", icons=[ICON])
@@ -256,41 +330,30 @@ def test_prompt_with_arguments(arg1: Annotated[str, "the first value"],
     return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
 
+@server.completion("test_prompt_with_arguments", "arg2")
+def complete_arg2(value: str, others: Dict[str, str]) -> List[str]:
+    """Suggest words."""
+    words = ("apple", "apricot", "banana", "amber", "blue")
+    return [word for word in words if word.startswith(value)]
+
+
 @server.prompt
-def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
-    """A prompt that brings a resource along."""
-    resource = {"uri": resourceUri, "mimeType": "text/plain",
-                "text": "Embedded resource content for testing."}
-    return [{"type": "resource", "resource": resource},
+def test_prompt_with_embedded_resource(resourceUri: str) -> List[Any]:
+    """A prompt that contains a resource."""
+    return [embedded(resourceUri, "text/plain", "Embedded resource content for testing."),
             "Please process the embedded resource above."]
 
 
 @server.prompt
-def test_prompt_with_image() -> list[Any]:
-    """A prompt that brings an image along."""
+def test_prompt_with_image() -> List[Any]:
+    """A prompt that contains an image."""
     return [image(PNG, "image/png"), "Please analyze the image above."]
 
 
 @server.prompt
 def test_input_required_result_prompt(ctx: Context) -> str:
     """A prompt that asks its user first."""
-    return asking(user_context=question("context"))(ctx)
-
-
-def suggesting(words: dict[str, list[str]]) -> Any:
-    """Suggest words: others once the first argument is chosen."""
-    return lambda value, others: [word for word in words.get(others.get("arg1", ""), words[""])
-                                  if word.startswith(value)]
-
-
-for name, words in DATA["suggestions"].items():
-    server.completion("test_prompt_with_arguments", name)(suggesting(words))
-
-
-@server.completion("test://template/{id}/data", "id")
-def complete_id(value: str, others: dict[str, str]) -> list[str]:
-    """Suggest ids: more than one answer may carry, so that hasMore is true."""
-    return [str(number) for number in range(1000) if str(number).startswith(value)]
+    return ask(ctx, {"user_context": form("What is this about?", context=STRING)})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-"""The pair of examples/embed/ in real applications: gdb and PyQt5 without a window.
+"""The pair of examples/embed/ in real applications: gdb, and PyQt5 without a window.
 
-    python .ci/interop/applications.py [PATTERN]
-
-The code stands in examples/embed/README.md. An application that is not installed is skipped.
+The code of the plug-ins stands in examples/embed/README.md.
 """
 from __future__ import annotations
 
 import fnmatch
-import itertools
 import os
+import queue
 import re
 import shutil
 import subprocess
@@ -16,40 +14,33 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
+
+from checks import MODERN
 
 ROOT = Path(__file__).resolve().parents[2]
 EMBED = ROOT / "examples" / "embed"
 sys.path.insert(0, str(ROOT))
 
-from mcp_ref import REVISIONS, Client  # noqa: E402
+from mcp_ref import Client  # noqa: E402
 
-DEADLINE = 30.0  # seconds that anything may take
-VERSIONS = [version for version in REVISIONS if version >= "2025-11-25"]  # one of each era
-BEGIN = """
+DEADLINE = 30.0  # seconds for anything
+PLUGIN = """
 import os, sys, threading
 sys.path.insert(0, os.getcwd())
 from mcp_app import serve
-from mcp_ref import Server, image
+from mcp_ref import Server
 server = Server("plugin", "1.0")
 
 @server.tool
 def thread() -> str:
-    "Return the name of the thread that runs this."
     return threading.current_thread().name
-
-@server.tool
-def picture() -> dict:
-    "Return an image."
-    return image(b"x", "image/png")
 """
 GDB = """
 import gdb, signal
 
 @server.tool
 def value(text: str) -> str:
-    "Evaluate an expression."
     return str(gdb.parse_and_eval(text))
 """
 QT = """
@@ -61,105 +52,82 @@ label.show()
 
 @server.tool
 def value(text: str) -> str:
-    "Show a text in the window, and return what the window shows."
     label.setText(text)
     return label.text()
 """
 
 
-class Application(NamedTuple):
-    name: str
-    command: list[str]
-    begin: str  # before the code of the README
-    end: str  # after it
-    argument: str  # of the tool `value`
-    expected: str  # its result
-    package: str  # of Debian
-
-
-def applications() -> Iterator[Application]:
-    gdb = shutil.which("gdb") or ""
-    yield Application("gdb", [gdb, "-q", "-nx", "-x"], GDB, "", "6 * 7", "42", "gdb")
-    yield Application("Qt", [python_with("PyQt5.QtWidgets")], QT, "sys.exit(application.exec_())",
-                      "hello", "hello", "python3-pyqt5")
-
-
-def python_with(module: str) -> str:
-    """Return a Python that can import a module, or an empty string."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        if shutil.which(python) and not subprocess.run(
-                [python, "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode:
-            return python
-    return ""
-
-
 def recipe(name: str) -> str:
     """Return the code of the README that begins with this name."""
-    text = (EMBED / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"```python\n# {name}\n(.*?)```", text, re.DOTALL)[0]
+    readme = (EMBED / "README.md").read_text(encoding="utf-8")
+    return str(re.findall(rf"```python\n# {name}\b.*?\n(.*?)```", readme, re.DOTALL)[0])
 
 
-def talk(app: Application, version: str, folder: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Be a host before, while and after the application runs. Yield (step, expected, found)."""
+def text_of(host: Client, tool: str, **arguments: Any) -> str:
+    return str(host.call_tool(tool, arguments)["content"][0]["text"])
+
+
+def talk(command: list[str], argument: str, version: str, folder: Path) -> Iterator[Any]:
+    """Be a host before, while and after the application runs. Yield (check, expected, found)."""
     env = {**os.environ, "MCP_APPS_FOLDER": str(folder / "apps"), "QT_QPA_PLATFORM": "offscreen"}
-    seen: SimpleQueue[Any] = SimpleQueue()
+    notified: "queue.Queue[str]" = queue.Queue()
     with Client([sys.executable, str(folder / "mcp_app_bridge.py"), "plugin"], env=env,
                 protocol_version=version, timeout=DEADLINE,
-                on_notification=lambda method, params: seen.put(method)) as host:
+                on_notification=lambda method, params: notified.put(method)) as host:
         host.subscribe(tools=True)
         yield "before the start", True, host.call_tool("thread").get("isError")
-        for step in ("after the start", "after a kill"):
+        for check in ("after the start", "after a kill"):
             process = subprocess.Popen(
-                [*app.command, str(folder / "plugin.py")], cwd=folder, env=env,
+                [*command, str(folder / "plugin.py")], cwd=folder, env=env,
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
-                while seen.get(timeout=DEADLINE) != "notifications/tools/list_changed":
+                while notified.get(timeout=DEADLINE) != "notifications/tools/list_changed":
                     pass
-                found = [host.call_tool("thread")["content"][0]["text"],
-                         host.call_tool("value", {"text": app.argument})["content"][0]["text"],
-                         host.call_tool("picture")["content"][0]["type"]]
-                yield step, ["MainThread", app.expected, "image"], found
+                found = [text_of(host, "thread"), text_of(host, "value", text=argument)]
+                yield check, ["MainThread", "42"], found
             finally:
                 process.kill()
                 process.communicate()
 
 
-def talk_in_batch_mode(gdb: list[str], folder: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Be the host of a gdb that is the server itself. Yield (step, expected, found)."""
-    (folder / "gdb_server.py").write_text(recipe("gdb_server.py.*?"), encoding="utf-8")
-    command = [*gdb[:-1], "-batch", "-x", str(folder / "gdb_server.py")]
-    with Client(command, timeout=DEADLINE) as host:
-        result = host.call_tool("execute", {"command": "print 6 * 7"})
-        yield "in batch mode", "$1 = 42\n", result["content"][0]["text"]
+def talk_in_batch_mode(gdb: list[str], folder: Path) -> Iterator[Any]:
+    """Be the host of a gdb that is the server itself. Yield (check, expected, found)."""
+    (folder / "gdb_server.py").write_text(recipe("gdb_server.py"), encoding="utf-8")
+    with Client([*gdb[:-1], "-batch", "-x", str(folder / "gdb_server.py")],
+                timeout=DEADLINE) as host:
+        yield "in batch mode", "$1 = 42\n", text_of(host, "execute", command="print 6 * 7")
 
 
-def outcomes(pattern: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yield (name, step, outcome). The outcome is "ok", "FAIL ..." or "skipped: ..."."""
-    for app in applications():
-        name = f"bridge -> {app.name}"
-        if not fnmatch.fnmatch(name, f"*{pattern}*"):
+def judge(name: str, command: list[str], version: str, folder: Path) -> Iterator[Any]:
+    for file in (ROOT / "mcp_ref.py", *EMBED.glob("mcp_app*.py")):
+        shutil.copy(file, folder)
+    code = [PLUGIN, GDB, recipe("gdb")]
+    if name == "Qt":
+        code = [PLUGIN, QT, recipe("Qt"), "sys.exit(application.exec_())"]
+    (folder / "plugin.py").write_text("\n".join(code), encoding="utf-8")
+    yield from talk(command, "6 * 7" if name == "gdb" else "42", version, folder)
+    if name == "gdb":
+        yield from talk_in_batch_mode(command, folder)
+
+
+def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (pair, check, fault). The fault is empty if all is well."""
+    pythons = [python for python in (sys.executable, "/usr/bin/python3") if not subprocess.call(
+        [python, "-c", "import PyQt5.QtWidgets"], stderr=subprocess.DEVNULL)]
+    gdb = shutil.which("gdb")
+    commands = {"gdb": [gdb, "-q", "-nx", "-x"] if gdb else [], "Qt": pythons[:1]}
+    for name, command in commands.items():
+        pair = f"bridge -> {name}"
+        if not fnmatch.fnmatch(pair, f"*{pattern}*"):
             continue
-        if not app.command[0]:
-            yield name, "start", f"skipped: the Debian package {app.package} is not installed"
+        if not command:
+            print(f"{pair}: skipped, because it is not installed (Debian: gdb, python3-pyqt5)")
             continue
-        for version in VERSIONS:
-            with tempfile.TemporaryDirectory(prefix="interop-") as temporary:
-                folder = Path(temporary)
-                for file in (ROOT / "mcp_ref.py", *EMBED.glob("mcp_app*.py")):
-                    shutil.copy(file, folder)
-                code = "\n".join([BEGIN, app.begin, recipe(app.name), app.end])
-                (folder / "plugin.py").write_text(code, encoding="utf-8")
+        for version in ("2025-11-25", MODERN):
+            with tempfile.TemporaryDirectory(prefix="interop-") as folder:
                 try:
-                    steps = talk(app, version, folder)
-                    if app.name == "gdb":
-                        steps = itertools.chain(steps, talk_in_batch_mode(app.command, folder))
-                    for step, expected, found in steps:
-                        outcome = "ok" if expected == found else f"FAIL got {found}"
-                        yield name, f"{version} {step}", outcome
+                    for check, expected, found in judge(name, command, version, Path(folder)):
+                        fault = "" if expected == found else f"{found} instead of {expected}"
+                        yield pair, f"{version} {check}", fault
                 except Exception as error:
-                    yield name, version, f"FAIL {error!r}"
-
-
-if __name__ == "__main__":
-    for outcome in outcomes(*sys.argv[1:]):
-        print(": ".join(outcome), flush=True)
+                    yield pair, version, repr(error)

@@ -1,166 +1,242 @@
-"""What is asked of every pair: steps of actions, and what must come of each."""
+"""The checks. Each one tells a client what to do with a server, and looks at what comes of it.
+
+A check runs if the profile of the server has a member with the check's name (peers.json), unless
+the client or the server lacks the feature. A profile says which tools and resources a check uses.
+"""
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import threading
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 MODERN = "2026-07-28"
 UPDATED = "notifications/resources/updated"
+LONGEST = 60.0  # seconds for actions
+PATIENCE = 20.0  # seconds for a notification
 MODEL = {"role": "assistant", "model": "interop", "stopReason": "endTurn",
          "content": {"type": "text", "text": "The capital of France is Paris."}}
 ROOTS = {"roots": [{"uri": "file:///home/ada", "name": "root"}]}
-Holds = Callable[[Any], object]
 
 
-class Row(NamedTuple):
-    """An action of a client, and what must hold of {"result": ...} or {"error": ...}."""
-    action: str
-    arguments: dict[str, Any]
-    holds: Holds
+class Failed(Exception):
+    """A check did not find what it expects."""
 
 
-class Step(NamedTuple):
-    """Rows are done one after the other, or `together`; the user answers with `action`."""
-    name: str
-    rows: list[Row]
-    action: str = "accept"
-    together: bool = False
+class Ended(Exception):
+    """The client has ended, or was killed because it took too long."""
 
 
-def fine(holds: Holds = lambda result: True) -> Holds:
-    """Make of what must hold for a result what must hold for an outcome."""
-    return lambda outcome: "result" in outcome and holds(outcome["result"])
+@contextlib.contextmanager
+def killing_after(seconds: float, process: Any) -> Iterator[None]:
+    """Kill a process if the body takes longer."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
-def text_of(result: Any) -> str:
-    return "\n".join(block.get("text", "") for block in result["content"])
+class Talk:
+    """The judge's end of a bridge (bridges/remote.py)."""
+
+    def __init__(self, bridge: Any, profile: Any, revision: str, strict: bool,
+                 burst: int) -> None:
+        self.bridge, self.profile, self.revision = bridge, profile, revision
+        self.strict = strict  # the server is ours
+        self.burst = burst
+        self.events: list[tuple[str, Any]] = []
+
+    def _receive(self) -> Any:
+        """Return the next outcomes, or None if a notification comes."""
+        line = self.bridge.stdout.readline()
+        if not line:
+            raise Ended("no outcome or notification in time, or the client has ended")
+        message = json.loads(line) if line.startswith(b"{") else {}  # a library may print, too
+        if "event" in message:
+            self.events.append((message["event"], message["params"]))
+        return message.get("outcomes")
+
+    def heard(self, event: str, count: int) -> list[Any]:
+        """Wait for so many notifications; return the params of all that came."""
+        with killing_after(PATIENCE, self.bridge):
+            while True:
+                found = [params for method, params in self.events if method == event]
+                if len(found) >= count:
+                    return found
+                self._receive()
+
+    def outcomes(self, actions: list[Any], user: str = "accept") -> list[Any]:
+        """Let the client do actions side by side. The user accepts, declines or cancels."""
+        form = {"content": self.profile.get("form")} if user == "accept" else {}
+        answers = {"elicitation/create": {"action": user, **form},
+                   "sampling/createMessage": MODEL, "roots/list": ROOTS}
+        self.bridge.stdin.write(json.dumps({"user": answers, "do": actions}).encode() + b"\n")
+        self.bridge.stdin.flush()
+        outcomes = None
+        with killing_after(LONGEST, self.bridge):
+            while outcomes is None:
+                outcomes = self._receive()
+        return list(outcomes)
+
+    def ask(self, action: str, **arguments: Any) -> Any:
+        """Let the client do one action; return the result."""
+        (outcome,) = self.outcomes([(action, arguments)])
+        expect("result" in outcome, outcome)
+        return outcome["result"]
+
+    def call(self, *rows: Any, fails: bool = False, user: str = "accept") -> None:
+        """Call tools side by side. A row is [name, arguments, what its text must contain]."""
+        actions = [("tools/call", {"name": row[0], "arguments": row[1]}) for row in rows]
+        for row, outcome in zip(rows, self.outcomes(actions, user)):
+            expect("result" in outcome, outcome)
+            result = outcome["result"]
+            text = "\n".join(block.get("text", "") for block in result["content"])
+            expect(result.get("isError", False) is fails and row[2] in text, result)
+
+    def refused(self, codes: Any, action: str, **arguments: Any) -> None:
+        """Ask for something that does not exist.
+
+        A server of ours has to use the code of the specification. One client has a class instead
+        of a code, and another one has no codes. Other servers may return isError.
+        """
+        (outcome,) = self.outcomes([(action, arguments)])
+        error = outcome.get("error", {})
+        if not self.strict:
+            expect(error or outcome["result"].get("isError"), outcome)
+        elif isinstance(error["code"], int):
+            expect(error["code"] in codes or error["kind"] in codes, outcome)
+
+    def listed(self, kind: str, key: str, value: str) -> None:
+        (entries,) = [one for one in self.ask(f"{kind}/list").values() if isinstance(one, list)]
+        expect(value in [entry[key] for entry in entries], entries)
+
+    def content(self, uri: str) -> Any:
+        """Read a resource that has one content, and return it."""
+        (content,) = self.ask("resources/read", uri=uri)["contents"]
+        expect(content["uri"] == uri, content)
+        return content
 
 
-def call(row: Any, fails: bool = False, part: str = "") -> Row:
-    """Call a tool: [name, arguments, what its text must contain]."""
-    tool, arguments, said = row
-    return Row("tools/call", {"name": tool, "arguments": arguments}, fine(
-        lambda result: result.get("isError", False) is fails and (part or said) in text_of(result)))
+def expect(condition: object, found: Any) -> None:
+    if not condition:
+        raise Failed(found)
 
 
-def listed(kind: str, key: str, name: str) -> Row:
-    return Row(f"{kind}/list", {}, fine(lambda result: name in [
-        one[key] for entries in result.values() if isinstance(entries, list) for one in entries]))
+def within(declared: Any, found: Any) -> bool:
+    """Tell whether an object has all members of another one."""
+    if not isinstance(declared, dict):
+        return bool(declared == found)
+    return all(name in found and within(value, found[name]) for name, value in declared.items())
 
 
-def content(uri: str, holds: Holds) -> Row:
-    """Read a resource of one content."""
-    return Row("resources/read", {"uri": uri}, fine(lambda result: (
-        len(result["contents"]) == 1 and result["contents"][0]["uri"] == uri
-        and holds(result["contents"][0]))))
+def connect(talk: Talk, capabilities: Any) -> None:
+    about = talk.ask("about")
+    expect(about["revision"] == talk.revision, about)
+    expect(within(capabilities, about["capabilities"]), about)
 
 
-def refused(strict: bool, codes: Any, action: str, **arguments: Any) -> Row:
-    """Ask for what is not there. A server of ours is held to codes of the specification; one
-    client has a class for one of them, with a code of its own. Others may set isError."""
-    def holds(outcome: Any) -> object:
-        if "error" not in outcome:
-            return not strict and outcome["result"].get("isError")
-        code, kind = outcome["error"]["code"], outcome["error"]["kind"]
-        return not strict or not isinstance(code, int) or {code, kind} & {*codes}
-
-    return Row(action, arguments, holds)
+def tools(talk: Talk, count: int) -> None:
+    found = talk.ask("tools/list")["tools"]
+    expect(talk.profile["call"][0] in [tool["name"] for tool in found], found)
+    expect(all(tool["inputSchema"]["type"] == "object" for tool in found), found)
+    expect(len(found) >= count, found)
 
 
-def within(declared: Any, capabilities: Any) -> bool:
-    """Tell whether capabilities hold all that is to be declared."""
-    return all(name in capabilities and (within(value, capabilities[name]) if isinstance(
-        value, dict) else capabilities[name] == value) for name, value in declared.items())
+def error(talk: Talk, row: Any) -> None:
+    talk.refused([-32602], "tools/call", name="no-such-tool", arguments={})
+    talk.call(row, fails=True)
+    talk.call(talk.profile["call"])
 
 
-def grows(progress: Any) -> bool:
-    values = [one["progress"] for one in progress]
-    return values == sorted(set(values))
+def burst(talk: Talk, row: Any) -> None:
+    """Call a tool many times at once. Each call gets its own result."""
+    template = json.dumps(row)
+    talk.call(*[json.loads(template.replace('"{n}"', str(n)).replace("{n}", str(n)))
+                for n in range(10, 10 + talk.burst)])
 
 
-def core(profile: Any, revision: str, burst: int) -> Iterator[Step]:
-    """Yield what every pair must do."""
-    strict = profile.get("strict", False)
-    yield Step("connect", [Row("about", {}, fine(lambda about: about["revision"] == revision and (
-        within(profile.get("capabilities", {}), about["capabilities"]))))])
-    yield Step("list", [listed("tools", "name", profile["call"][0]), Row(
-        "tools/list", {}, fine(lambda result: all(
-            tool["inputSchema"]["type"] == "object" for tool in result["tools"])
-            and len(result["tools"]) >= profile.get("tools", 0)))])
-    yield Step("call", [call(profile["call"])])
-    yield Step("error", [refused(strict, [-32602], "tools/call", name="no-such-tool", arguments={}),
-                         call(profile["failing"], fails=True), call(profile["call"])])
-    many = [json.dumps(profile["burst"]).replace('"{n}"', str(n)).replace("{n}", str(n))
-            for n in range(10, 10 + burst)]
-    yield Step("burst", [call(json.loads(one)) for one in many], together=True)
+def resource(talk: Talk, row: Any) -> None:
+    uri, words = row
+    talk.listed("resources", "uri", uri)
+    expect(words in talk.content(uri)["text"], words)
+    legacy = (-32002, "ResourceNotFoundError")
+    talk.refused([-32602] if talk.revision == MODERN else legacy, "resources/read", uri="test://no-such")
 
 
-def extended(profile: Any, revision: str) -> Iterator[Step]:
-    """Yield what only those do that have it in their profile, under the name of the step."""
-    strict = profile.get("strict", False)
-    if "resource" in profile:
-        uri, words = profile["resource"]
-        missing = [-32602] if revision == MODERN else [-32002, "ResourceNotFoundError"]
-        yield Step("resource", [listed("resources", "uri", uri),
-                                content(uri, lambda one: words in one["text"]),
-                                refused(strict, missing, "resources/read", uri="test://no-such")])
-    if "binary" in profile:
-        yield Step("binary", [content(profile["binary"], lambda one: base64.b64decode(
-            one["blob"], validate=True).startswith(b"\x89PNG"))])
-    if "template" in profile:
-        form, expanded, filled = profile["template"]
-        yield Step("template", [listed("resources/templates", "uriTemplate", form),
-                                content(expanded, lambda one: filled in one["text"])])
-    if "prompt" in profile:
-        prompt, arguments, parts = profile["prompt"]
-        yield Step("prompt", [
-            listed("prompts", "name", prompt),
-            Row("prompts/get", {"name": prompt, "arguments": arguments}, fine(lambda result: all(
-                part in json.dumps(result["messages"]) for part in parts))),
-            refused(strict, [-32602], "prompts/get", name="no-such-prompt", arguments={})])
-    if "completion" in profile:
-        ref, argument, values = profile["completion"]
-        yield Step("completion", [Row(
-            "completion/complete", {"ref": ref, "argument": argument},
-            fine(lambda result: result["completion"]["values"] == values))])
-    if "progress" in profile:
-        yield Step("progress", [call(profile["progress"]), Row(
-            "heard", {"event": "progress", "count": 2}, fine(grows))])
-    if "logging" in profile:
-        yield Step("logging", [
-            Row("logging/setLevel", {"level": "debug"}, fine() if strict else bool),
-            call(profile["logging"]),
-            Row("heard", {"event": "notifications/message", "count": 1}, fine(
-                lambda said: said[0]["level"] and said[0]["data"])),
-            call(profile["logging"])])  # for server-everything: a switch, now off again
-    if "elicitation" in profile:
-        for action, told in (("accept", ""), ("decline", "decline"), ("cancel", "cancel")):
-            yield Step("elicitation", [call(profile["elicitation"], part=told)], action)
-    for name in ("sampling", "roots"):
-        if name in profile:
-            yield Step(name, [call(profile[name])])
-    if "warned" in profile:  # these schemas are warnings of the Inspector, and none is an error
-        yield Step("portable", [Row("portable", {}, fine(lambda result: (
-            result["status"] == 0 and sorted(result["warned"]) == sorted(profile["warned"]))))])
-    if "app" in profile:
-        yield Step("app", [Row("app", {"tool": profile["app"]["toolName"]}, fine(
-            lambda info: within(profile["app"], info)))])
-    if "changes" in profile:
-        watched = profile.get("watched", [])
-        yield Step("changes", [Row("subscribe", {
-            "uris": watched, "tools": True, "prompts": True, "resources": True}, fine())] + [
-                row for event, trigger in profile["changes"].items() for row in (
-                    call(trigger), Row("heard", {"event": event, "count": 1}, fine(
-                        lambda found, event=event: event != UPDATED or found[0]["uri"] in watched)),
-                    call(trigger))])  # as above
+def binary(talk: Talk, uri: str) -> None:
+    image = base64.b64decode(talk.content(uri)["blob"], validate=True)
+    expect(image.startswith(b"\x89PNG"), image)
 
 
-def as_told(step: Step, form: Any) -> list[dict[str, Any]]:
-    """Write a step as a bridge takes it."""
-    answer = {"action": step.action, **({"content": form} if step.action == "accept" else {})}
-    user = {"elicitation/create": answer, "sampling/createMessage": MODEL, "roots/list": ROOTS}
-    rows = [{"action": row.action, "with": row.arguments} for row in step.rows]
-    return [{"user": user, "do": rows}] if step.together else [
-        {"user": user, "do": [row]} for row in rows]
+def template(talk: Talk, row: Any) -> None:
+    uri_template, uri, words = row
+    talk.listed("resources/templates", "uriTemplate", uri_template)
+    expect(words in talk.content(uri)["text"], words)
+
+
+def prompt(talk: Talk, row: Any) -> None:
+    name, arguments, parts = row
+    talk.listed("prompts", "name", name)
+    messages = json.dumps(talk.ask("prompts/get", name=name, arguments=arguments)["messages"])
+    expect(all(part in messages for part in parts), messages)
+    talk.refused([-32602], "prompts/get", name="no-such-prompt", arguments={})
+
+
+def completion(talk: Talk, row: Any) -> None:
+    ref, argument, values = row
+    found = talk.ask("completion/complete", ref=ref, argument=argument)
+    expect(found["completion"]["values"] == values, found)
+
+
+def progress(talk: Talk, row: Any) -> None:
+    talk.call(row)
+    values = [one["progress"] for one in talk.heard("progress", 2)]
+    expect(values == sorted(set(values)), values)
+
+
+def logging(talk: Talk, row: Any) -> None:
+    (outcome,) = talk.outcomes([("logging/setLevel", {"level": "debug"})])
+    expect("result" in outcome or not talk.strict, outcome)
+    talk.call(row)
+    said = talk.heard("notifications/message", 1)[0]
+    expect(said["level"] and said["data"], said)
+    talk.call(row)  # this switches the messages of server-everything off
+
+
+def elicitation(talk: Talk, row: Any) -> None:
+    talk.call(row)
+    for user in ("decline", "cancel"):
+        talk.call([*row[:2], user], user=user)
+
+
+def portable(talk: Talk, names: list[str]) -> None:
+    """The schemas of these tools, and no others, get a warning of the Inspector, not an error."""
+    found = talk.ask("portable")
+    expect(found["status"] == 0 and sorted(found["warned"]) == sorted(names), found)
+
+
+def app(talk: Talk, info: Any) -> None:
+    found = talk.ask("app", tool=info["toolName"])
+    expect(within(info, found), found)
+
+
+def changes(talk: Talk, triggers: Any) -> None:
+    watched = talk.profile.get("watched", [])
+    talk.ask("subscribe", uris=watched, tools=True, prompts=True, resources=True)
+    for event, row in triggers.items():
+        talk.call(row)
+        params = talk.heard(event, 1)[0]
+        expect(event != UPDATED or params["uri"] in watched, params)
+        talk.call(row)  # this switches the updates of server-everything off
+
+
+CHECKS: dict[str, Callable[[Talk, Any], object]] = {
+    "connect": connect, "tools": tools, "call": Talk.call, "error": error, "burst": burst,
+    "resource": resource, "binary": binary, "template": template, "prompt": prompt,
+    "completion": completion, "progress": progress, "logging": logging,
+    "elicitation": elicitation, "sampling": Talk.call, "roots": Talk.call, "portable": portable,
+    "app": app, "changes": changes}

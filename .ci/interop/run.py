@@ -1,10 +1,10 @@
-"""`make interop`: our server under foreign clients, our client on foreign servers.
+"""`make interop`: our server with clients of others, and our client with servers of others.
 
-    python .ci/interop/run.py [PATTERN]      pairs by name, all by default
+    python .ci/interop/run.py [PATTERN]      only the pairs whose name matches
 
-On pipes, over HTTP and behind the wiretap: the same steps (checks.py), with another way to connect.
-Who plays is a table, peers.json. One line for each pair and step; the last line says `N passed, N
-failed`, and the exit status is 1 when anything failed. Nothing is left running, however it ends.
+peers.json lists the clients and servers. The checks are in checks.py. A pair talks over pipes or
+over HTTP. Each check of each pair prints one line. The last line is `N passed, N failed`, and the
+exit status is 1 if anything failed. No process is left running.
 """
 from __future__ import annotations
 
@@ -22,92 +22,52 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 import applications  # noqa: E402
 import installed  # noqa: E402
-from checks import MODERN, Step, as_told, core, extended  # noqa: E402
+from checks import CHECKS, MODERN, Ended, Talk  # noqa: E402
 
-TIME_FOR_A_PAIR = 240.0
-START = 30.0  # seconds for a server to listen
-GRACE = 10.0  # seconds for a server to leave
-LOOPBACK = "127.0.0.1"
 ENVIRONMENTS = ("sdk1", "sdk2", "fastmcp", "time")
+START = 30.0  # seconds for a server to listen
+GRACE = 10.0  # seconds for a client or server to leave
+LOOPBACK = "127.0.0.1"
 NOISE = re.compile("(Fatal Python error|Exception in thread|Exception ignored|Exception occurred "
                    "during processing of request).*", re.DOTALL)
 
 
-class Pair(NamedTuple):
-    name: str
-    client: dict[str, Any]
-    server: dict[str, Any]
-    profile: dict[str, Any]
-    revision: str
-
-    def steps(self) -> list[Step]:
-        lacks = [*self.client.get("lacks", ()), *self.server.get("lacks", {}).get(self.revision, ())]
-        steps = [*core(self.profile, self.revision, self.client.get("burst", 20)),
-                 *extended(self.profile, self.revision)]
-        return [step for step in steps if step.name not in lacks]
-
-
-def pairs() -> Iterator[Pair]:
-    """Yield foreign clients on our servers, and our clients on foreign servers."""
-    text = (HERE / "peers.json").read_text()
+def peers(folder: str, port: int) -> Any:
+    """Read peers.json, and fill in the places that are in braces."""
     places = {name: installed.python(name) for name in ENVIRONMENTS}
-    places.update(python=sys.executable, node=installed.node(), here=str(HERE),
-                  root=str(installed.ROOT), node_folder=str(installed.NODE_FOLDER))
+    places.update(python=sys.executable, node=installed.node(), here=str(HERE), folder=folder,
+                  root=str(installed.ROOT), node_folder=str(installed.NODE_FOLDER), port=str(port))
+    text = (HERE / "peers.json").read_text()
     for name, value in places.items():
         text = text.replace(f"{{{name}}}", value)
-    peers = json.loads(text)
-    for server_name, server in peers["servers"].items():
-        profile = peers["profiles"][server["profile"]]
-        profile = {**peers["profiles"].get(profile.get("like"), {}), **profile}
-        for client_name, client in peers["clients"].items():
-            modern = {client["revision"], server.get("revision", MODERN)} == {MODERN}
-            revision = MODERN if modern else min(client["revision"], "2025-11-25")
-            same = "revision" in server and client["revision"] != MODERN  # as "ours auto"
-            if server.get("ours", False) is client.get("ours", False) or (
-                    server.get("tapped") and not client.get("sdk") or client.get("ours") and same):
-                continue
-            if server_name not in client.get("servers", [server_name]) or (
-                    client_name not in server.get("clients", [client_name])):
-                continue
-            yield Pair(f"{client_name} -> {server_name}", client, server, profile, revision)
+    return json.loads(text)
 
 
-def notes(folder: Path, word: str) -> dict[int, int]:
-    """Return what the witness noted: the processes, with their status if it is "end"."""
-    file = folder / "notes"
-    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-    return {int(pid): int([*status, 0][0]) for noted, pid, *status in lines if noted == word}
+def free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        return int(listener.getsockname()[1])
 
 
-def running(folder: Path) -> set[int]:
-    return notes(folder, "start").keys() - notes(folder, "end").keys()
-
-
-def said(file: Path) -> str:
-    """Return the last words that are in a file."""
-    return (file.read_text(errors="replace").strip().splitlines() or ["nothing"])[-1][-300:]
+def contents(file: Path) -> str:
+    return file.read_text(errors="replace").strip() if file.exists() else ""
 
 
 @contextlib.contextmanager
-def started(command: list[str], folder: Path, **options: Any) -> Iterator[Any]:
-    """Run a client or server; in the end kill whatever is still there of it."""
-    process = subprocess.Popen(command, start_new_session=True, **options)
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pid in running(folder):  # in a session of their own, some of them
+def started(command: list[str], **options: Any) -> Iterator[Any]:
+    """Run a program in a session of its own. At the end, kill what is left of it."""
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def await_listening(server: Any, port: int) -> None:
@@ -115,109 +75,127 @@ def await_listening(server: Any, port: int) -> None:
     while time.monotonic() < limit and server.poll() is None:
         with contextlib.suppress(OSError):
             return socket.create_connection((LOOPBACK, port), GRACE).close()
-        time.sleep(0.02)  # nobody announces that a port is open
+        time.sleep(0.02)  # no server says when its port is open
 
 
-def talk(pair: Pair, address: list[str], folder: Path, faults: dict[str, list[str]]) -> None:
-    """Have the client do all steps, and close; collect what is wrong by step."""
-    steps = pair.steps()
-    told = [one for step in steps for one in as_told(step, pair.profile.get("form"))]
-    with open(folder / "client", "wb") as stderr, started(
-            [*pair.client["run"], *address], folder, stdin=subprocess.PIPE, stderr=stderr,
-            stdout=subprocess.PIPE) as client:
-        try:
-            out = client.communicate(json.dumps(told).encode(), TIME_FOR_A_PAIR)[0]
-        except subprocess.TimeoutExpired as error:
-            out = error.stdout or b""
-        status = "nothing" if client.poll() is None else client.poll()
-    outcomes = []
-    for line in out.splitlines():
-        with contextlib.suppress(ValueError):  # a library may print to stdout
-            outcomes += json.loads(line)
-    for step in steps:
-        wrong = faults.setdefault(step.name, [])
-        for row in step.rows:
-            outcome = outcomes.pop(0) if outcomes else {}
-            try:
-                fine = row.holds(outcome)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                fine = False
-            if not fine:
-                wrong.append(f"{row.action} {row.arguments}: {outcome or 'no answer in time'}")
-        if step.name == "connect" and wrong:
-            break  # the rest would only say so again
-    faults["close"] = [f"the client left with {status}: {said(folder / 'client')}"] if status else []
+class Pair:
+    """A client and a server, and what is wrong with their conversation."""
+
+    def __init__(self, client_name: str, server_name: str, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        (folder / "lines").write_text("".join(f"line {n}\n" for n in range(1, 100)))
+        table = peers(str(folder), self.port)
+        self.client = table["clients"][client_name]
+        self.server = table["servers"][server_name]
+        profile = table["profiles"][self.server["profile"]]
+        self.profile = {"connect": {}, "tools": 1,
+                        **table["profiles"].get(profile.get("like"), {}), **profile}
+        self.revision = min(self.client["revision"], self.server.get("revision", MODERN))
+        self.over_http = server_name.endswith("over HTTP")
+        self.ours_is_client = client_name.startswith("ours")
+        self.faults: dict[str, str] = {}  # check: what is wrong, or ""
+
+    def judge(self) -> dict[str, str]:
+        """Run all checks, and return the faults."""
+        if self.over_http:
+            self.judge_over_http()
+        else:
+            self.judge_over_pipes()
+        ours = self.folder / ("client" if self.ours_is_client else "stderr")
+        noise = NOISE.search(contents(ours))
+        self.faults["quiet"] = noise[0] if noise else ""
+        log = contents(self.folder / "log")
+        if log:
+            flags = [flag for line in log.splitlines() for flag in json.loads(line)["flags"]]
+            self.faults["wiretap"] = "; ".join(flags)
+        return self.faults
+
+    def talk(self, address: list[str]) -> str:
+        """Do all checks. Return what is wrong with the end of the client."""
+        with open(self.folder / "client", "wb") as stderr, started(
+                [*self.client["run"], *address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=stderr) as client:
+            talk = Talk(client, self.profile, self.revision, strict=not self.ours_is_client,
+                        burst=self.client.get("burst", 20))
+            lacks = [*self.client.get("lacks", ()),
+                     *self.server.get("lacks", {}).get(self.revision, ())]
+            for name, check in CHECKS.items():
+                if name in self.profile and name not in lacks:
+                    self.faults[name] = ""
+                    try:
+                        check(talk, self.profile[name])
+                    except Exception as error:
+                        self.faults[name] = repr(error)
+                        if name == "connect" or isinstance(error, Ended):
+                            break  # the other checks would only repeat this fault
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                client.stdin.close()
+                client.wait(GRACE)
+            words = contents(self.folder / "client")[-300:]
+            return f"the client left with {client.poll()}: {words}" if client.poll() != 0 else ""
+
+    def judge_over_pipes(self) -> None:
+        """The client starts the server, and the end of stdin has to be enough to end it."""
+        witness = [sys.executable, str(HERE / "witness.py"), str(self.folder)]
+        wrong = self.talk([*witness, *self.server["run"]])
+        servers = {int(note.stem): note.read_text().split()
+                   for note in self.folder.glob("*.server")}
+        for pid, end in servers.items():
+            if not end:  # a server may be in a session of its own
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if not wrong and (not servers or not all(servers.values())):
+            wrong = f"no server was started, or one has not ended: {servers}"
+        for status, *signalled in servers.values() if not wrong else ():
+            if signalled and not self.client.get("spares"):
+                wrong = "the end of stdin was not enough for the server"
+            elif not signalled and status != "0":
+                wrong = f"the server left with {status}: {contents(self.folder / 'stderr')[-300:]}"
+        self.faults["close"] = wrong
+
+    def judge_over_http(self) -> None:
+        """The judge starts the server, and ends it by SIGTERM."""
+        with open(self.folder / "stderr", "wb") as output, started(
+                self.server["run"], stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output) as server:
+            await_listening(server, self.port)
+            wrong = self.talk([f"http://{LOOPBACK}:{self.port}/mcp"])
+            server.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(GRACE)
+            if server.poll() not in (-signal.SIGTERM, 128 + signal.SIGTERM):
+                wrong = wrong or f"after SIGTERM the server left with {server.poll()}"
+        self.faults["close"] = wrong
 
 
-def judge_piped(pair: Pair, folder: Path, faults: dict[str, list[str]]) -> None:
-    """The client starts the server, and closing stdin has to be enough."""
-    witness = [sys.executable, str(HERE / "witness.py"), str(folder)]
-    talk(pair, [*witness, *pair.server["run"]], folder, faults)
-    ended, signalled = notes(folder, "end"), notes(folder, "signal")
-    if not ended or running(folder):
-        faults["close"].append(f"servers ended {ended}, still there {running(folder)}")
-    if signalled and not pair.client.get("spares"):
-        faults["close"].append("the end of stdin was not enough for the server")
-    if any(status for pid, status in ended.items() if pid not in signalled):
-        faults["close"].append(f"server statuses {ended}: {said(folder / 'stderr')}")
+def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
+    """Judge all pairs; yield (pair, check, fault)."""
+    table = peers("", 0)
+    for server, row in table["servers"].items():
+        for client in table["clients"]:
+            pair = f"{client} -> {server}"
+            if fnmatch.fnmatch(pair, f"*{pattern}*") and any(
+                    fnmatch.fnmatch(client, wanted) for wanted in row["clients"]):
+                with tempfile.TemporaryDirectory(prefix="interop-") as folder:
+                    for check, fault in Pair(client, server, Path(folder)).judge().items():
+                        yield pair, check, fault
+    yield from applications.outcomes(pattern)
 
 
-def judge_hosted(pair: Pair, folder: Path, faults: dict[str, list[str]]) -> None:
-    """The judge starts the server, and ends it by SIGTERM."""
-    with socket.create_server((LOOPBACK, 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [part.replace("{port}", str(port)) for part in pair.server["run"]]
-    with open(folder / "stderr", "wb") as output, started(
-            command, folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output) as server:
-        await_listening(server, port)
-        talk(pair, [f"http://{LOOPBACK}:{port}/mcp"], folder, faults)
-        server.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(GRACE)
-        if server.poll() not in (-signal.SIGTERM, 128 + signal.SIGTERM):
-            faults["close"].append(f"after SIGTERM the server left with {server.poll()}")
-
-
-def judge(pair: Pair, folder: Path) -> dict[str, list[str]]:
-    """Return for each step of a pair what is wrong."""
-    (folder / "lines").write_text("".join(f"line {n}\n" for n in range(1, 100)))
-    pair = pair._replace(**json.loads(json.dumps(
-        {"server": pair.server, "profile": pair.profile}).replace("{folder}", str(folder))))
-    faults: dict[str, list[str]] = {}
-    (judge_hosted if pair.server.get("http") else judge_piped)(pair, folder, faults)
-    ours = folder / ("stderr" if pair.server.get("ours") else "client")
-    noise = NOISE.search(ours.read_text(errors="replace") if ours.exists() else "")
-    faults["quiet"] = [noise[0]] if noise else []
-    if pair.server.get("tapped"):
-        entries = [json.loads(line) for line in (folder / "log").read_text().splitlines()]
-        faults["wiretap"] = [flag for entry in entries for flag in entry["flags"]]
-    return faults
-
-
-def prepare() -> None:
+def main(pattern: str = "") -> int:
     installed.begin("make interop", "four minutes", *ENVIRONMENTS, "node")
     for name in ENVIRONMENTS:
         installed.venv(name)
     installed.node_packages()
-    for file in HERE.glob("*/*.mjs"):  # they stand beside what they import
+    for file in HERE.glob("*/*.mjs"):  # Node finds packages beside the file that imports them
         place = installed.NODE_FOLDER / file.parent.name
         place.mkdir(exist_ok=True)
         shutil.copy(file, place)
-
-
-def main(pattern: str = "") -> int:
-    prepare()
     passed = failed = 0
-    for pair in pairs():
-        if fnmatch.fnmatch(pair.name, f"*{pattern}*"):
-            with tempfile.TemporaryDirectory(prefix="interop-") as folder:
-                for step, wrong in judge(pair, Path(folder)).items():
-                    words = "; ".join(wrong).replace("\n", " | ")[:500]
-                    print(f"{pair.name}: {step}: {f'FAIL {words}' if wrong else 'ok'}", flush=True)
-                    passed, failed = passed + (not wrong), failed + bool(wrong)
-    for name, step, outcome in applications.outcomes(pattern):
-        print(f"{name}: {step}: {outcome}", flush=True)
-        passed, failed = passed + (outcome == "ok"), failed + outcome.startswith("FAIL")
+    for pair, check, fault in outcomes(pattern):
+        words = fault.replace("\n", " | ")[:500]
+        print(f"{pair}: {check}: {f'FAIL {words}' if fault else 'ok'}", flush=True)
+        passed, failed = passed + (not fault), failed + bool(fault)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

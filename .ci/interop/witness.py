@@ -1,9 +1,9 @@
-"""Run a server on the caller's own pipes, and note how it ended.    witness.py FOLDER COMMAND...
+"""Run a server, and note how it ended.    witness.py FOLDER COMMAND...
 
-Clients do not tell their judge with which status the server left. The witness stands between them
-without touching a byte: the server inherits the descriptors, the witness closes its own copies.
-FOLDER/notes gets `start PID`, `signal PID`, `end PID STATUS`; what the server says on stderr goes
-to FOLDER/stderr.
+A client does not tell the judge with which status the server ended. So the client starts this
+program instead of the server. The server inherits stdin and stdout. FOLDER/PID.server is empty
+while the server runs. Then it has the status, and the word "signalled" if the client sent a signal.
+FOLDER/stderr has what the server writes to stderr.
 """
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 
 def main(folder: str, *command: str) -> int:
-    """Return the server's exit status; 128 + N when signal N ended it."""
-    notes = os.open(os.path.join(folder, "notes"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    with open(os.path.join(folder, "stderr"), "ab") as stderr:
+    """Return the server's exit status; 128 + N if signal N ended it."""
+    with open(Path(folder, "stderr"), "ab") as stderr:
         server = subprocess.Popen(command, stderr=stderr)
-
-    def note(word: str, *more: int) -> None:
-        os.write(notes, " ".join(map(str, (word, server.pid, *more))).encode() + b"\n")
+    signals: list[str] = []
 
     def forward(number: int, frame: object) -> None:
-        note("signal")
+        signals.append("signalled")
         server.send_signal(number)
 
-    note("start")
+    note = Path(folder, f"{server.pid}.server")
+    note.touch()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, forward)
-    for inherited in (0, 1):
+    for inherited in (0, 1):  # so that the server alone holds the pipes
         os.close(inherited)
     status = server.wait()
-    note("end", status)
+    note.write_text(" ".join([str(status), *signals]))
     return status if status >= 0 else 128 - status
 
 

@@ -1,16 +1,16 @@
 """Bridge: a host, run without an account.    host.py NAME NODE SCRIPT COMMAND...
 
-`about` lets the host check its connection to the server. `tools/list` gives the tools that the
-host offers to its model: the bridge is that model, on a port of this machine, and refuses the
-request that it has read. mcporter has no model, and prints the tools. The wiretap between host and
-server says which revision they speak. The host has a home folder of its own.
+`about` lets the host check its connection to the server. The wiretap between them shows which
+revision they speak. `tools/list` returns the tools that the host offers to its model. The bridge is
+that model, on a port of this machine. It reads the request, and refuses it. mcporter has no model
+and prints the tools. The host has a home folder of its own.
 """
 from __future__ import annotations
 
-import asyncio
 import http.server
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -111,20 +111,19 @@ async def main(remote: Remote, name: str, node: str, script: str, *server: str) 
         env = {**os.environ, "HOME": folder, "USERPROFILE": folder, "TMPDIR": folder,
                **{key: value.replace("{url}", url) for key, value in host.env.items()}}
 
-        async def ask(*arguments: str) -> str:
-            process = await asyncio.create_subprocess_exec(
-                node, script, *arguments, cwd=folder, env=env, stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
-            return (await process.communicate())[0].decode(errors="replace")
+        def ask(arguments: list[str]) -> str:
+            return subprocess.run(
+                [node, script, *arguments], cwd=folder, env=env, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode(errors="replace")
 
-        async def about() -> Any:
-            output = await ask(*host.check)
+        def about() -> Any:
+            output = ask(host.check)
             if host.connected not in output:
                 raise ValueError(output[-500:])
             return agreed(log)
 
-        async def tools() -> Any:
-            output = await ask(*host.offer)
+        def tools() -> Any:
+            output = ask(host.offer)
             bodies = Model.bodies if host.env else [json.loads(output)]
             return {"tools": list(offered(bodies, host.prefix))}
 

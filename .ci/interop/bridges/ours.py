@@ -1,13 +1,12 @@
 """Bridge: our own client.    ours.py auto|REVISION URL|COMMAND..."""
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
-from remote import Action, Remote, is_url, run
+from remote import Remote, is_url, run
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "http")]
@@ -18,33 +17,26 @@ from mcp_ref import META, REVISIONS, Client  # noqa: E402
 
 
 async def main(remote: Remote, mode: str, *command: str) -> None:
-    loop = asyncio.get_running_loop()
-
-    def event(method: str, params: Any = None) -> None:
-        loop.call_soon_threadsafe(remote.event, method, params)
-
     def call(name: str, arguments: Any) -> Any:
         level = {META + "logLevel": "debug"} if REVISIONS[client.protocol_version].modern else {}
-        return client.call_tool(name, arguments, meta=level, on_progress=lambda done, *more: event(
-            "progress", {"progress": done}))
+        return client.call_tool(
+            name, arguments, meta=level,
+            on_progress=lambda done, *more: remote.event("progress", {"progress": done}))
 
     def set_level(level: str) -> None:
-        if not REVISIONS[client.protocol_version].modern:  # there it goes with each call
+        if not REVISIONS[client.protocol_version].modern:  # there each call has a level
             client.request("logging/setLevel", {"level": level})
 
-    def threaded(function: Callable[..., Any]) -> Action:
-        """Let the loop run while a function of ours blocks."""
-        return lambda **arguments: loop.run_in_executor(None, lambda: function(**arguments))
+    def subscribe(**wanted: Any) -> None:
+        client.subscribe(**wanted)
 
-    client = Client(
-        HttpTransport(command[0]) if is_url(command[0]) else list(command),
-        protocol_version=None if mode == "auto" else mode, on_notification=event,
-        on_elicit=lambda params: remote.user["elicitation/create"],
-        on_sample=lambda params: remote.user["sampling/createMessage"],
-        roots=["file:///home/ada"])
-    await threaded(client.connect)()
-    try:
-        await remote.play({name: threaded(action) for name, action in {
+    with Client(
+            HttpTransport(command[0]) if is_url(command[0]) else list(command),
+            protocol_version=None if mode == "auto" else mode, on_notification=remote.event,
+            on_elicit=lambda params: remote.user["elicitation/create"],
+            on_sample=lambda params: remote.user["sampling/createMessage"],
+            roots=["file:///home/ada"]) as client:
+        await remote.play({
             "about": lambda: {"revision": client.protocol_version,
                               "capabilities": client.server_capabilities},
             "tools/list": lambda: {"tools": client.list_tools()}, "tools/call": call,
@@ -55,13 +47,11 @@ async def main(remote: Remote, mode: str, *command: str) -> None:
             "prompts/list": lambda: {"prompts": client.list_prompts()},
             "prompts/get": client.get_prompt, "logging/setLevel": set_level,
             "completion/complete": lambda **asked: {"completion": client.complete(**asked)},
-            "subscribe": lambda **wanted: client.subscribe(**wanted) and None}.items()})
-    finally:
-        await threaded(client.close)()
+            "subscribe": subscribe})
     try:
         sys.exit(f"close() left a child behind: {os.waitpid(-1, os.WNOHANG)}")
     except ChildProcessError:
-        pass  # nobody is left, not even a zombie
+        pass  # no child is left, and no zombie
 
 
 if __name__ == "__main__":

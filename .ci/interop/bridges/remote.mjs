@@ -1,35 +1,16 @@
-// The bridge's end of the judge's remote control, as in remote.py.
+// The bridge's end of the judge's remote control. remote.py explains it.
 
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 
-const PATIENCE = 20000; // ms for notifications to come
-const steps = JSON.parse(await text(process.stdin));
-const events = [];
 let user = {};
-let news = () => {};
+const say = (message) => process.stdout.write(JSON.stringify(message) + "\n");
 
 export const answer = (method) => user[method];
+export const event = (method, params) => say({ event: method, params: params ?? {} });
 
-export function event(method, params) {
-  events.push([method, params ?? {}]);
-  news();
-}
-
-async function heard({ event: name, count }) {
-  const found = () => events.filter(([method]) => method === name).map(([, params]) => params);
-  const until = Date.now() + PATIENCE;
-  while (found().length < count) {
-    await new Promise((resolve, reject) => {
-      news = resolve;
-      setTimeout(reject, until - Date.now(), new Error(`no ${name} in time`)).unref();
-    });
-  }
-  return found();
-}
-
-async function outcome(actions, told) {
+async function outcome(actions, [name, given]) {
   try {
-    return { result: (await actions[told.action](told.with)) ?? null };
+    return { result: (await actions[name](given)) ?? null };
   } catch (error) {
     const { code = null, message } = error;
     return { error: { code, message, kind: error.constructor.name } };
@@ -37,10 +18,10 @@ async function outcome(actions, told) {
 }
 
 export async function play(actions) {
-  for (const step of steps) {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const step = JSON.parse(line);
     user = step.user;
-    const doing = step.do.map((told) => outcome({ ...actions, heard }, told));
-    process.stdout.write(JSON.stringify(await Promise.all(doing)) + "\n");
+    say({ outcomes: await Promise.all(step.do.map((one) => outcome(actions, one))) });
   }
 }
 
@@ -48,7 +29,7 @@ export const isUrl = (address) => address.startsWith("http://");
 
 export const options = { onprogress: (params) => event("progress", params) };
 
-// What the two generations of the TypeScript client spell alike; each adds what differs.
+// What both generations of the TypeScript client name alike.
 export const actionsOf = (client) => ({
   "tools/list": () => client.listTools(),
   "resources/list": () => client.listResources(),

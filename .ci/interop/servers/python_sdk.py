@@ -1,12 +1,11 @@
 """A server on the official Python SDK, of the 1.x or the 2.x line.    python_sdk.py [PORT]
 
-Names and texts are those of the conformance suite's fixtures, but for `add`. In the 2.x line
-questions to the user are dependencies (`Resolve`): the same tool asks by a server request in a
-legacy session and by an `input_required` result in the modern era.
+The names are those of the conformance suite, except `add`. In the 2.x line, questions to the user
+are dependencies (`Resolve`). The same tool sends a request in a legacy session, and returns an
+`input_required` result in the modern era.
 """
 from __future__ import annotations
 
-import base64
 import sys
 from typing import Annotated, Any
 
@@ -25,9 +24,6 @@ except ImportError:
     from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as Server
 
-PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJ"
-         "RU5ErkJggg==")
-WORDS = ("testing", "tested", "other")
 server = Server("python-sdk", instructions="A fixture.")
 
 
@@ -77,12 +73,12 @@ def static_text() -> str:
 
 @server.resource("test://static-binary", mime_type="image/png")
 def static_binary() -> bytes:
-    return base64.b64decode(PIXEL)
+    return b"\x89PNG"
 
 
 @server.resource("test://template/{id}/data", mime_type="application/json")
 def template(id: str) -> str:
-    return f'{{"id":"{id}","templateTest":true,"data":"Data for ID: {id}"}}'
+    return f'{{"id":"{id}"}}'
 
 
 @server.prompt()
@@ -92,7 +88,8 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 
 @server.completion()
 async def complete(ref: object, argument: types.CompletionArgument, context: object) -> Any:
-    return types.Completion(values=[word for word in WORDS if word.startswith(argument.value)])
+    words = ("testing", "tested", "other")
+    return types.Completion(values=[word for word in words if word.startswith(argument.value)])
 
 
 if Resolve:

@@ -11,9 +11,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 
-const PIXEL =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJ" +
-  "RU5ErkJggg==";
+const PNG = "iVBORw=="; // the first four bytes of each PNG file
 const WORDS = ["testing", "tested", "other"];
 const TEXT = "test://static-text";
 const say = (text) => ({ content: [{ type: "text", text }] });
@@ -89,7 +87,7 @@ function resources(server) {
     one(uri, "text/plain", text),
   );
   server.registerResource("binary", "test://static-binary", { mimeType: "image/png" }, (uri) =>
-    one(uri, "image/png", { blob: PIXEL }),
+    one(uri, "image/png", { blob: PNG }),
   );
   server.server.setRequestHandler("resources/subscribe", () => ({})); // the legacy way
   const template = new ResourceTemplate("test://template/{id}/data", { list: undefined });

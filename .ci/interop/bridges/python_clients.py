@@ -1,0 +1,149 @@
+"""Bridge: the client of a Python library.    python_clients.py LIBRARY auto|legacy URL|COMMAND...
+
+LIBRARY is sdk1 or sdk2, the official SDK, or fastmcp. Each has an environment of its own.
+"""
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+from remote import Remote, is_url, run, wire
+
+try:
+    import mcp_types as types
+except ImportError:  # the 1.x line
+    from mcp import types
+
+MODERN = "2026-07-28"
+CHANGES = ("/list_changed", "/updated")
+
+
+def answering(remote: Remote, method: str, kind: Any) -> Any:
+    """Make a callback that answers a question of the server."""
+    async def answer(*asked: Any) -> Any:
+        return kind.model_validate(remote.user[method])
+
+    return answer
+
+
+def callbacks(remote: Remote) -> dict[str, Any]:
+    return {
+        "sampling_callback": answering(
+            remote, "sampling/createMessage", types.CreateMessageResult),
+        "elicitation_callback": answering(remote, "elicitation/create", types.ElicitResult),
+        "list_roots_callback": answering(remote, "roots/list", types.ListRootsResult)}
+
+
+def actions_of(client: Any, remote: Remote, ending: str = "", **calling: Any) -> dict[str, Any]:
+    """Return what all three libraries name alike. Methods of FastMCP have an ending."""
+    def method(name: str) -> Any:
+        return getattr(client, name + ending)
+
+    async def set_level(level: Any) -> None:
+        if getattr(client, "protocol_version", None) != MODERN:  # there each request has a level
+            await client.set_logging_level(level)
+
+    return {
+        "about": lambda: {"revision": client.protocol_version,
+                          "capabilities": wire(client.server_capabilities)},
+        "tools/list": method("list_tools"), "prompts/list": method("list_prompts"),
+        "tools/call": lambda name, arguments: method("call_tool")(name, arguments, **calling),
+        "prompts/get": method("get_prompt"), "resources/list": method("list_resources"),
+        "resources/templates/list": method("list_resource_templates"),
+        "resources/read": method("read_resource"), "logging/setLevel": set_level,
+        "completion/complete": lambda ref, argument: method("complete")(
+            types.PromptReference.model_validate(ref), argument)}
+
+
+async def sdk1(remote: Remote, mode: str, command: str, *args: str) -> None:
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def notified(message: Any) -> None:
+        if isinstance(message, types.ServerNotification):
+            remote.event(message.root.method, message.root.params)
+
+    async def subscribe(uris: list[Any], **lists: bool) -> None:
+        for uri in uris:
+            await session.subscribe_resource(uri)
+
+    carrier = (streamable_http_client(command) if is_url(command) else
+               stdio_client(StdioServerParameters(command=command, args=list(args))))
+    async with carrier as (incoming, outgoing, *_), ClientSession(
+            incoming, outgoing, message_handler=notified, **callbacks(remote)) as session:
+        opened = await session.initialize()
+        about = {"revision": opened.protocolVersion, "capabilities": wire(opened.capabilities)}
+        await remote.play({
+            **actions_of(session, remote, progress_callback=remote.progress),
+            "about": lambda: about, "subscribe": subscribe})
+
+
+async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
+    from mcp import Client, StdioServerParameters
+    from mcp.shared.subscriptions import event_to_notification
+
+    modern = False
+
+    async def notified(message: Any) -> None:
+        # In the modern era, changes count only if they came through a subscription.
+        if not isinstance(message, Exception) and not (
+                modern and message.method.endswith(CHANGES)):
+            remote.event(message.method, message.params)
+
+    async def relay(subscription: Any) -> None:
+        async for event in subscription:
+            notification = event_to_notification(event, {})
+            remote.event(notification.method, notification.params)
+
+    async def subscribe(uris: list[str], tools: bool, prompts: bool, resources: bool) -> None:
+        if not modern:
+            for uri in uris:
+                await client.subscribe_resource(uri)
+            return
+        subscription = await leaving.enter_async_context(client.listen(
+            tools_list_changed=tools, prompts_list_changed=prompts,
+            resources_list_changed=resources, resource_subscriptions=uris))
+        leaving.callback(asyncio.ensure_future(relay(subscription)).cancel)
+
+    client = Client(
+        command if is_url(command) else StdioServerParameters(command=command, args=list(args)),
+        mode=mode, log_level="debug", cache=None, message_handler=notified, **callbacks(remote))
+    async with client, AsyncExitStack() as leaving:
+        modern = client.protocol_version == MODERN
+        await remote.play({
+            **actions_of(client, remote, progress_callback=remote.progress),
+            "subscribe": subscribe})
+
+
+async def fastmcp(remote: Remote, mode: str, command: str, *args: str) -> None:
+    """Run FastMCP's client. It cannot subscribe."""
+    from fastmcp import Client
+    from fastmcp.client.elicitation import ElicitResult
+    from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
+
+    async def elicit(*asked: Any) -> Any:
+        return ElicitResult(**remote.user["elicitation/create"])
+
+    async def roots(*asked: Any) -> Any:
+        return types.ListRootsResult.model_validate(remote.user["roots/list"]).roots
+
+    async def notified(message: Any) -> None:
+        if not isinstance(message, Exception):
+            remote.event(message.method, message.params)
+
+    client: Any = Client(
+        StreamableHttpTransport(command) if is_url(command) else
+        StdioTransport(command, list(args), keep_alive=False),
+        mode=mode, roots=roots, elicitation_handler=elicit, progress_handler=remote.progress,
+        sampling_handler=callbacks(remote)["sampling_callback"], message_handler=notified)
+    async with client:
+        await remote.play(actions_of(client, remote, "_mcp"))
+
+
+async def main(remote: Remote, library: str, *arguments: str) -> None:
+    await {"sdk1": sdk1, "sdk2": sdk2, "fastmcp": fastmcp}[library](remote, *arguments)
+
+
+if __name__ == "__main__":
+    run(main)
