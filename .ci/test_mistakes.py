@@ -152,19 +152,21 @@ def refused_result(result: Any) -> Refused:
     return Refused(refusal, result["content"][0]["text"] if result["content"] else "")
 
 
-class Answers(Wire):
-    """A legacy server that answers the call of a tool with one line."""
+class LegacyAnswers(Wire):
+    """A legacy server that answers the call of a tool with one line, and may list tools."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, tools: Any = ()) -> None:
         super().__init__(LEGACY[-1], timeout=0.05)
         self.line = line
+        self.results = {"initialize": self.welcome, "tools/list": {"tools": tools}}
 
     def send(self, line: bytes) -> None:
         message = json.loads(line)
-        if message["method"] == "initialize":
-            self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": 1, "result": self.welcome}))
-        elif message["method"] == "tools/call":
+        if message["method"] == "tools/call":
             self.on_line(self.line.replace("$id", str(message["id"])).encode())
+        elif message["method"] in self.results:
+            self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"],
+                                         "result": self.results[message["method"]]}))
 
 
 def run_program(row: Row) -> Refused:
@@ -178,7 +180,7 @@ def run_program(row: Row) -> Refused:
             results.append(client.call_tool(tool, arguments))
 
     def answered(line: str) -> None:
-        with Answers(line).client as client:
+        with LegacyAnswers(line).client as client:
             client.call_tool("add")
 
     logged: queue.Queue[str] = queue.Queue()
