@@ -2356,11 +2356,13 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
-SCHEDULED_SERVER = r"""
-import sys, threading, time
-import mcp_ref
+class TestSchedules(ProcessCase):
+    """A server works in whatever order its threads run."""
 
-here = threading.local()  # .quick: this thread has run the slow tool and is not delayed any more
+    DELAYS = r"""
+import mcp_ref, time
+
+here = threading.local()  # .quick: this thread has run slow() and is not delayed any more
 
 def hold_up(frame, event, arg):
     if event == "return" and frame.f_code.co_name == "slow":
@@ -2369,49 +2371,25 @@ def hold_up(frame, event, arg):
         if not getattr(here, "quick", False):
             time.sleep(0.001)
 
+def slow(seconds):
+    time.sleep(seconds)
+
 sys.setswitchinterval(1e-5)
 threading.setprofile(hold_up)
-server = mcp_ref.Server("scheduled", "1.0", workers=int(sys.argv[1]))
-
-@server.tool
-def slow(seconds: float) -> str:
-    "Take some time."
-    time.sleep(seconds)
-    return "slow"
-
-@server.tool
-def quick() -> str:
-    "Return at once."
-    return "quick"
-
-server.run()
 """
-
-
-class TestSchedules(ProcessCase):
-    """A server works in whatever order its threads run."""
 
     def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
         """Each function of the module takes a millisecond, except on the thread that ends a slow
         call. So the end of that call falls into each gap between two steps of other threads."""
         def check(workers: int) -> None:
-            child = Process([*PYTHON, "-c", SCHEDULED_SERVER, str(workers)], env=PROCESS_ENV)
-            self.addCleanup(child.close)
-            for message in (
-                    {"id": 0, "method": "initialize", "params": hello("2025-11-25")},
-                    {"method": "notifications/initialized"}):
-                child.give(json.dumps({"jsonrpc": "2.0", **message}).encode())
-            self.assertEqual(0, json.loads(child.lines.get(timeout=DEADLINE))["id"])
+            child = self.start(f"workers={workers}", before=self.DELAYS)
             for number in range(1, 60):
-                calls = [("slow", {"seconds": 0.011 + number % 29 / 1000}), *[("quick", {})] * 5]
-                for index, (name, arguments) in enumerate(calls):
-                    child.give(json.dumps({
-                        "jsonrpc": "2.0", "id": f"{number} {index}",
-                        "method": "tools/call",
-                        "params": {"name": name, "arguments": arguments}}).encode())
-                for _ in calls:
-                    child.lines.get(timeout=DEADLINE)
-            self.assertEqual(0, child.close())
+                codes = [f"slow({0.011 + number % 29 / 1000})", *["out = 'quick'"] * 5]
+                for index, code in enumerate(codes):
+                    child.send(process_run(f"{number} {index}", code))
+                for _ in codes:
+                    self.assertIsNotNone(child.take(DEADLINE))
+            child.end()
 
         self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
 

@@ -1,98 +1,92 @@
-// The scripts that wiretap_browser.py runs in the page. Each has a title, and is an expression.
+// The functions that wiretap_browser.py calls in the page of the wiretap.
 
-// == open all
-// Then wait until the toggle events are handled.
-nodes.forEach(node => { fill(node); node.firstChild.open = true; });
-new Promise(done => setTimeout(done))
+function openAll() {  // and wait until the toggle events are handled
+    nodes.forEach(node => { fill(node); node.firstChild.open = true; });
+    return new Promise(done => setTimeout(done));
+}
 
-// == wait for rows
-new Promise(done => {
-    const look = () => document.querySelector("summary .label")
-        ? done(performance.now()) : requestAnimationFrame(look);
-    look();
-})
+function waitForRows() {  // return the milliseconds since the page began to load
+    return new Promise(done => {
+        const look = () => document.querySelector("summary .label")
+            ? done(performance.now()) : requestAnimationFrame(look);
+        look();
+    });
+}
 
-// == use
-(async () => {
+async function scroll() {  // return the milliseconds
     const frame = () => new Promise(requestAnimationFrame), from = performance.now();
-    for (let i = 0; i < 20; i++) { scrollTo(0, i * 8000); await frame(); await frame(); }
-    const scrolled = performance.now();
-    $("search").value = 'limit\": 777}'; $("search").oninput(); list.offsetHeight;
-    return [(scrolled - from) / 20, performance.now() - scrolled,
-        nodes.filter(one => !one.hidden).length, document.querySelectorAll(".label").length];
-})()
+    for (let i = 0; i < 20; i++) { scrollTo(0, i * 800); await frame(); await frame(); }
+    return performance.now() - from;
+}
 
-// == width
-Math.max(document.documentElement.scrollWidth,
-    ...[...document.body.children].map(one => one.getBoundingClientRect().right))
+function search(text) {  // return the milliseconds
+    const from = performance.now();
+    $("search").value = text; $("search").oninput(); list.offsetHeight;
+    return performance.now() - from;
+}
 
-// == part top
-scrollTo(0, 0)
+function visible() { return nodes.filter(one => !one.hidden).length; }
 
-// == part list
-go(E.findIndex(e => e.lost || ["input_required", "error"].includes(e.kind)))
+function width() {
+    return Math.max(document.documentElement.scrollWidth,
+        ...[...document.body.children].map(one => one.getBoundingClientRect().right));
+}
 
-// == helpers
-const colour = kind => {
-    const i = E.findIndex(e => e.kind === kind);
-    go(i);
-    return getComputedStyle(nodes[i].querySelector(".arrow")).color;
-};
-const words = id => $(id).textContent, visible = () => nodes.filter(one => !one.hidden).length;
-const pick = k => { $("sessions").value = k; $("sessions").onchange({target: $("sessions")}); };
-const lost = () => nodes[E.findIndex(e => e.lost.startsWith("given up after 1.5 s"))];
+async function usePage() {  // on the page "broken"; return the titles of the checks that failed
+    const failed = [], check = (title, holds) => { if (!holds) failed.push(title); };
+    const words = id => $(id).textContent;
+    const colour = kind => {
+        const i = E.findIndex(e => e.kind === kind);
+        go(i);
+        return getComputedStyle(nodes[i].querySelector(".arrow")).color;
+    };
+    const pick = k => { $("sessions").value = k; $("sessions").onchange({target: $("sessions")}); };
 
-// Actions and checks on the page "broken", in this order. Each script must return true.
+    check("the title names the server and the date", document.title.startsWith("demo 1, 20"));
+    check("there are three sessions to choose from",
+        $("sessions").options.length == 3 && !$("sessions").hidden);
+    check("the latest session is shown", E.length == sessions[2].entries.length);
+    check("the number of faults is as red as an error",
+        getComputedStyle($("facts").lastChild.firstChild).color == colour("error"));
+    check("faults are counted", words("facts").endsWith("3 errors2 unanswered7 faults"));
+    check("the map has an axis", map.textContent.includes("0.0 s"));
+    check("there are several faults, each with a remedy", $("faults").children.length > 4
+        && words("faults").split("Remedy").length == $("faults").children.length + 1);
+    check("isError looks like neither success nor an error",
+        new Set(["result", "isError", "error"].map(colour)).size == 3);
 
-// == broken: the title names the server and the date
-document.title.startsWith('demo 1, 20')
-// == broken: there are three sessions to choose from
-$('sessions').options.length == 3 && !$('sessions').hidden
-// == broken: the latest session is shown
-E.length == sessions[2].entries.length
-// == broken: the number of faults is as red as an error
-getComputedStyle($('facts').lastChild.firstChild).color == colour('error')
-// == broken: faults are counted
-words('facts').endsWith('3 errors2 unanswered7 faults')
-// == broken: the map has an axis
-[...map.querySelectorAll('span')].map(one => one.textContent).join().startsWith('0.0 s,0.5')
-// == broken: each fault has a remedy
-words('faults').split('Remedy').length == $('faults').children.length + 1
-// == broken: there are several faults
-$('faults').children.length > 4
-// == broken: a click goes to the fault
-$('faults').querySelector('button').click(), true
-// == broken: the click goes to the right fault
-document.querySelector('.here .label').textContent.startsWith('searching 3 files')
-// == broken: the fault is in sight
-document.querySelector('.here').getBoundingClientRect().top > list.getBoundingClientRect().top
-// == broken: isError looks like neither success nor an error
-new Set(['result', 'isError', 'error'].map(colour)).size == 3
-// == broken: a request that was given up says so
-go(lost().i), lost().querySelector('.lost').textContent == 'given up after 1.5 s'
-// == broken: a request that was given up is red
-lost().classList.contains('wrong')
-// == broken: a click opens a row
-lost().querySelector('summary').click(), new Promise(done => setTimeout(done, 0, true))
-// == broken: the message is indented
-lost().querySelector('pre').textContent.startsWith('{\n')
-// == broken: a kind can be chosen
-[...$('kinds').children].find(one => one.textContent === 'unanswered').click(), true
-// == broken: only rows of the chosen kind are shown
-visible() == 2
-// == broken: a click on the map goes to a row of the chosen kind
-map.click(), visible() == 2
-// == broken: a search may find nothing
-$('search').value = 'is in no message', $('search').oninput(), true
-// == broken: the page says how many rows the search has found
-words('shown').startsWith('0 of')
-// == broken: without visible rows, a click on the map shows all rows again
-map.click(), words('shown').startsWith('25 of')
-// == broken: another session changes the title
-pick(1), document.title.startsWith('library 2.1, 20')
-// == broken: input_required looks different from success
-colour('input_required') != colour('result')
-// == broken: a call that was never retried is a fault
-words('faults').includes('never retried')
-// == broken: a session without faults shows none
-pick(0), words('faults') == '' && E.length == 5
+    $("faults").querySelector("button").click();
+    const here = document.querySelector(".here");
+    check("a click goes to the fault",
+        here.querySelector(".label").textContent.startsWith("searching 3 files"));
+    check("the fault is in sight",
+        here.getBoundingClientRect().top > list.getBoundingClientRect().top);
+
+    const lost = nodes[E.findIndex(e => e.lost.startsWith("given up after 1.5 s"))];
+    go(lost.i);
+    check("a request that was given up says so and is red", lost.classList.contains("wrong")
+        && lost.querySelector(".lost").textContent == "given up after 1.5 s");
+    lost.querySelector("summary").click();
+    await new Promise(done => setTimeout(done));
+    check("a click opens a row with an indented message",
+        lost.querySelector("pre").textContent.startsWith("{\n"));
+
+    [...$("kinds").children].find(one => one.textContent === "unanswered").click();
+    check("only rows of the chosen kind are shown", visible() == 2);
+    map.click();
+    check("a click on the map goes to a row of the chosen kind", visible() == 2);
+    search("is in no message");
+    check("the page says how many rows the search has found", words("shown").startsWith("0 of"));
+    map.click();
+    check("without visible rows, a click on the map shows all rows again",
+        words("shown").startsWith("25 of"));
+
+    pick(1);
+    check("another session changes the title", document.title.startsWith("library 2.1, 20"));
+    check("input_required looks different from success",
+        colour("input_required") != colour("result"));
+    check("a call that was never retried is a fault", words("faults").includes("never retried"));
+    pick(0);
+    check("a session without faults shows none", words("faults") == "" && E.length == 5);
+    return failed;
+}
