@@ -100,18 +100,18 @@ continue the line above. `python3 mcp_ref.py` starts this server.
 
 How to read this file
 ---------------------
-The parts and sections build on each other. This file may be cut off at the end of any
-part or section. The code before the cut still works.
+The parts and sections build on each other. If this file is cut off at the end of any
+part or section, the code before the cut still works.
 
 The list below names the functions that run during one tools/call of a legacy client, in
-this order. (The tool returns a str. For other values, result_of_tool() needs more.) All
-of them run on the thread that reads stdin. (If the tool is slow, another thread takes
-over reading.)
+this order. (The tool returns a str. For other values, result_of_tool() calls further
+functions.) All of them run on the thread that has read the line. (If the tool is slow,
+another thread reads the next lines.)
 
-At the beginning of each section stand the functions that are in this list, and their
-classes. Then a line says that the rest of the section can wait. In a long class such a
-line stands in the class as well. So to understand one tools/call, read each section or
-class only up to that line, skip section 6, and stop before section 10.
+Each section begins with the functions and classes of this list. Then a line says that
+the rest of the section can wait. In a long class such a line stands in the class as
+well. So to understand one tools/call, read each section or class only up to that line,
+skip section 6, and stop before section 10.
 
     ReadingPool._read            runs one job for each line
     ReadingPool._jobs_of_lines   gives the next line to the session
@@ -153,8 +153,7 @@ transport     moves lines between two peers
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
-answer        the response to an incoming message. Some messages get no response; then
-              the code says None
+answer        the response to an incoming message, or None if the message gets none
 outbox        the lines that a peer has to write
 sink          a function that writes the answer to one incoming line; only transports
               such as HTTP need it
@@ -162,7 +161,7 @@ turn          the right to read the input; one thread at a time has it
 definition    the item of tools/list, or of another list method, for one tool, resource,
               template or prompt
 registration  a definition together with the author's function
-revision      a version of MCP; `row` in the code is its row in the table REVISIONS
+revision      a version of MCP; `row` is usually its row in the table REVISIONS
 era           legacy or modern; each revision belongs to one of them
 fault         a text that says what is wrong with a value
 
@@ -895,7 +894,10 @@ class Peer:
             return list(self._incoming.values())
 
     def has_only_cancelled_jobs(self, running: int) -> bool:
-        """Tell whether all `running` jobs belong to requests that were cancelled."""
+        """Tell whether all jobs belong to requests that were cancelled.
+
+        running is the number of jobs that run.
+        """
         with self._lock:
             return not self._incoming and running <= len(self._cancelled_jobs)
 
@@ -913,7 +915,7 @@ class Peer:
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
-        """Send a request and return at once. The result has result() and cancel().
+        """Send a request, and return at once an object to wait for its response with.
 
         If the connection is closed, this raises the exception that close() was called
         with. It raises RequestCancelled if `about` was answered or cancelled,
@@ -1040,7 +1042,7 @@ class PendingTable:
     def note_response(self, pending: PendingRequest) -> bool:
         """Record that the response of a request has arrived.
 
-        ClientSession finishes such a request later, after it has called on_progress.
+        A subclass of Peer may finish such a request later.
         Return False if the request is finished, or if this is a second response.
         """
         with self._lock:
@@ -1094,12 +1096,12 @@ class PendingTable:
 class PendingRequest:
     """A request of this side. Wait for its response with result(), or cancel() it.
 
-    The thread that removes a request from the PendingTable of its peer calls finish().
-    So finish() is called once.
+    finish() is called once, by the thread that removes the request from the
+    PendingTable of its peer.
     """
 
     # True: the response has arrived, but result() does not return it yet. A client
-    # waits with that until it has called functions of the user, such as on_progress.
+    # first calls functions of the user, such as on_progress.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -2598,7 +2600,7 @@ class Place(NamedTuple):
     """Where a hint stands."""
     name: str  # for messages, such as "add().a"
     in_result: bool = False  # True: it describes what a function returns
-    classes: tuple[Any, ...] = ()  # the hint belongs to a member of these classes
+    classes: tuple[Any, ...] = ()  # the classes around the hint, the outermost first
 
     def __str__(self) -> str:
         return self.name
@@ -2672,15 +2674,15 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X] and the default is None, an argument null means the same
-    as no argument. Some hosts have trouble with null, so the schema is the one of X.
-    The schema of a result allows null.
+    If the hint is Optional[X], and the default is None or not shown, an argument null
+    means the same as no argument. Some hosts have trouble with null, so the schema is
+    the one of X. In a result, null is a value, so its schema keeps null.
     """
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
-    is_optional = 0 < len(others) < len(alternatives)  # null is one of several
+    allows_null = 0 < len(others) < len(alternatives)  # null is one of several
     means_absent = default is None or default is ...
-    if is_optional and means_absent and not where.in_result:
+    if allows_null and means_absent and not where.in_result:
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
         return {**any_of(others), **rest}
     if default is ...:
@@ -3235,8 +3237,8 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # The members of the capability sampling that a server must find there before it
-    # uses them in sampling/createMessage. Newer revisions have "context" as well.
+    # The client has to declare these members of its capability sampling before a
+    # server uses them in sampling/createMessage. Newer revisions have "context" as well.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3540,7 +3542,7 @@ class Context(IncomingRequest):
     _inputs = 0  # how many inputs the function has asked for
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
-    _last_report = 0.0  # its time, by time.monotonic()
+    _last_report = 0.0  # the time of the last report, by time.monotonic()
 
     # ********************** The rest of this class can wait. **************************
 
@@ -3708,7 +3710,8 @@ class Context(IncomingRequest):
                     for key, (method, params) in requests.items()}
         missing = {}
         for key, (method, params) in requests.items():
-            response = self.responses.get(key)  # None: missing, which is a fault, too
+            response = self.responses.get(key)
+            # If the response is missing, it is None, and input_fault() says so.
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
                 self.responses.pop(key, None)
@@ -3728,29 +3731,29 @@ class Context(IncomingRequest):
         """Raise an exception if the revision does not have an input, or if the client
         does not offer it."""
         params_schema(method).check(params, f"{method}: params")
-        row = INPUT_METHODS[method]
-        offer = self.client_capabilities.get(row.capability)
+        needs = INPUT_METHODS[method]
+        offer = self.client_capabilities.get(needs.capability)
         needed = []  # parts of the capability
         if method == "elicitation/create":
             mode = params.get("mode", "form")
             self._check_elicitation(mode, params)
             needed = [mode]
             if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
-                offer = {**offer, "form": {}}  # the default, if the client has no mode
-        for member, part in row.parts.items():
+                offer = {**offer, "form": {}}  # {} means the mode form
+        for member, part in needs.parts.items():
             if params.get(member) in (None, "none"):  # includeContext may be "none"
                 continue
             if part in self.row.sampling_parts:
                 needed.append(part)
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
-        reason = (f"The client does not offer {' '.join([row.capability, *needed])}. "
+        reason = (f"The client does not offer {' '.join([needs.capability, *needed])}. "
                   "Look at context.client_capabilities before you ask. A Client of "
-                  f"this module offers it if it was given {row.option}.")
+                  f"this module offers it if it was given {needs.option}.")
         if not self.row.modern:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
-            row.capability: {part: {} for part in needed}}})
+            needs.capability: {part: {} for part in needed}}})
 
     def _check_elicitation(self, mode: str, params: Json) -> None:
         if mode not in self.row.elicitation:
@@ -3996,8 +3999,8 @@ class Function:
         values, or a Result.
 
         corrects says whether arguments that do not fit are corrected if possible.
-        InvalidArguments has the first ten faults, such as "arguments.a: not allowed".
-        `name` is the word "arguments" in these faults, or another word.
+        Raises InvalidArguments with the first ten faults, such as "arguments.a: not
+        allowed". `name` is the first word of these faults.
         """
         needs_no_cast = self._cast_is_optional and self.input_schema.fits(arguments)
         if not needs_no_cast:
@@ -6309,11 +6312,13 @@ class Trace:
         if fault is None and kind == "request":
             with self._lock:
                 self._sent[arrow, message["id"]] = now
-        elif fault is None and kind == "response" and message.get("id") is not None:
+        elif fault is None and kind == "response":
             other = "<" if arrow == ">" else ">"
-            with self._lock:
-                sent = self._sent.pop((other, message["id"]), now)
-            return f"{1000 * (now - sent):.1f} ms"
+            rid = message.get("id")
+            if type(rid) in (int, str):  # an error may have an id of another type
+                with self._lock:
+                    sent = self._sent.pop((other, rid), now)
+                return f"{1000 * (now - sent):.1f} ms"
         return ""
 
 
