@@ -6733,6 +6733,13 @@ class TestCommandLine(ProcessCase):
         self.beside(check, [("a server", "MCP --trace"),
                             ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
+    def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
+        """The id of an error may be of any type. No line is lost because of it."""
+        line = b'{"jsonrpc":"2.0","id":[],"error":{"code":1,"message":""}}'
+        _, _, errors = self.told(self.command("MCP --trace"), line + b"\n")
+        self.assertIn(line.decode(), errors)
+        self.assertNotIn("lost", errors)
+
     def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
             status, out, errors = self.told(self.command(f"MCP {line}"))
