@@ -6735,10 +6735,12 @@ class TestCommandLine(ProcessCase):
 
     def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
         """The id of an error may be of any type. No line is lost because of it."""
-        line = b'{"jsonrpc":"2.0","id":[],"error":{"code":1,"message":""}}'
-        _, _, errors = self.told(self.command("MCP --trace"), line + b"\n")
-        self.assertIn(line.decode(), errors)
-        self.assertNotIn("lost", errors)
+        line = '{"jsonrpc":"2.0","id":[],"error":{"code":1,"message":""}}'
+        answer = f"input()\nprint({line!r})"
+        child = self.command("MCP --trace inspect --", *PYTHON, "-c", answer)
+        _, errors = child.communicate(timeout=DEADLINE)
+        self.assertIn(line, errors.decode())
+        self.assertNotIn("lost", errors.decode())
 
     def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
