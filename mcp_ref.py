@@ -3238,7 +3238,7 @@ class Revision(NamedTuple):
     structured: tuple[type, ...] = ()  # the types that structuredContent may have
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
     # The client has to declare these members of its capability sampling before a
-    # server uses them in sampling/createMessage. Newer revisions have "context" as well.
+    # server uses them in sampling/createMessage. Newer revisions also have "context".
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
