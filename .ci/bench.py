@@ -260,14 +260,14 @@ class Row(NamedTuple):
 
 
 ROWS = [
-    Row("pipelined tools/call, throughput", "calls", "/s", True, ">= 0.85"),
-    Row("CPU per message", "cpu", " us", True, "<= 1.25"),
-    Row("round trip of one call, p50", "p50", " us", True, "<= 1.30"),
+    Row("pipelined tools/call, throughput", "calls", "/s", True, ">= 0.75"),
+    Row("CPU per message", "cpu", " us", True, "<= 1.30"),
+    Row("round trip of one call, p50", "p50", " us", True, "<= 1.15"),
     Row("start to first answer", "start", " ms", True, "<= 2.0"),
     Row("memory, idle", "idle", " MiB", True, "<= 1.4"),
     Row("memory, after all those calls", "full", " MiB", True, "<= 1.4"),
-    Row("16 MiB argument echoed", "large", " MB/s", True, ">= 0.85"),
-    Row("50 concurrent calls that each wait 0.2 s", "wait 50", " s", goal="< 0.5"),
+    Row("16 MiB argument echoed", "large", " MB/s", True, ">= 0.9"),
+    Row("50 concurrent calls that each wait 0.2 s", "wait 50", " s", goal="< 0.4"),
     Row("1,000 of them, workers=1000", "wait 1000", " s", goal="< 2"),
     Row("answered of 205 calls in flight at EOF", "eof", goal=">= 205"),
     Row("1 if stdout is clean of print", "noisy", goal=">= 1"),
