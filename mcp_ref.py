@@ -5578,6 +5578,9 @@ class ClientSession(McpPeer):
         for pending in self._pending.all():
             self.give_up(pending, why)
         self.flush()
+        # Another thread may be writing. Then it also writes the cancellations, but
+        # close() would drop them.
+        self.wait_until_written(LAST_WRITE_TIMEOUT)
 
     def admit_request(self, request: IncomingRequest) -> Handler | None:
         """Serve ping and requests for input. Modern servers must not send requests."""
