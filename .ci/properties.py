@@ -284,6 +284,8 @@ class Ledger(LineChecker):
             self.heard(message)
         elif not isinstance(message, dict) or {"result", "error"} & set(message) or (
                 not has_id(message)):
+            if isinstance(message, dict) and has_id(message):  # a malformed response
+                self.outcomes.setdefault(key_of(message["id"]), "malformed")
             self.owe_error()
         elif self.side == "Server" or self.revision != MODERN:
             key = key_of(message["id"])
@@ -609,6 +611,8 @@ class ClientSession(RuleBasedStateMachine):
                 found = outcome(call.result(0))
             except RpcError as error:
                 found = outcome(error=vars(error))
+            except ValueError:
+                found = "malformed"
             except mcp_ref.RequestCancelled:
                 found = "cancelled"
             except mcp_ref.ConnectionClosed:
