@@ -69,7 +69,7 @@ continue the line above. `python3 mcp_ref.py` starts this server.
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
     # Modern. No handshake is needed. The _meta of each request says which version it
-    # uses and what its client can do; request_revision() reads that. complete_result()
+    # uses and what its client can do; revision_of() reads that. complete_result()
     # adds the type and the server to the result.
     > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
       "arguments":{"a":1,"b":2},"_meta":{
@@ -101,42 +101,44 @@ continue the line above. `python3 mcp_ref.py` starts this server.
 How to read this file
 ---------------------
 The parts and sections build on each other. If this file is cut off at the end of any
-part or section, the code before the cut still works.
+part or section, the code before the cut still works. (Only __all__ then has too many
+names.)
 
 The list below names the functions that run during one tools/call of a legacy client, in
-this order. (The tool returns a str. For other values, result_of_tool() calls further
-functions.) All of them run on the thread that has read the line. (If the tool is slow,
-another thread reads the next lines.)
+this order. A function is indented under the one that calls it. (The tool returns a str.
+For other values, result_of_tool() calls further functions.) All of them run on the
+thread that has read the line. (If the tool is slow, another thread reads the next
+lines.)
 
 Each section begins with the functions and classes of this list. Then a line says that
 the rest of the section can wait. In a long class such a line stands in the class as
 well. So to understand one tools/call, read each section or class only up to that line,
 skip section 6, and stop before section 10.
 
-    ReadingPool._read            runs one job for each line
-    ReadingPool._jobs_of_lines   gives the next line to the session
-    read_lines                   reads stdin and splits it into lines
-    Peer.take                    takes in one line
-    decode                       turns the line into a message
-    classify                     checks the envelope of the message
-    Peer._take_message           enters the request into its table
-    IncomingRequest.__init__     holds what belongs to the request
-    ServerSession.admit_request  checks revision, method, lifecycle and params
-    FlatObject.fits              checks params quickly
-    Peer.run_job                 computes the response
-    _tools_call                  is the handler of tools/call
-    Registry.find                finds the tool
-    Function.call                checks and casts the arguments, and calls the tool
-    FlatObject.fits              checks the arguments quickly
-    (the tool)
-    result_of_tool               builds the result
-    response_line                builds the response
-    encode                       turns it into a line
-    Peer.flush                   puts the response into the outbox, and writes it
-    Peer._append_response        notes that the request is answered
-    Peer._append_answer          puts the line into the outbox
-    serve_stdio.<locals>.send    writes the line
-    write_line                   writes it to stdout
+    ReadingPool._read                    runs one job for each line
+      ReadingPool._jobs_of_lines         gives the next line to the session
+        read_lines                       reads stdin and splits it into lines
+        Peer.take                        takes in one line
+          decode                         turns the line into a message
+          classify                       checks the form of the message
+          Peer._take_message             keeps the request until it is answered
+            IncomingRequest.__init__     holds what belongs to the request
+            ServerSession.admit_request  checks revision, method, lifecycle and params
+              FlatObject.fits            checks params quickly
+      Peer.run_job                       computes the response and writes it
+        _tools_call                      is the handler of tools/call
+          Registry.find                  finds the tool
+          Function.call                  checks the arguments, and calls the tool
+            FlatObject.fits              checks the arguments quickly
+            (the tool)
+          result_of_tool                 builds the result
+        response_line                    builds the response
+          encode                         turns it into a line
+        Peer.flush                       writes what is in the outbox
+          Peer._append_response          notes that the request is answered
+            Peer._append_answer          puts the response into the outbox
+          serve_stdio.<locals>.send      notices when the client is gone
+            write_line                   writes the line to stdout
 
 
 The words of this file
@@ -155,13 +157,13 @@ job           a function without arguments that a thread runs; most jobs run a h
               and write its response
 answer        the response to an incoming message, or None if the message gets none
 outbox        the lines that a peer has to write
-sink          a function that writes the answer to one incoming line; only transports
-              such as HTTP need it
+sink          a function that writes what belongs to one incoming line, such as its
+              answer; only transports such as HTTP need it
 turn          the right to read the input; one thread at a time has it
 definition    the item of tools/list, or of another list method, for one tool, resource,
               template or prompt
 registration  a definition together with the author's function
-revision      a version of MCP; `row` is usually its row in the table REVISIONS
+revision      a version of MCP; `row` is its row in the table REVISIONS
 era           legacy or modern; each revision belongs to one of them
 fault         a text that says what is wrong with a value
 
@@ -200,8 +202,8 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
-# Python 2 stops at the next line, with a syntax error, and shows the line to the user.
-# So the line has a comment for this user.
+# Python 2 does not even run the check above. It stops at the next line, with a syntax
+# error, and shows this line to the user. So the line has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
@@ -421,17 +423,17 @@ def encode(message: Any) -> bytes:
 
 
 def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
-                  about: object = "a request") -> bytes:
+                  name: object = "a request") -> bytes:
     """Return the line of a response. outcome is the result or an exception.
 
     rid is None if the id of the request could not be read. Then the response has the id
-    null or, if null_id is false, no id. `about` is the name of the request in the log.
+    null or, if null_id is false, no id. `name` stands for the request in the log.
     """
     message: Json = {"jsonrpc": "2.0"}
     if rid is not None or null_id:
         message["id"] = rid
     if isinstance(outcome, BaseException):
-        message["error"] = error_object(outcome, about)
+        message["error"] = error_object(outcome, name)
     else:
         message["result"] = outcome
     try:
@@ -439,7 +441,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
     except Exception as error:
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
         # Send an error instead. An error can always be encoded.
-        return response_line(rid, reason, null_id, about)
+        return response_line(rid, reason, null_id, name)
 
 
 # ********************** The rest of section 2 can wait. *******************************
@@ -472,20 +474,21 @@ def _fault_of_response(message: Json) -> str | None:
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
     if type(message) is dict and "result" not in message and "error" not in message:
+        # An invalid response also has an id, but that is the id of another request.
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
             return rid
     return None
 
 
-def error_object(error: BaseException, about: object) -> Json:
+def error_object(error: BaseException, name: object) -> Json:
     """Turn an exception into the error member of a response.
 
     Only RpcError is meant for the other side. The text of any other exception may name
     paths or secrets, so it goes to the log. (Tools differ: see _tools_call().)
     """
     if not isinstance(error, RpcError):
-        warn("%s failed", about, error=error)
+        warn("%s failed", name, error=error)
         error = RpcError(INTERNAL_ERROR, "Internal error")
     return present(code=error.code, message=error.message, data=error.data)
 
@@ -513,9 +516,11 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
 
     JSONEncoder.encode() makes a new C encoder for every value. This function keeps one
     C encoder. A tool call takes about 87,000 processor instructions, and would take
-    8,000 more with JSONEncoder.encode(). The C encoder is called with the value and
-    with an indentation level, which is 0. It is not documented, and PyPy does not have
-    it. The fallback is called in the same way.
+    8,000 more with JSONEncoder.encode().
+
+    The C encoder is called with the value and with an indentation level, which is 0.
+    Python's manual does not mention this encoder, and PyPy does not have it. Then this
+    function returns another one that is called in the same way.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -552,7 +557,7 @@ Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
 # A transport may give a sink with an incoming line. The sink is then called with each
-# line that answers this incoming line, and with None after the last one.
+# line that belongs to this incoming line, and with None after the last one.
 Sink = Callable[[Any], Any]
 
 
@@ -576,7 +581,7 @@ class IncomingRequest:
         return f"{self.method} {self.request_id!r}"
 
 
-def at_most(timeout: float | None) -> float | None:
+def valid_timeout(timeout: float | None) -> float | None:
     """Return a timeout that the functions of threading accept."""
     if timeout is None:
         return None
@@ -595,10 +600,14 @@ class Peer:
 
     send(line) writes one line, given without its newline. One thread at a time calls
     it, and no lock is held meanwhile, so it may block. OSError means that the other
-    side is gone. start(job) runs a job soon: at once on this thread, or on another
-    thread if a slow job must not hold up the lines that follow. methods maps the names
-    of methods to functions, which get the params by position or by name; an exception
-    of a function becomes an error response.
+    side is gone.
+    start(job) runs a job soon. It may run the job at once, on this thread, but then a
+    slow job holds up the lines that follow. So it usually gives the job to another
+    thread.
+    methods maps the names of methods to functions, which get the params by position or
+    by name. An exception of a function becomes an error response.
+    bounds limits what the other side can use up. ids are the ids of the requests that
+    this side sends.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. MCP's own peers are subclasses.
@@ -607,7 +616,8 @@ class Peer:
     incoming_type: type[IncomingRequest] = IncomingRequest
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
-    # Called with (">" or "<", line) for each line. It must not raise an exception.
+    # Called with ("<", line) for a line that has arrived, and with (">", line) for a
+    # line that is sent. It must not raise an exception.
     trace: Callable[[str, bytes], Any] | None = None
 
     def __init__(self, send: Send, start: Start = spawn,
@@ -652,7 +662,7 @@ class Peer:
             # A defect in this file must not end the session. It costs this line only.
             warn("a line was lost", error=error)
             with self._lock:
-                self._append_answer(sink, None, None)
+                self._append_answer(sink, batch=None, line=None)
         return None
 
     def _take_message(self, message: Any, kind: str, fault: str | None,
@@ -679,7 +689,7 @@ class Peer:
             error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
             self.refuse(message, error, sink, batch)
             return None
-        try:
+        try:  # the request is in the table now, so respond() can also refuse it
             if in_flight >= self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             request.handler = self.admit_request(request)
@@ -700,14 +710,14 @@ class Peer:
             raise
         except BaseException as error:  # SystemExit as well: it must not end the server
             outcome = error
-        self.flush(request, response_line(request.request_id, outcome, about=request))
+        self.flush(request, response_line(request.request_id, outcome, name=request))
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Put the response into the outbox. outcome is the result or an exception.
 
         This has no effect on a request that was answered or cancelled before.
         """
-        line = response_line(request.request_id, outcome, about=request)
+        line = response_line(request.request_id, outcome, name=request)
         with self._lock:
             self._append_response(request, line)
 
@@ -723,10 +733,10 @@ class Peer:
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
                        line: bytes | None) -> None:
-        """Put the answer to a message into the outbox. line is None if it gets none.
+        """Put the answer to a message into the outbox. The caller holds the lock.
 
-        The caller holds the lock. A batch gets one answer, when all its messages have
-        theirs.
+        line is None if the message gets no answer. `batch` is given if the message is
+        part of one. A batch gets one answer, when all its messages are done.
         """
         if batch is not None:
             line = batch.add(line)
@@ -740,11 +750,12 @@ class Peer:
 
     def flush(self, request: IncomingRequest | None = None,
               response: bytes = b"") -> None:
-        """Write the lines in the outbox, unless another thread is already writing.
+        """Write the lines in the outbox.
 
-        In that case the other thread writes these lines, too. If a request is given,
-        its response is put into the outbox first. That could be a separate step, but a
-        second use of the lock would cost 2,000 of 87,000 instructions of a tool call.
+        If another thread is already writing, it writes these lines, too, and this
+        thread returns at once. If a request is given, its response is put into the
+        outbox first. That could be a separate step, but a second use of the lock would
+        cost 2,000 of 87,000 instructions of a tool call.
         """
         is_writer = False  # whether this thread writes the outbox
         while True:
@@ -753,13 +764,14 @@ class Peer:
                     self._append_response(request, response)
                     request = None
                 if self._writing and not is_writer:
-                    return  # another thread is the writer, and writes these lines, too
-                is_writer = True
-                self._writing = len(self._outbox) > 0
+                    return  # another thread is the writer
                 if self._waiting_for_writes:
                     self._written.notify_all()
-                if not self._writing:
+                if not self._outbox:
+                    self._writing = False
                     return
+                self._writing = True
+                is_writer = True
                 sink, line = self._outbox.popleft()
                 if line is not None:
                     self.unwritten -= len(line)
@@ -811,8 +823,8 @@ class Peer:
         return lambda request: call()
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on a notification. An exception is logged, because a notification gets no
-        response."""
+        """Act on a notification. If this raises an exception, the caller logs it: a
+        notification gets no response."""
         if method in self._methods:
             bind(self._methods[method], params)()
 
@@ -899,6 +911,7 @@ class Peer:
         running is the number of jobs that run.
         """
         with self._lock:
+            # Some of the cancelled jobs may not run, but wait in a queue.
             return not self._incoming and running <= len(self._cancelled_jobs)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
@@ -915,7 +928,8 @@ class Peer:
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
-        """Send a request, and return at once an object to wait for its response with.
+        """Send a request, and return at once. PendingRequest.result() waits for the
+        response.
 
         If the connection is closed, this raises the exception that close() was called
         with. It raises RequestCancelled if `about` was answered or cancelled,
@@ -956,13 +970,13 @@ class Peer:
         self.unwritten += len(line)
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response, and put a message about that into the outbox.
+        """Stop waiting for a response, and tell the other side. Write nothing yet.
 
         This has no effect if the request is finished already.
         """
         if self._pending.remove(pending):
             pending.finish(None, why)
-            if not pending.has_response:
+            if not pending.has_response:  # otherwise the other side is done with it
                 self.send_cancelled(pending, str(why))
 
     # The end.
@@ -994,14 +1008,13 @@ class Peer:
         with self._lock:
             self._waiting_for_writes += 1
             try:
-                self._written.wait_for(is_enough, at_most(timeout))
+                self._written.wait_for(is_enough, valid_timeout(timeout))
             finally:
                 self._waiting_for_writes -= 1
 
 
 class PendingTable:
-    """The requests of a peer that have no response so far. It shares the peer's lock.
-    """
+    """The requests of a peer that are not finished. It shares the peer's lock."""
 
     def __init__(self, lock: threading.Lock, bounds: Bounds,
                  ids: Iterator[int]) -> None:
@@ -1022,6 +1035,7 @@ class PendingTable:
     def add(self, requests: list[PendingRequest]) -> None:
         """Add requests that are about to be sent. The caller holds the lock."""
         if self.closed is not None:
+            # Each call raises the same exception, without the traceback of the others.
             raise self.closed.with_traceback(None)
         if len(self._requests) + len(requests) > self._limit:
             raise RuntimeError(f"{self._limit} requests have no response so far; "
@@ -1034,7 +1048,7 @@ class PendingTable:
         with self._lock:
             return self._requests.get(rid) if type(rid) in (int, str) else None
 
-    def all(self) -> list[PendingRequest]:
+    def without_response(self) -> list[PendingRequest]:
         """Return the requests whose responses have not arrived."""
         with self._lock:
             return [one for one in self._requests.values() if not one.has_response]
@@ -1061,7 +1075,7 @@ class PendingTable:
         """Give a response to its request. label names the other side in a warning."""
         rid: Any = message.get("id")
         pending = None
-        if type(rid) in (int, str):  # true is not 1
+        if type(rid) in (int, str):  # in Python True == 1, but true is not an id
             with self._lock:
                 pending = self._requests.pop(rid, None)
         if pending is not None:
@@ -1075,12 +1089,12 @@ class PendingTable:
             ids = list(self._requests)
         advice = ""
         if type(rid) is str and any(rid == str(one) for one in ids):
-            advice = "; send it as the integer that it was"
-        warn("%signored a response: no request with id %.40r waits%s: %.60s",
+            advice = f" (a request has the integer {rid} as its id)"
+        warn("%signored a response, because no request has the id %.40r%s: %.60s",
              label, rid, advice, message.get("error") or "a result")
 
     def close(self, why: Exception) -> None:
-        """Finish all requests without a response, and accept no more requests."""
+        """Fail the requests whose responses have not arrived, and accept no more."""
         lost = []
         with self._lock:
             if self.closed is None:
@@ -1140,10 +1154,10 @@ class PendingRequest:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait up to timeout seconds, None: for ever. Return whether it is finished."""
-        if timeout is None:
+        seconds = valid_timeout(timeout)
+        if seconds is None:
             finished = self._unfinished.acquire()
         else:
-            seconds = min(max(timeout, 0.0), threading.TIMEOUT_MAX)
             finished = self._unfinished.acquire(timeout=seconds)
         if finished:
             self._unfinished.release()  # so that the next acquire() succeeds as well
@@ -1356,24 +1370,24 @@ class ReadingPool(Pool):
         """Serve lines until their end. Then wait up to `drain` seconds for the jobs
         whose requests have no response so far. Return whether all jobs are done."""
         self.run(self._jobs_of_lines(peer, lines))
-
-        def is_over() -> bool:
-            return self._running == 0 or peer.has_only_cancelled_jobs(self._running)
-
         deadline = time.monotonic() + drain
-        left = drain
         while not self._aborted:
             with self._changed:
-                # After WATCH_SLEEP seconds, look at _aborted again.
-                seconds = at_most(min(left, WATCH_SLEEP))
-                if self._changed.wait_for(is_over, seconds) or left <= 0:
-                    return self._running == 0
-            left = deadline - time.monotonic()
-        # The other side is gone, so jobs that need it fail now. Let them log that. If
-        # they log while Python ends, it may abort with "Fatal Python error".
+                if self._running == 0:
+                    return True
+                if peer.has_only_cancelled_jobs(self._running):
+                    return False
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                # A job that ends wakes this thread. abort() does not, so this thread
+                # looks again after LONGEST_SLEEP seconds.
+                self._changed.wait(min(left, LONGEST_SLEEP))
+        # The other side is gone, so jobs that need it fail now. Let them log that. If a
+        # thread logs while Python ends, Python may abort with "Fatal Python error".
         deadline = time.monotonic() + LAST_LOG_TIMEOUT
         while self._has_jobs() and time.monotonic() < deadline:
-            time.sleep(WATCH_SECONDS)
+            time.sleep(FIRST_PAUSE)
         return False
 
     def run(self, jobs: Iterator[Job]) -> None:
@@ -1382,7 +1396,7 @@ class ReadingPool(Pool):
         The iterator reads the input, so next(jobs) may block. One thread at a time
         calls it.
         """
-        self._turn.acquire()
+        self._turn.acquire()  # for the new thread
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
 
@@ -1399,7 +1413,9 @@ class ReadingPool(Pool):
                 if self._asleep:
                     self._wake.set()  # see _sleep()
                 job()
-                if not self._turn.acquire(False):  # another thread has taken over
+                if not self._turn.acquire(False):
+                    # Another thread has taken over. It has counted this one in
+                    # _running.
                     self._run_queue()
                     return
         except Exception as error:  # without this, run() would wait for ever
@@ -1421,13 +1437,10 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # If _running is 0 here, no lock is needed: no other thread can increase
-                # it now. start() is only called by this thread, and _take_over() only
-                # increases it after this thread has released the turn.
-                is_queued = False
-                if self._running > 0:
-                    is_queued = self._queue_if_full(job)
-                if not is_queued:
+                # _queue_if_full() takes a lock, so it is called only if _running is not
+                # 0. If it is 0, it stays 0 until the yield: _take_over() increases it
+                # only while the turn is free, and start() is called by this thread.
+                if self._running == 0 or not self._queue_if_full(job):
                     yield job
             if peer.unwritten > limit:
                 peer.wait_for_room()
@@ -1453,39 +1466,39 @@ class ReadingPool(Pool):
     def _watch(self, jobs: Iterator[Job]) -> None:
         """Start a thread that takes over reading, whenever a job is slow."""
         seen = 0  # _jobs_read at the last look
-        quiet_looks = 0  # how often in a row the reader was waiting for a line
-        pause = WATCH_SECONDS
+        quiet_looks = 0  # how often in a row a thread was waiting for a line
+        pause = FIRST_PAUSE
         while not self._ended and not self._aborted:
-            has_new_job = self._jobs_read != seen
-            seen = self._jobs_read
-            is_reading = self._turn.locked()  # a thread waits for the next line
-            if not has_new_job and not is_reading:  # a slow job is running
-                self._start_reader(jobs)
-                pause = WATCH_SECONDS_AFTER_SLOW_JOB
-            elif has_new_job:
+            if self._jobs_read != seen:  # a job has begun since the last look
+                seen = self._jobs_read
                 quiet_looks = 0
-            else:
+            elif self._turn.locked():  # a thread waits for the next line
                 quiet_looks += 1
-            if quiet_looks <= WATCH_QUIET_LOOKS:
+            else:  # the job of the last look is still running: it is slow
+                self._start_reader(jobs)
+                quiet_looks = 0
+                pause = PAUSE_AFTER_SLOW_JOB
+            if quiet_looks <= QUIET_LOOKS:
                 time.sleep(pause)
-                pause = min(2 * pause, WATCH_SECONDS_MOST)
+                pause = min(2 * pause, LONGEST_PAUSE)
             elif self._sleep(seen):  # something has happened
                 quiet_looks = 0
-                pause = WATCH_SECONDS
+                pause = FIRST_PAUSE
 
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
 
-        In _read(), the reading thread first counts a job, and then looks at _asleep.
-        This thread first sets _asleep, and then looks at the count. So at least one of
-        the two sees what the other has done. This can fail if a processor reorders the
-        steps. Then this thread sleeps for WATCH_SLEEP seconds, and a slow job holds up
-        the next line for that time.
+        A job may begin just when this thread goes to sleep. The reading thread counts a
+        job first, and looks at _asleep afterwards. This thread sets _asleep first, and
+        looks at the count afterwards. So either this thread sees the new count, or the
+        reading thread sees _asleep and sets _wake. (If a processor reorders these
+        steps, this thread sleeps for up to LONGEST_SLEEP seconds, and a slow job holds
+        up the next line for that time.)
         """
         self._asleep = True
         has_happened = self._jobs_read != seen
         if not has_happened:
-            has_happened = self._wake.wait(WATCH_SLEEP)
+            has_happened = self._wake.wait(LONGEST_SLEEP)
         self._asleep = False
         self._wake.clear()
         return has_happened
@@ -1511,11 +1524,11 @@ class ReadingPool(Pool):
 # Each look of the watching thread interrupts the thread that reads. So while jobs are
 # quick, the pauses between looks become longer. After a slow job they are very short,
 # because the next lines may be slow calls as well, and each of them needs a thread.
-WATCH_SECONDS = 0.005  # between two looks
-WATCH_SECONDS_MOST = 0.02
-WATCH_SECONDS_AFTER_SLOW_JOB = 0.00025
-WATCH_QUIET_LOOKS = 20  # after so many quiet looks, the watching thread sleeps
-WATCH_SLEEP = 1.0  # seconds that it sleeps at most
+FIRST_PAUSE = 0.005  # seconds between two looks
+LONGEST_PAUSE = 0.02
+PAUSE_AFTER_SLOW_JOB = 0.00025
+QUIET_LOOKS = 20  # after so many looks without a job, the watching thread sleeps
+LONGEST_SLEEP = 1.0  # seconds
 
 
 def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
@@ -1525,8 +1538,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     connect(send, start) returns the peer. After the end of stdin, the jobs have `drain`
     seconds to finish, so that everything that was received is answered. Jobs that need
     longer are abandoned, and stderr names their requests. Jobs whose requests were
-    cancelled are abandoned at once. SIGTERM and SIGINT end the server at once, with
-    SystemExit(128 + number).
+    cancelled are abandoned at once. After SIGTERM or SIGINT, all jobs are abandoned,
+    and this raises SystemExit(128 + number).
     """
     streams = StandardStreams()
     runner = runner_for(workers)
@@ -1541,28 +1554,15 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
     signals = Signals(runner.abort)
-    all_done = False
+    all_done = None
     try:
-        signals.raises = True
-        all_done = runner.serve(peer, lines, drain)
-        signals.raises = False
-    except BaseException:
-        signals.raises = False
-        # After a signal, the exception is Interrupted. A signal that arrives inside of
-        # a method of a lock may lead to another exception. Drop both.
-        if signals.number is None:
-            raise
+        all_done = signals.call(lambda: runner.serve(peer, lines, drain))
     finally:
-        timeout = drain
-        if signals.number is not None or peer.unanswered():
-            timeout = LAST_WRITE_TIMEOUT  # the signal came, or the drain time is over
-        finish(peer, timeout)
+        is_cut_short = signals.number is not None or len(peer.unanswered()) > 0
+        finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
             streams.restore()
-        if signals.number is None:  # otherwise this process ends now
-            signals.restore()
-    if signals.number is not None:
-        raise SystemExit(128 + signals.number)
+        signals.end()
 
 
 # ********************** The rest of section 4 can wait. *******************************
@@ -1580,7 +1580,7 @@ def finish(peer: Peer, timeout: float) -> None:
     try:
         # close() writes the last lines, and blocks if the client does not read. So
         # another thread calls it.
-        spawn(peer.close).join(at_most(timeout))
+        spawn(peer.close).join(valid_timeout(timeout))
     except RuntimeError:  # no thread can be started
         peer.close()
     peer.wait_until_written(timeout)
@@ -1597,11 +1597,12 @@ def runner_for(workers: int) -> ReadingPool | CallingThread:
     return ReadingPool(workers) if workers > 0 else CallingThread()
 
 
-LINGER = 1.0  # seconds without work, after which threads of sections 9 and 10 end
+LINGER = 1.0  # seconds; without work, a thread of Publisher or Callbacks ends then
 
 
 def wait_until_ready(fd: int, event: int) -> None:
-    """Wait until a non-blocking descriptor can be read or written."""
+    """Wait until a non-blocking descriptor can be read or written. (Windows has no
+    poll(). There, pipes are in blocking mode.)"""
     poll = select.poll()  # select() refuses descriptors above 1023
     poll.register(fd, event)
     poll.poll()
@@ -1644,8 +1645,8 @@ class CallingThread:
         spawn(functools.partial(self._read, peer, lines, drain))
         while not self._aborted:
             try:
-                # After WATCH_SLEEP seconds without a job, look at _aborted again.
-                job = self._jobs.get(timeout=WATCH_SLEEP)
+                # After LONGEST_SLEEP seconds without a job, look at _aborted again.
+                job = self._jobs.get(timeout=LONGEST_SLEEP)
             except queue.Empty:
                 continue
             if job is None:
@@ -1708,11 +1709,11 @@ class StandardStreams:
 
 
 class Signals:
-    """Raises Interrupted in the main thread when SIGINT or SIGTERM arrives.
+    """Ends a function when SIGINT or SIGTERM arrives.
 
-    The exception ends the waiting of that thread. With workers=0, that thread may be
-    running a tool instead. If the tool catches Interrupted, the server still ends,
-    because abort() is called as well.
+    The signal calls abort(), and raises Interrupted in the main thread, which may be
+    waiting. With workers=0, the main thread may be running a tool instead. If the tool
+    catches Interrupted, the server still ends, because of abort().
 
     Only the main thread can set handlers. A handler that a C library has set is not
     replaced. A handler that ignores the signal is replaced, because a host sends the
@@ -1723,7 +1724,7 @@ class Signals:
         import signal  # 3 ms, and only a process that serves stdio needs it
 
         self.number: int | None = None  # of the first signal that arrived
-        self.raises = False  # whether a signal raises; otherwise it is only noted
+        self._raises = False  # True: the first signal raises Interrupted
         self._abort = abort
         self._set_handler = signal.signal
         self._replaced: dict[int, Any] = {}
@@ -1737,11 +1738,29 @@ class Signals:
         if is_first:
             self.number = number
         self._abort()
-        if is_first and self.raises:
+        if is_first and self._raises:
             raise Interrupted(number)
 
-    def restore(self) -> None:
-        """Set the handlers that were set before."""
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Call a function and return its result, or None after a signal."""
+        try:
+            self._raises = True
+            result = function()
+            self._raises = False
+            return result
+        except BaseException:
+            self._raises = False
+            # After a signal, the exception is Interrupted, or another one if the signal
+            # has interrupted a method of a lock. In both cases the signal is the cause.
+            if self.number is None:
+                raise
+            return None
+
+    def end(self) -> None:
+        """Raise SystemExit if a signal has arrived. Otherwise set the handlers that
+        were set before."""
+        if self.number is not None:
+            raise SystemExit(128 + self.number)
         for number, handler in self._replaced.items():
             self._set_handler(number, handler)
 
@@ -1765,9 +1784,9 @@ class PipeWriter:
         # block. Windows has neither poll() nor PIPE_BUF, so there the other thread
         # writes every line. (If it did so everywhere, a round trip of the client would
         # take 50 us instead of 36.)
-        self._free_size = 0
+        self._short_size = 0  # bytes, with the newline
         if hasattr(select, "PIPE_BUF"):
-            self._free_size = select.PIPE_BUF
+            self._short_size = select.PIPE_BUF
             self._poll = select.poll()
             self._poll.register(file.fileno(), select.POLLOUT)
         spawn(self._run)
@@ -1781,7 +1800,8 @@ class PipeWriter:
             if self._waiting > self._longest:
                 raise OSError("the other side does not read")
             is_next = self._waiting == 0  # no line waits before this one
-            if is_next and len(line) < self._free_size and self._poll.poll(0):
+            is_short = len(line) + 1 <= self._short_size
+            if is_next and is_short and self._poll.poll(0):
                 write_line(self._file.fileno(), line)
                 return
             self._waiting += len(line)
@@ -1912,6 +1932,8 @@ class RunningProcess:
             raise
 
     def send(self, line: bytes) -> None:
+        """Send one line. If the process has closed its stdin, the line is dropped, and
+        on_close() is called soon."""
         try:
             if self._writer is not None and not self._is_broken:
                 self._writer.send(line)
@@ -1961,8 +1983,7 @@ class RunningProcess:
 # ======================================================================================
 # Part II: Schemas
 #
-# No code in this part depends on JSON-RPC or MCP. Only some messages name Server and
-# Context.
+# No code in this part knows JSON-RPC or MCP. Only some messages name Server or Context.
 # ======================================================================================
 
 # --- 5. JSON Schema, dialect 2020-12 --------------------------------------------------
@@ -1990,7 +2011,7 @@ class Fault(NamedTuple):
 
 
 class Schema:
-    """A JSON Schema that was examined, to check values with.
+    """An examined JSON Schema. It checks values.
 
     Raises ValueError for a malformed schema, and NotImplementedError for one that uses
     something that is not supported. Both messages name the place. Keywords that are not
@@ -2025,7 +2046,10 @@ class Schema:
     # ********************** The rest of this class can wait. **************************
 
     def _examine(self, schema: Any, place: str) -> None:
-        """Check one subschema, and note its place for references."""
+        """Check one subschema, and note its place for references.
+
+        place is a JSON pointer, in which each step begins with a slash.
+        """
         if place.count("/") > DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if type(schema) is bool:
@@ -2043,13 +2067,11 @@ class Schema:
 
     def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Check the argument of one keyword, and the subschemas inside it."""
-        form = KEYWORDS[word].form
+        form = KEYWORDS[word].form  # the schema of the argument
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
-            # ": expected integer, got string" becomes ": expected integer; it is 'x'".
-            expected = str(fault).partition(", got")[0]
-            raise ValueError(f"{place}{expected}; it is {reprlib.repr(argument)}")
-        if not is_supported(word, argument, form, place):
+            raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
+        if not is_supported(word, argument, place):
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
         if form is SCHEMA_FORM:
             self._examine(argument, place)
@@ -2125,18 +2147,6 @@ STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check e
 DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
-def types_in(schema: Any) -> set[str]:
-    """Return the names of the types that a schema allows; {"any"} if it names none."""
-    names: set[str] = set()
-    if isinstance(schema, dict):
-        type_ = schema.get("type", ())
-        names.update([type_] if isinstance(type_, str) else map(str, type_))
-        if not names:
-            for alternative in schema.get("anyOf", ()):
-                names |= types_in(alternative)
-    return names or {"any"}
-
-
 def validate(instance: Any, schema: Any, name: str = "value") -> None:
     """Check a JSON value against a JSON Schema of dialect 2020-12.
 
@@ -2152,11 +2162,11 @@ def plain_types(schema: Any) -> Iterable[type]:
 
     The result is empty if the subschema asks for more than a type.
     """
+    if schema is True:
+        return set(TYPES)
     if schema is False:
         return ()
-    keywords: set[str] = set()
-    if type(schema) is dict:
-        keywords = KEYWORDS.keys() & schema.keys()
+    keywords = KEYWORDS.keys() & schema.keys()
     if not keywords:
         return set(TYPES)
     if keywords != {"type"}:
@@ -2301,12 +2311,15 @@ def is_unique(items: Any, wanted: bool) -> bool:
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
-    """Compare decimal digits. With floats, 4.35 would not be a multiple of 0.01."""
+    """Divide the numbers as they are written: 4.35 is a multiple of 0.01. (As floats,
+    it is not.)"""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    if float("inf") in (abs(value), divisor):  # Python reads 1e999 as infinity
+    infinity = float("inf")  # for example, Python reads 1e999 as infinity
+    if abs(value) == infinity or divisor == infinity:
         return False
-    return (Fraction(repr(value)) / Fraction(repr(divisor))).denominator == 1
+    quotient = Fraction(repr(value)) / Fraction(repr(divisor))
+    return quotient.denominator == 1
 
 
 def has_at_most(value: Any, limit: int) -> bool:
@@ -2412,6 +2425,8 @@ def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
             continue
         if subschema is False:
             known = ", ".join(named) or "none"
+            # The name stands in the text, and not in the path, because corrected()
+            # replaces what a path leads to. An unknown member must stay a fault.
             yield Fault(f".{name}: unknown; known: {known}")
         else:
             yield from walk.faults_of_part(name, item, subschema)
@@ -2421,7 +2436,7 @@ def apply_property_names(walk: Walk, value: Any, subschema: Any,
                          schema: Json) -> Iterator[Fault]:
     for name in value:
         for fault in walk.faults(name, subschema):
-            yield Fault(f".{name}{fault}")
+            yield Fault(f".{name}{fault}")  # not in the path, as above
 
 
 def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
@@ -2478,12 +2493,14 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[F
 
 
 # The forms of arguments of keywords, as schemas. An argument of another form is
-# refused: "#/properties/a/minLength: expected integer; it is 'x'".
+# refused: "#/properties/a/minLength is 'x': expected integer, got string".
 
-SCHEMA_FORM: Json = {"type": ["object", "boolean"]}  # these three hold subschemas
+# Arguments of these three forms hold subschemas.
+SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
 SCHEMAS_FORM: Json = {"type": "array", "items": SCHEMA_FORM, "minItems": 1}
 SCHEMA_MAP_FORM: Json = {"type": "object", "additionalProperties": SCHEMA_FORM}
-RESTRICTED_FORM: Json = {}  # see is_supported()
+
+_ANYTHING: Json = {}
 _STRING: Json = {"type": "string"}
 _STRINGS: Json = {"type": "array", "items": _STRING}
 _STRINGS_MAP: Json = {"type": "object", "additionalProperties": _STRINGS}
@@ -2495,7 +2512,12 @@ _TYPE_NAMES: Json = {"type": ["string", "array"], "if": _STRING, "then": _TYPE_N
                      "else": {"items": _TYPE_NAME, "minItems": 1}}
 
 
-def is_supported(word: str, argument: Any, form: Any, place: str) -> bool:
+# Keywords that would restrict values, but this module does not know how.
+UNSUPPORTED = ("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
+               "unevaluatedProperties", "unevaluatedItems")
+
+
+def is_supported(word: str, argument: Any, place: str) -> bool:
     """Tell whether this module supports a keyword with this argument."""
     if word == "$ref":
         return bool(argument.startswith("#"))  # this module does not fetch schemas
@@ -2503,7 +2525,7 @@ def is_supported(word: str, argument: Any, form: Any, place: str) -> bool:
         return str(argument).rstrip("#") == DIALECT
     if word == "$id":
         return place == "#/$id"  # the whole schema may have a name, but no part of it
-    return form is not RESTRICTED_FORM
+    return word not in UNSUPPORTED
 
 
 ANY_TYPE = tuple(TYPES.values())
@@ -2516,7 +2538,7 @@ KEYWORDS: dict[str, Keyword] = {
     "definitions": Keyword(SCHEMA_MAP_FORM),
     "type": Applicator(_TYPE_NAMES, ANY_TYPE, apply_type),
     "enum": Assertion({"type": "array"}, ANY_TYPE, is_one_of, "one of {}"),
-    "const": Assertion({}, ANY_TYPE, is_same, "{!r}"),
+    "const": Assertion(_ANYTHING, ANY_TYPE, is_same, "{!r}"),
     "multipleOf": Assertion(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
     "maximum": Assertion(_NUMBER, NUMBERS, operator.le, "at most {}"),
     "exclusiveMaximum": Assertion(_NUMBER, NUMBERS, operator.lt, "less than {}"),
@@ -2555,14 +2577,9 @@ KEYWORDS: dict[str, Keyword] = {
     "if": Applicator(SCHEMA_FORM, ANY_TYPE, apply_if),
     "then": Keyword(SCHEMA_FORM),
     "else": Keyword(SCHEMA_FORM),
-    "$schema": Keyword(RESTRICTED_FORM),
-    "$id": Keyword(RESTRICTED_FORM),
-    "$dynamicRef": Keyword(RESTRICTED_FORM),
-    "$dynamicAnchor": Keyword(RESTRICTED_FORM),
-    "$recursiveRef": Keyword(RESTRICTED_FORM),
-    "$recursiveAnchor": Keyword(RESTRICTED_FORM),
-    "unevaluatedProperties": Keyword(RESTRICTED_FORM),
-    "unevaluatedItems": Keyword(RESTRICTED_FORM)}
+    "$schema": Keyword(_STRING),
+    "$id": Keyword(_STRING),
+    **{word: Keyword(_ANYTHING) for word in UNSUPPORTED}}
 
 
 # --- 6. Type hints: from a Python signature to a schema -------------------------------
@@ -2628,9 +2645,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: a value that passes Schema.fits() needs no cast. This is so in two cases: no
-    # part has a cast, or the only cast is int, which turns 1.0 into 1. (An object with
-    # 1.0 does not pass fits().)
+    # True: this is an object, and if Schema.fits() returns True for a value, the value
+    # needs no cast. Either no member has a cast, or the only cast is int. int turns 1.0
+    # into 1, but fits() returns False for an object that holds 1.0.
     cast_is_optional: bool = False
 
 
@@ -2835,16 +2852,18 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
     """Describe a tuple with a fixed number of items, each with its own hint."""
     parts = [describe(arg, where) for arg in args]
     schemas = [part.schema for part in parts]
-    schema: Json = {"type": "array", "items": schemas[0]}
-    if any(one != schemas[0] for one in schemas):
-        schema.update(prefixItems=schemas, items=False)  # see portable()
-    schema.update(minItems=len(args), maxItems=len(args))
+    schema: Json = {"type": "array", "minItems": len(args), "maxItems": len(args)}
+    if all(one == schemas[0] for one in schemas):
+        schema["items"] = schemas[0]
+    else:
+        schema["prefixItems"] = schemas
+        schema["items"] = False  # clients see something else: see portable()
     casts = [part.cast or unchanged for part in parts]
     return Described(schema, functools.partial(cast_each, casts))
 
 
 def portable(schema: Any) -> Any:
-    """Replace prefixItems in a schema of hints. Return the schema that clients see.
+    """Return a schema as clients see it. The given schema was made from hints.
 
     Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
     each item may be an X or a Y. The arguments of a call are still checked by position.
@@ -2914,7 +2933,7 @@ def cast_first_fitting(choices: list[tuple[Schema, Cast]], value: Any) -> Any:
 
 def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
     where = where.inside(hint)
-    hints = resolve_hints(hint, None, where, hint)
+    hints = resolve_hints(hint, where, shown=hint)
     defaults = {}
     for name, member_hint in hints.items():
         # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. Python
@@ -2937,7 +2956,7 @@ def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
     import dataclasses  # the module of a dataclass has imported it already
 
     where = where.inside(hint)
-    hints = resolve_hints(hint, None, where, hint)
+    hints = resolve_hints(hint, where, shown=hint)
     members = {}
     defaults: Json = {}
     settable = []
@@ -3012,8 +3031,10 @@ class Signature(NamedTuple):
         """Describe the parameters."""
         described = describe_object(self.hints, self.defaults, where, self.other_hint)
         for name, property_ in described.schema["properties"].items():
-            is_described = key_of(self.hints[name]) == "Annotated" and (
-                "description" in property_)
+            # A text in Annotated comes before the docstring of the function. The
+            # docstring of a dataclass does not.
+            is_annotated = key_of(self.hints[name]) == "Annotated"
+            is_described = is_annotated and "description" in property_
             if name in docs.parameters and not is_described:
                 described.schema["properties"][name] = {
                     **property_, "description": docs.parameters[name]}
@@ -3087,7 +3108,7 @@ def signature_of(function: Any) -> Signature:
     first = 1 if is_method else 0
     has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
     has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
-    if has_varargs or code.co_posonlyargcount > first:
+    if has_varargs or code.co_posonlyargcount > first:  # self may stand before a /
         raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
                         "named parameter for each argument, or by one list")
     hints = hints_of(code_owner)
@@ -3142,15 +3163,15 @@ def hints_of(function: Any) -> Json:
         # default is None. An object that has the hint, but no default, avoids that.
         holder = types.SimpleNamespace(__annotations__={name: hint})
         where = Place(f"{name_of(function)}().{name}")
-        resolved.update(resolve_hints(holder, function.__globals__, where, hint))
+        resolved.update(resolve_hints(holder, where, hint, function.__globals__))
     return resolved
 
 
-def resolve_hints(owner: Any, namespace: Any, where: Place, hint: Any) -> Json:
+def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
-    namespace has the global names that the text may use. It is None for a class:
-    Python finds the module of the class. where and hint are for messages.
+    namespace has the global names that the text may use. For a class it is None, and
+    Python finds the module of the class. where and `shown` are for messages.
     """
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
@@ -3161,8 +3182,8 @@ def resolve_hints(owner: Any, namespace: Any, where: Place, hint: Any) -> Json:
             advice = "put Annotated outside of Optional and Union"
         elif "for |" in reason:
             advice = "write Optional or Union"  # X | Y needs Python 3.10
-        raise TypeError(f"{where}: the hint {hint!r:.40} is not a type ({reason:.60}); "
-                        f"{advice}") from None
+        raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
+                        f"({reason:.60}); {advice}") from None
 
 
 def schema_of(function: Callable[..., Any]) -> Json:
@@ -3253,8 +3274,8 @@ class Revision(NamedTuple):
     def _has_member(self, kind: str, name: str, value: Any) -> bool:
         if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
             return False
+        # If structured content can only be an object, its schema has to say so.
         if name == "outputSchema" and self.structured == (dict,):
-            # Structured content must be an object, so its schema must say so.
             return isinstance(value, dict) and value.get("type") == "object"
         return True
 
@@ -3306,12 +3327,12 @@ def shape(required: str = "", **properties: Any) -> Json:
 
 
 class Method(NamedTuple):
-    """A request that clients send. Section 9 has a handler for each.
+    """A kind of request that clients send. Section 9 has a handler for each.
 
     A method that a revision does not have, and a method whose capability the server
     does not offer, get the same answer: method not found. [2026-07-28 basic]
     """
-    capability: str = ""  # of the server; "" means that every server offers it
+    capability: str = ""  # what the server has to offer; "" means nothing
     params: Json = {}  # the schema of params
     runs_code: bool = False  # it runs code of the author, so it needs a job
     may_ask: bool = False  # its modern result may be input_required
@@ -3321,8 +3342,8 @@ class Method(NamedTuple):
 _STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
 _PAGE = shape(cursor="string")
 _BY_URI = shape("uri", uri="string")
-# Members that a modern client adds when it repeats a request, after the server has
-# asked for input. [2026-07-28 patterns/mrtr]
+# Members that a modern client adds to params when it repeats a request, after the
+# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
 _RETRY: Json = {
     "requestState": "string",
     "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
@@ -3454,19 +3475,19 @@ TRANSITIONS = {
     (INITIALIZING, "notifications/initialized"): READY,
     (READY, "ping"): READY,
     (READY, "*"): READY}
-METHODS_WITH_A_ROW = {method for _, method in TRANSITIONS}
+NAMED_METHODS = {method for _, method in TRANSITIONS}
 
 
 def next_state(state: str, method: str) -> str:
     """Return the state after a legacy message. RpcError means that it must not come
     now."""
-    row = (state, method if method in METHODS_WITH_A_ROW else "*")
-    if row not in TRANSITIONS:
+    key = (state, method if method in NAMED_METHODS else "*")
+    if key not in TRANSITIONS:
         raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
-    return TRANSITIONS[row]
+    return TRANSITIONS[key]
 
 
-def request_revision(meta: Json) -> Revision:
+def revision_of(meta: Json) -> Revision:
     """Return the revision of a modern request, which its _meta names.
 
     Raises RpcError -32602 if _meta lacks a required member or has a wrong one. Raises
@@ -3475,6 +3496,7 @@ def request_revision(meta: Json) -> Revision:
     """
     version = meta.get(META_VERSION)
     if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
+        # The client may be a modern one, or a legacy one that has begun too early.
         raise RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
                        f"initialized. Or put into _meta: {META_VERSION} and "
                        f"{META_CAPABILITIES}")
@@ -3482,7 +3504,7 @@ def request_revision(meta: Json) -> Revision:
     if row is None or not row.modern:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
             "supported": supported_versions(modern=True), "requested": version})
-    if meta.get(META_LEVEL, LOG_LEVELS[0]) not in LOG_LEVELS:
+    if META_LEVEL in meta and meta[META_LEVEL] not in LOG_LEVELS:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is not a log level")
     if type(meta.get(META_CLIENT, {})) is not dict:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
@@ -3535,7 +3557,7 @@ class Context(IncomingRequest):
 
     session: ServerSession
     row: Revision  # the revision of this request
-    served: Served  # how its method is served
+    served: Served  # the handler of its method, and the rules for this method
     meta: Json  # _meta
     binding: str | None = None  # method and params, for StateSigner
     responses: Json  # key of an input request -> the response that a modern client sent
@@ -3576,8 +3598,8 @@ class Context(IncomingRequest):
 
         progress and total are numbers in any unit, message is for the user. One thread
         at a time may report. A report that does not exceed the last one is dropped. The
-        first 50 reports are all sent. After that, at most 50 reports per second are
-        sent; others are dropped, except the one that reaches total. [2025-11-25
+        first 50 of the others are sent. After that, at most 50 per second are sent; the
+        rest is dropped, except the report that reaches total. [2025-11-25
         basic/utilities/progress]
         """
         check_type("Context.progress", "progress", progress, (int, float), "a number")
@@ -3714,7 +3736,7 @@ class Context(IncomingRequest):
             # If the response is missing, it is None, and input_fault() says so.
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
-                self.responses.pop(key, None)
+                self.responses.pop(key, None)  # so that it is not signed and kept
         if missing:
             raise InputRequired(missing, timeout)
         return {key: self.responses[key] for key in requests}
@@ -3770,10 +3792,10 @@ ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
 class Served(NamedTuple):
-    """How a server serves a method."""
-    method: Method
+    """A method that a server serves."""
+    method: Method  # its row in METHODS
     handler: Callable[[Context], Any]  # returns the result; None: it comes later
-    params: Schema
+    params: Schema  # method.params, examined
 
 
 class ServerSession(McpPeer):
@@ -3819,7 +3841,7 @@ class ServerSession(McpPeer):
         # This decides the era of the request. A request that names a version in _meta
         # is modern. For any other request the handshake counts.
         if META_VERSION in context.meta:
-            context.row = request_revision(context.meta)
+            context.row = revision_of(context.meta)
         elif self.row is not None:
             context.row = self.row
         else:
@@ -3832,11 +3854,9 @@ class ServerSession(McpPeer):
         if context.row.modern:
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state == READY and context.method not in METHODS_WITH_A_ROW:
-            pass  # most requests: next_state() would return READY
-        else:
+        elif state != READY or context.method in NAMED_METHODS:
             state = next_state(state, context.method)
-        if not served.params.fits(params):
+        if not served.params.fits(params):  # most params pass this quick check
             faults = served.params.faults(params)
             if faults:
                 raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
@@ -3846,7 +3866,7 @@ class ServerSession(McpPeer):
                 return compute_modern_result
             return served.handler
         result = served.handler(context)
-        self.state = state  # after the handler, which may refuse the request
+        self.state = state  # not earlier, because the handler may refuse the request
         if result is not None:
             self.respond(context, complete_result(context, result))
         return None
@@ -3854,15 +3874,15 @@ class ServerSession(McpPeer):
     # ********************** The rest of this class can wait. **************************
 
     def _revision_before_handshake(self, context: Context) -> Revision:
-        """Return the revision of a request without a version, before the handshake.
+        """Return the revision of a request that names none, before the handshake.
 
-        A method that is not part of the handshake is refused, with an error that names
-        the missing members of _meta: the client may be a modern one.
+        Only initialize and ping may come so early. Another method of the server is
+        refused in revision_of(). The caller refuses unknown methods.
         """
-        is_handshake = (NEW, context.method) in TRANSITIONS
-        if context.method in self.server.methods and not is_handshake:
-            request_revision(context.meta)  # raises the error: there is no version
-        return newest_revision(modern=False)
+        may_come = (NEW, context.method) in TRANSITIONS
+        if may_come or context.method not in self.server.methods:
+            return newest_revision(modern=False)
+        return revision_of(context.meta)  # raises RpcError, as _meta names no version
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
@@ -3870,11 +3890,11 @@ class ServerSession(McpPeer):
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
-    # Subscriptions. A legacy client gets a notification of a changed list if the server
-    # declared that in the handshake, and of a changed resource if the client has
-    # subscribed to its URI. A modern client sends subscriptions/listen with a filter.
-    # That request stays open until it is cancelled or the connection ends, and
-    # notifications about it carry its id.
+    # Subscriptions. A legacy client is told of a changed list if the server declared
+    # that in the handshake. It is told of a changed resource if it has subscribed to
+    # the URI. A modern client sends subscriptions/listen with a filter. That request
+    # stays open until it is cancelled or the connection ends. Notifications about it
+    # carry its id.
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy session to a resource."""
@@ -3961,7 +3981,8 @@ class Function:
     are cast according to the hints in any case.
     """
 
-    def __init__(self, function: Any, input_schema: Json | None = None) -> None:
+    def __init__(self, function: Any, input_schema: Json | None = None,
+                 output_schema: Json | None = None) -> None:
         self.name = name_of(function)
         self.docs = read_docstring(function.__doc__)
         self._function = function
@@ -3980,18 +4001,22 @@ class Function:
         self.input_schema = examine(
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
-        self.listed_schema = input_schema
+        self.listed_input = input_schema  # as clients see it
         if input_schema is None:
-            self.listed_schema = portable(described.schema)
+            self.listed_input = portable(described.schema)
         self._cast = described.cast
-        # Whether arguments that pass the quick check need no cast.
+        # True: arguments that pass the quick check need no cast.
         self._cast_is_optional = described.cast_is_optional and input_schema is None
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Schema | None = None
-        if key_of(signature.result) in ("TypedDict", "dataclass"):
-            self.output_schema = examine(
-                describe(signature.result, Place(where, in_result=True)).schema,
-                f"{where}, output schema")
+        self.listed_output = output_schema  # as clients see it
+        where_output = f"{where}, output schema"
+        if output_schema is not None:
+            self.output_schema = examine(output_schema, where_output)
+        elif key_of(signature.result) in ("TypedDict", "dataclass"):
+            result = describe(signature.result, Place(where, in_result=True))
+            self.output_schema = examine(result.schema, where_output)
+            self.listed_output = portable(result.schema)
 
     def call(self, context: Context, arguments: Json, name: str = "arguments",
              corrects: bool = True) -> Any:
@@ -4002,18 +4027,9 @@ class Function:
         Raises InvalidArguments with the first ten faults, such as "arguments.a: not
         allowed". `name` is the first word of these faults.
         """
-        needs_no_cast = self._cast_is_optional and self.input_schema.fits(arguments)
-        if not needs_no_cast:
-            faults = self.input_schema.faults(arguments, most=CORRECTIONS)
-            if faults and corrects:
-                arguments = corrected(arguments, faults)
-                if not self.input_schema.faults(arguments):
-                    faults = []
-            if faults:
-                raise InvalidArguments(INVALID_PARAMS, "; ".join(
-                    f"{name}{fault}" for fault in faults[:10]))
-            if self._cast is not None:
-                arguments = self._cast(arguments)
+        can_skip = self._cast_is_optional and self.input_schema.fits(arguments)
+        if not can_skip:
+            arguments = self._checked_and_cast(arguments, name, corrects)
         if self._context_names:
             # A function with a Context may ask for input. Then StateSigner needs the
             # params of the request. They are stored as a text, the binding, before the
@@ -4029,6 +4045,19 @@ class Function:
         if isinstance(value, Result):
             return Result(to_plain(value))
         return to_plain(value)
+
+    def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
+        faults = self.input_schema.faults(arguments, most=CORRECTIONS)
+        if faults and corrects:
+            arguments = corrected(arguments, faults)
+            if not self.input_schema.faults(arguments):
+                faults = []
+        if faults:
+            raise InvalidArguments(INVALID_PARAMS, "; ".join(
+                f"{name}{fault}" for fault in faults[:10]))
+        if self._cast is not None:
+            arguments = self._cast(arguments)
+        return arguments
 
 
 class InvalidArguments(RpcError):
@@ -4046,7 +4075,7 @@ def _tools_call(context: Context) -> Json:
     tool = context.session.server.registry.find("tools", params["name"])
     try:
         value = tool.function.call(context, params.get("arguments", {}))
-        return result_of_tool(tool, value, context.row)
+        return result_of_tool(tool.function.output_schema, value, context.row)
     except InvalidArguments as error:
         if not context.row.tool_errors:
             raise
@@ -4060,18 +4089,18 @@ def _tools_call(context: Context) -> Json:
         return failure_of_tool(reason_of(error))
 
 
-def result_of_tool(tool: Registration, value: Any, row: Revision) -> Json:
+def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> Json:
     """Turn what a tool returned into a result. ValueError: it does not fit the output
     schema."""
-    if type(value) is str and tool.output_schema is None:  # the most frequent result
+    if type(value) is str and output_schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
-        return adapted_result(tool, value, row)
-    if tool.output_schema is not None:
-        tool.output_schema.check(value, "result")
+        return adapted_result(output_schema, value, row)
+    if output_schema is not None:
+        output_schema.check(value, "result")
     result: Json = {"content": to_content(value, row)}
     if isinstance(value, row.structured):  # a type that the revision allows
-        is_data = tool.output_schema is not None or not is_content(value)
+        is_data = output_schema is not None or not is_content(value)
         if is_data:
             result["structuredContent"] = value
     return result
@@ -4215,29 +4244,21 @@ class Server:
         """
         check_type("Server.tool", "annotations", annotations, (dict, type(None)),
                    "a dict")
-        own_name = function if isinstance(function, str) else name
+        own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
             check_type("Server.tool", "function", author_function, Callable,
                        "a function")
-            adapted = Function(author_function, input_schema)
-            checked_output = adapted.output_schema
-            listed_output = output_schema
-            if output_schema is not None:
-                checked_output = examine(
-                    output_schema, f"{adapted.name}(), output schema")
-            elif checked_output is not None:
-                listed_output = portable(checked_output.schema)
+            adapted = Function(author_function, input_schema, output_schema)
             if adapted.input_schema.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
                                  "object, because arguments have names")
             definition = define(
                 adapted, own_name, title, description, icons, meta,
-                inputSchema=adapted.listed_schema, outputSchema=listed_output,
+                inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
                 annotations=annotations)
             check_tool_definition(definition)
-            self._register("tools", definition["name"], definition, adapted,
-                           output_schema=checked_output)
+            self._register("tools", definition["name"], definition, adapted)
             return author_function
 
         if function is None or isinstance(function, str):
@@ -4256,8 +4277,8 @@ class Server:
 
         The {names} of a template are the parameters of the function. For the template
         "demo://item/{id}" it gets id, a str without percent encoding. A value that
-        contains a slash, or is "..", is refused, so the function can use the value as
-        the name of a file.
+        could lead out of a folder, such as "..", is refused. So the function can use
+        the value as the name of a file.
         If the function returns a str, it is sent as text. bytes are sent as a blob, and
         any other value is sent as JSON text. An exception becomes an internal error,
         and its text goes to the log. [2025-11-25 server/resources]
@@ -4312,7 +4333,7 @@ class Server:
         these. role is "user" or "assistant". An exception becomes an internal error,
         and its text goes to the log. [2025-11-25 server/prompts]
         """
-        own_name = function if isinstance(function, str) else name
+        own_name = function if isinstance(function, str) else name  # prompt("name")
 
         def register(author_function: F) -> F:
             check_type("Server.prompt", "function", author_function, Callable,
@@ -4420,7 +4441,7 @@ class Server:
     def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
             for name in methods:
-                # The methods of MCP are added again by each call of _offer().
+                # _offer() may add methods of MCP again. That is no mistake.
                 if name in self.methods and name not in METHODS:
                     raise ValueError(f"Server.method: {name} is registered already; "
                                      "use another name")
@@ -4444,7 +4465,6 @@ class Registration(NamedTuple):
     number: int  # counts all registrations of a server; it is the cursor of lists
     definition: Json  # the item of the list method
     function: Function
-    output_schema: Schema | None = None  # of a tool with structured results
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
 
 
@@ -4537,7 +4557,8 @@ def corrected(value: Any, faults: list[Fault]) -> Any:
     A faulty null is removed from its object. The caller checks whether the copy fits.
     """
     copy = to_plain(value)  # copies all dicts and lists
-    # A part may have several faults. The path of the whole value is empty.
+    # Use each path once, although a part may have several faults. The path () leads to
+    # the whole value, which is not replaced.
     paths = {fault.path for fault in faults if fault.path != ()}
     for path in paths:
         parent = copy
@@ -4572,10 +4593,10 @@ class ToolError(Exception):
     """
 
 
-def adapted_result(tool: Registration, given: Result, row: Revision) -> Json:
+def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -> Json:
     """Adapt a ready-made result of a tool to a revision."""
-    if tool.output_schema is not None and not given.get("isError"):
-        tool.output_schema.check(given.get("structuredContent"), "structuredContent")
+    if output_schema is not None and not given.get("isError"):
+        output_schema.check(given.get("structuredContent"), "structuredContent")
     result = {**given, "content": [
         block_for(row, block) for block in given.get("content", [])]}
     if not isinstance(given.get("structuredContent"), row.structured):
@@ -4733,7 +4754,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # The limit has no effect in run(), which never puts a job into the queue.
+            # `limit` is for jobs in the queue of the pool, and run() puts none there.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4827,6 +4848,18 @@ def check_tool_definition(definition: Json) -> None:
              "with a dot, or with more than 64 characters)", name)
 
 
+def types_in(schema: Any) -> set[str]:
+    """Return the names of the types that a schema allows; {"any"} if it names none."""
+    names: set[str] = set()
+    if isinstance(schema, dict):
+        type_ = schema.get("type", ())
+        names.update([type_] if isinstance(type_, str) else map(str, type_))
+        if not names:
+            for alternative in schema.get("anyOf", ()):
+                names |= types_in(alternative)
+    return names or {"any"}
+
+
 def check_strings(function: Function) -> None:
     """Refuse parameters that do not take strings, because only strings can arrive."""
     for name, schema in function.input_schema.schema["properties"].items():
@@ -4889,7 +4922,7 @@ def block_for(row: Revision, item: Any) -> Json:
 
 
 def is_content(value: Any) -> bool:
-    """Tell content from data. Data goes into structuredContent as well.
+    """Tell content from data. Data is sent twice, in content and structuredContent.
 
     A list is content if it holds a block. An empty list, or a list of strings, is data.
     """
@@ -5050,10 +5083,10 @@ def _prompts_get(context: Context) -> Json:
     params = context.params
     prompt = context.session.server.registry.find("prompts", params["name"])
     value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
-    ready: Json = {}
+    ready_made: Json = {}
     if isinstance(value, Result):
-        ready = value
-        value = value.get("messages", [])
+        ready_made = value
+        value = ready_made.get("messages", [])
     items = value if isinstance(value, list) else [value]
     messages = []
     for item in items:
@@ -5065,7 +5098,7 @@ def _prompts_get(context: Context) -> Json:
         for block in to_content(item["content"], context.row):
             messages.append({"role": item["role"], "content": block})
     description = prompt.definition.get("description")
-    return {**present(description=description), **ready, "messages": messages}
+    return {**present(description=description), **ready_made, "messages": messages}
 
 
 def _completion_complete(context: Context) -> Json:
@@ -5193,7 +5226,7 @@ class Client:
         # sides have agreed on a revision.
         self._new_session: ClientSession | None = None
         self._session: ClientSession | None = None
-        self.row = newest_revision(modern=False)
+        self.row = newest_revision(modern=False)  # connect() sets the real one
         self.protocol_version: str | None = None
         self.server_info: Json = {}
         self.server_capabilities: Json = {}
@@ -5208,7 +5241,8 @@ class Client:
         with self._connecting:
             self.close()
             try:
-                introduction = Opening(self).agree()  # this makes self._new_session
+                # This calls _open_session(), which sets self._new_session.
+                introduction = Opening(self).agree()
                 self.row = introduction.row
                 self.protocol_version = introduction.row.version
                 self.server_info = introduction.info
@@ -5226,7 +5260,7 @@ class Client:
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
-        if self._new_session is not None:  # Opening starts the server a second time
+        if self._new_session is not None:  # it has ended, and Opening tries again
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
@@ -5247,7 +5281,7 @@ class Client:
             self._session = None
             if session is not None:
                 why = ConnectionClosed("closed by this client")
-                session.give_up_all(why)  # otherwise the server would finish them first
+                session.give_up_all(why)  # a server may answer them before it ends
                 session.close(why)
                 self._transport.close()
 
@@ -5304,10 +5338,12 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. There is one exception: if a callback uses call_tool(), on_progress is
-        called after that callback has returned. meta goes into _meta. Raises what
-        request() raises, and ValueError if the structured result does not fit the
-        output schema that list_tools() returned.
+        call. There are two exceptions. If a callback uses call_tool(), on_progress is
+        called after that callback has returned. If 10,000 callbacks wait, further
+        progress is dropped.
+
+        meta goes into _meta. Raises what request() raises, and ValueError if the
+        structured result does not fit the output schema that list_tools() returned.
         """
         check_type("Client.call_tool", "name", name, str, "a string")
         if arguments is not None:
@@ -5405,7 +5441,7 @@ class Client:
                 except RpcError as error:
                     results.append(error)
         finally:
-            for one in pending[len(results):]:
+            for one in pending[len(results):]:  # those that have no result
                 one.cancel()
         return results
 
@@ -5575,7 +5611,7 @@ class ClientSession(McpPeer):
 
     def give_up_all(self, why: Exception) -> None:
         """Cancel all requests that have no response so far."""
-        for pending in self._pending.all():
+        for pending in self._pending.without_response():
             self.give_up(pending, why)
         self.flush()
         # Another thread may be writing. Then it also writes the cancellations, but
@@ -5662,9 +5698,14 @@ class Opening:
         If they cannot agree, this raises ConnectionError, or what a request raises.
         """
         wanted = self._client.wanted
-        if wanted is not None and not wanted.modern:
-            return self._initialize(wanted)
-        introduction = self._probe(wanted)
+        if wanted is None:
+            return self._find_revision()
+        if wanted.modern:
+            return self._discover(wanted, self._client.timeout)
+        return self._initialize(wanted)
+
+    def _find_revision(self) -> Introduction:
+        introduction = self._probe()
         if introduction is not None:
             return introduction
         try:
@@ -5672,54 +5713,42 @@ class Opening:
         except RpcError as error:
             # A modern server that was too slow for the probe refuses initialize, and
             # names its versions in the error.
-            row = modern_revision_in(error, None)
+            row = modern_revision_in(error)
             if row is None:
                 raise
-            introduction = self._discover(row, self._client.timeout)
-            if introduction is None:
-                raise
-            return introduction
+            return self._discover(row, self._client.timeout)
 
-    def _probe(self, wanted: Revision | None) -> Introduction | None:
+    def _probe(self) -> Introduction | None:
         """Ask what a modern server offers. None means a legacy server."""
-        row = wanted or newest_revision(modern=True)
         try:
             return self._discover(
-                row, min(self._client.probe_timeout, self._client.timeout))
+                newest_revision(modern=True),
+                min(self._client.probe_timeout, self._client.timeout))
         except RpcError as error:
-            other = modern_revision_in(error, wanted)
-            if other is not None:
-                return self._discover(other, self._client.timeout)
-            if wanted is not None or error.code in MODERN_ERRORS:
+            row = modern_revision_in(error)
+            if row is not None:
+                return self._discover(row, self._client.timeout)
+            if error.code in MODERN_ERRORS:
+                raise
+        except OtherVersions as error:
+            if not error.has_legacy:
                 raise
         except ConnectionClosed as error:  # some legacy servers end at once
-            if wanted is not None:
-                raise
             warn("%s; connecting again, as to a legacy server", error)
             self._session = self._client._open_session()
-        except (RequestTimeout, ValueError):
-            if wanted is not None:
-                raise
+        except (RequestTimeout, ValueError):  # no response, or a strange one
+            pass
         return None
 
-    def _discover(self, row: Revision, timeout: float) -> Introduction | None:
-        """Send server/discover. None means that the server has only legacy versions.
-
-        ConnectionError means that the client and the server have no common version, or
-        that the server does not have the version that the client was told to use.
-        """
+    def _discover(self, row: Revision, timeout: float) -> Introduction:
+        """Send server/discover, and return what a modern server answers."""
         self._session.row = row
         params = with_client_meta({}, row, self._client.inputs.capabilities)
         result = self._session.request("server/discover", params).result(timeout)
         discovery_schema().check(result, "server/discover")
         versions = result["supportedVersions"]
         if row.version not in versions:
-            legacy = set(supported_versions(modern=False)).intersection(versions)
-            if self._client.wanted is not None or not legacy:
-                raise ConnectionError(
-                    f"{self._client.name}: no common protocol version; the server "
-                    f"supports {versions}")
-            return None
+            raise OtherVersions(self._client.name, versions)
         info = result.get("_meta", {}).get(META_SERVER, {})
         return Introduction(row, info, result.get("capabilities", {}),
                             result.get("instructions"))
@@ -5746,7 +5775,17 @@ class Opening:
                             result.get("instructions"))
 
 
-def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | None:
+class OtherVersions(ConnectionError):
+    """The result of server/discover lacks the version that the client asked for."""
+
+    def __init__(self, name: str, versions: list[str]) -> None:
+        super().__init__(f"{name}: no common protocol version; the server supports "
+                         f"{versions}")
+        legacy = supported_versions(modern=False)
+        self.has_legacy = any(version in legacy for version in versions)
+
+
+def modern_revision_in(error: RpcError) -> Revision | None:
     """Return the newest modern revision that both sides support.
 
     Only an error -32022 names versions. It comes from a modern server that refuses the
@@ -5756,8 +5795,7 @@ def modern_revision_in(error: RpcError, wanted: Revision | None) -> Revision | N
     if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
         return None
     for version in reversed(supported_versions(modern=True)):
-        is_wanted = wanted is None or wanted.version == version
-        if version in named and is_wanted:
+        if version in named:
             return REVISIONS[version]
     return None
 
@@ -5884,7 +5922,8 @@ class InputHandlers:
         if method == "elicitation/create" and (
                 named.get("mode", "form") not in row.elicitation):
             raise RpcError(INVALID_PARAMS, "params.mode: not in this revision")
-        if "tools" in named or "toolChoice" in named:  # of sampling/createMessage
+        # Only sampling/createMessage has these members.
+        if "tools" in named or "toolChoice" in named:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
         option = INPUT_METHODS[method].option
@@ -5965,9 +6004,9 @@ class Callbacks:
             del self._listeners[token]
 
     def notify(self, method: str, params: Json) -> None:
-        """Pass a notification to on_notification, and progress to its listener as well.
+        """Pass a notification to on_notification. Progress goes to its listener, too.
 
-        It is dropped if too many callbacks wait. This is logged once.
+        If too many callbacks wait, the notification is dropped. This is logged once.
         """
         listener = None
         token = params.get("progressToken")
@@ -6029,7 +6068,7 @@ class ProgressListener:
         self.in_callback = in_callback  # a callback makes the call
         self._callbacks = callbacks
         self._on_progress = on_progress
-        self._is_over = False
+        self._is_over = False  # True: reports that still wait have no effect
 
     def __enter__(self) -> int:
         return self.token
@@ -6134,9 +6173,9 @@ class InProcess:
             result = client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
 
-    Each direction has a queue and a thread. Jobs run in a ReadingPool, as over stdio.
-    So the order of events is the same as over stdio. With workers=0, jobs run on one
-    thread, which is not the calling thread.
+    Each direction has a queue and a thread. Jobs run as over stdio, in the same order.
+    Only with workers=0 there is a difference: jobs run on one thread, but this is not
+    the thread that uses the client.
     """
 
     def __init__(self, server: Server) -> None:
@@ -6291,8 +6330,9 @@ def complain(message: str, end: str = "\n") -> None:
 class Trace:
     """Shows each line of the wire on stderr: time, direction, latency, and the line.
 
-    `>` marks lines that this process writes, and `<` lines that it reads. The time is
-    in seconds since the start. The latency is shown for responses, in milliseconds.
+    `>` marks lines that this process writes, and `<` lines that it reads. (So `>` lines
+    of a client are `<` lines of its server.) The time is in seconds since the start.
+    The latency is shown for responses, in milliseconds.
     """
 
     def __init__(self) -> None:

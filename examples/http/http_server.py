@@ -41,7 +41,7 @@ from http_wire import (
 from mcp_ref import (
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN_ERRORS,
     PARSE_ERROR, REVISIONS, RpcError, Server, Pool, classify, decode,
-    newest_revision, request_revision, response_line)
+    newest_revision, revision_of, response_line)
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 # An error response with one of these codes has the HTTP status 400.
@@ -441,7 +441,7 @@ class Handler(BaseHTTPRequestHandler):
             if not header_matches(self.fields.get(header), value):
                 raise RpcError(HEADER_MISMATCH, f"The header {header} does not match "
                                f"the body, which has {value!r:.80}")
-        request_revision(member(message, "params", "_meta") or {})
+        revision_of(member(message, "params", "_meta") or {})
         session = self.server.open_session()
         try:
             self.write_answer(session.receive(body, self))

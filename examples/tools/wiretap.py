@@ -38,7 +38,7 @@ from typing import IO, Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 from mcp_ref import (  # noqa: E402
-    CHANGES, INPUT_METHODS, METHODS_WITH_A_ROW, INITIALIZING, META_CAPABILITIES,
+    CHANGES, INPUT_METHODS, NAMED_METHODS, INITIALIZING, META_CAPABILITIES,
     META_SERVER, META_SUBSCRIPTION, META_VERSION, METHODS, MISSING_CAPABILITY,
     MODERN_ERRORS, NEW, READY, REVISIONS, TRANSITIONS, UNSUPPORTED_VERSION, Bounds,
     Revision, RpcError, classify, decode, newest_revision)
@@ -622,7 +622,7 @@ class Watch:
             flags.append(f"eras mixed: a {era(modern)} request in a "
                          f"{era(session_is_modern)} session")
         elif not modern:
-            known = method if method in METHODS_WITH_A_ROW else "*"
+            known = method if method in NAMED_METHODS else "*"
             if (self.state, known) not in TRANSITIONS:
                 fault = f"out of order: {method} came {self.state}"
                 if self.state == NEW:
