@@ -2334,7 +2334,6 @@ def matches(value: str, pattern: str) -> bool:
     return ecma_pattern(pattern).search(value) is not None
 
 
-@functools.lru_cache(maxsize=500)
 def ecma_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern of JavaScript, as far as Python's re agrees with it.
 
@@ -5176,9 +5175,10 @@ class Client:
     on 2027-07-28 or later. extensions declares extensions of MCP, such as
     {"io.modelcontextprotocol/ui": {"mimeTypes": [...]}}.
 
-    bounds limits what the connection may hold. probe_timeout is the time in seconds for
-    the first response; a server that needs longer counts as legacy. close_timeout is
-    the time in seconds that a server has to end after EOF, and again after SIGTERM.
+    bounds limits what the connection may hold. Without protocol_version, the server has
+    probe_timeout seconds for its first response; one that needs longer counts as
+    legacy. close_timeout is the time in seconds that a server has to end after EOF, and
+    again after SIGTERM.
 
     The attribute `trace` may be set to a function. New connections call trace(arrow,
     line) for each line, with ">" if it was sent and "<" if it arrived.

@@ -5397,6 +5397,14 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
+== A client that was given a modern revision waits for the first response until its timeout, and
+   not only for probe_timeout  OURS modern raw client
+! client = wire.client = Client(wire, protocol_version=revision, probe_timeout=0.0)
+! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+> {"jsonrpc":"2.0","id":"$hello","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+= connecting.result(DEADLINE).protocol_version == revision
+
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
 ! client = wire.client = Client(wire, protocol_version=revision, timeout=0.05); client.connect()
