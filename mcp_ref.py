@@ -474,7 +474,7 @@ def _fault_of_response(message: Json) -> str | None:
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
     if type(message) is dict and "result" not in message and "error" not in message:
-        # An invalid response also has an id, but that is the id of another request.
+        # (In an invalid response, the id would be the one of a request of this side.)
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
             return rid
@@ -661,7 +661,7 @@ class Peer:
                 raise  # a mistake of the transport
             # A defect in this file must not end the session. It costs this line only.
             warn("a line was lost", error=error)
-            with self._lock:
+            with self._lock:  # tell the sink that no answer comes
                 self._append_answer(sink, batch=None, line=None)
         return None
 
@@ -689,7 +689,7 @@ class Peer:
             error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
             self.refuse(message, error, sink, batch)
             return None
-        try:  # the request is in the table now, so respond() can also refuse it
+        try:  # from here on, respond() answers the request, with a result or an error
             if in_flight >= self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             request.handler = self.admit_request(request)
@@ -704,7 +704,7 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            if not request.cancelled:  # otherwise _append_response() drops the response
+            if not request.cancelled:  # a cancelled request gets no response
                 outcome = request.handler(request)
         except Interrupted:
             raise
@@ -765,7 +765,7 @@ class Peer:
                     request = None
                 if self._writing and not is_writer:
                     return  # another thread is the writer
-                if self._waiting_for_writes:
+                if self._waiting_for_writes:  # they look when the lock is released
                     self._written.notify_all()
                 if not self._outbox:
                     self._writing = False
@@ -911,8 +911,11 @@ class Peer:
         running is the number of jobs that run.
         """
         with self._lock:
-            # Some of the cancelled jobs may not run, but wait in a queue.
-            return not self._incoming and running <= len(self._cancelled_jobs)
+            if self._incoming:
+                return False
+            # The jobs that are left serve cancelled requests, or write the outbox. If
+            # there are more jobs than cancelled requests, one of them is writing.
+            return running <= len(self._cancelled_jobs)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -1054,10 +1057,11 @@ class PendingTable:
             return [one for one in self._requests.values() if not one.has_response]
 
     def note_response(self, pending: PendingRequest) -> bool:
-        """Record that the response of a request has arrived.
+        """Record that the response of a request has arrived. The caller finishes the
+        request later.
 
-        A subclass of Peer may finish such a request later.
-        Return False if the request is finished, or if this is a second response.
+        Return False if the request is finished already, or if this is a second
+        response.
         """
         with self._lock:
             is_first = pending.id in self._requests and not pending.has_response
@@ -1325,8 +1329,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # In the subclass ReadingPool, _running may be limit + 1. Then there is
-                # one thread too many, and this thread must not take a job.
+                # A ReadingPool may have one thread more than `limit`, so that it reads
+                # on while another thread writes. Then this thread takes no other job.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1353,8 +1357,9 @@ class ReadingPool(Pool):
     thread usually finds that another thread has the turn. Then it runs the jobs that
     wait in the queue, if there are any, and ends.
 
-    _running counts the threads that run a job while another thread has the turn. If
-    `limit` threads do so, the next job that is read goes to the queue.
+    _running counts the threads with a slow job, and the threads that run jobs of the
+    queue. It does not count the thread that has the turn, or that runs a quick job. If
+    _running has reached `limit`, the next job that is read goes to the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1414,8 +1419,8 @@ class ReadingPool(Pool):
                     self._wake.set()  # see _sleep()
                 job()
                 if not self._turn.acquire(False):
-                    # Another thread has taken over. It has counted this one in
-                    # _running.
+                    # The job was slow, and another thread has taken over. It has
+                    # increased _running. At its end, _run_queue() decreases it.
                     self._run_queue()
                     return
         except Exception as error:  # without this, run() would wait for ever
@@ -1437,10 +1442,12 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # _queue_if_full() takes a lock, so it is called only if _running is not
-                # 0. If it is 0, it stays 0 until the yield: _take_over() increases it
-                # only while the turn is free, and start() is called by this thread.
-                if self._running == 0 or not self._queue_if_full(job):
+                # If _running is 0, no lock is needed to see that the pool is not full.
+                # This thread has the turn, so no other thread can take over just now
+                # and increase _running. (start() increases it as well, but no other
+                # thread calls start().)
+                is_queued = self._running > 0 and self._queue_if_full(job)
+                if not is_queued:
                     yield job
             if peer.unwritten > limit:
                 peer.wait_for_room()
@@ -1481,9 +1488,11 @@ class ReadingPool(Pool):
             if quiet_looks <= QUIET_LOOKS:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-            elif self._sleep(seen):  # something has happened
-                quiet_looks = 0
-                pause = FIRST_PAUSE
+            else:
+                has_happened = self._sleep(seen)
+                if has_happened:
+                    quiet_looks = 0
+                    pause = FIRST_PAUSE
 
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
@@ -1595,9 +1604,6 @@ def runner_for(workers: int) -> ReadingPool | CallingThread:
     At most `workers` jobs run at once. With 0 workers, jobs run on the calling thread.
     """
     return ReadingPool(workers) if workers > 0 else CallingThread()
-
-
-LINGER = 1.0  # seconds; without work, a thread of Publisher or Callbacks ends then
 
 
 def wait_until_ready(fd: int, event: int) -> None:
@@ -1715,9 +1721,9 @@ class Signals:
     waiting. With workers=0, the main thread may be running a tool instead. If the tool
     catches Interrupted, the server still ends, because of abort().
 
-    Only the main thread can set handlers. A handler that a C library has set is not
-    replaced. A handler that ignores the signal is replaced, because a host sends the
-    signal on purpose. (Shells start programs in the background with SIGINT ignored.)
+    Only the main thread can set handlers. A handler that a C library has set is kept.
+    Any other handler is replaced, even if it ignores the signal: a shell starts
+    programs in the background with SIGINT ignored, but a host sends it on purpose.
     """
 
     def __init__(self, abort: Job) -> None:
@@ -1750,8 +1756,8 @@ class Signals:
             return result
         except BaseException:
             self._raises = False
-            # After a signal, the exception is Interrupted, or another one if the signal
-            # has interrupted a method of a lock. In both cases the signal is the cause.
+            # After a signal, this is Interrupted. If the signal arrived while Python
+            # code of a Condition was running, it may be a RuntimeError instead.
             if self.number is None:
                 raise
             return None
@@ -2067,7 +2073,7 @@ class Schema:
 
     def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Check the argument of one keyword, and the subschemas inside it."""
-        form = KEYWORDS[word].form  # the schema of the argument
+        form = KEYWORDS[word].form  # the schema of the argument, which is JSON itself
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
@@ -2339,9 +2345,12 @@ def ecma_pattern(pattern: str) -> re.Pattern[str]:
 
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
-    # Split the pattern into escapes such as \$, character classes such as [a$], and
-    # single characters. Only a `$` that is a single character is replaced.
-    parts = re.findall(r"\\.|\[(?:\\.|[^]])*]|.", pattern, re.DOTALL)
+    # Split the pattern. Only a `$` that is a part of its own is replaced.
+    parts = re.findall(r"""
+        \\.                       # an escape, such as \$
+        | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
+        | .                       # any other character
+        """, pattern, re.VERBOSE | re.DOTALL)
     translated = [r"\Z" if part == "$" else part for part in parts]
     return re.compile("".join(translated), re.ASCII)
 
@@ -2424,8 +2433,8 @@ def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
             continue
         if subschema is False:
             known = ", ".join(named) or "none"
-            # The name stands in the text, and not in the path, because corrected()
-            # replaces what a path leads to. An unknown member must stay a fault.
+            # The name stands in the text, and not in the path. A path leads to a value
+            # that a caller may replace, but here the name is wrong, and not the value.
             yield Fault(f".{name}: unknown; known: {known}")
         else:
             yield from walk.faults_of_part(name, item, subschema)
@@ -2644,9 +2653,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: this is an object, and if Schema.fits() returns True for a value, the value
-    # needs no cast. Either no member has a cast, or the only cast is int. int turns 1.0
-    # into 1, but fits() returns False for an object that holds 1.0.
+    # True: a value needs no cast if Schema.fits() returns True for it. This is so for
+    # objects whose members have no cast, or only the cast int. This cast turns 1.0 into
+    # 1, but fits() returns True only if such a member is an int already.
     cast_is_optional: bool = False
 
 
@@ -2690,13 +2699,13 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X], and the default is None or not shown, an argument null
-    means the same as no argument. Some hosts have trouble with null, so the schema is
-    the one of X. In a result, null is a value, so its schema keeps null.
+    If the hint is Optional[X], and the default is None or `...`, an argument null means
+    the same as no argument. Some hosts have trouble with null, so the schema is the one
+    of X. In a result, null is a value, so its schema keeps null.
     """
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
-    allows_null = 0 < len(others) < len(alternatives)  # null is one of several
+    allows_null = 0 < len(others) < len(alternatives)  # null and something else
     means_absent = default is None or default is ...
     if allows_null and means_absent and not where.in_result:
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
@@ -3030,8 +3039,8 @@ class Signature(NamedTuple):
         """Describe the parameters."""
         described = describe_object(self.hints, self.defaults, where, self.other_hint)
         for name, property_ in described.schema["properties"].items():
-            # A text in Annotated comes before the docstring of the function. The
-            # docstring of a dataclass does not.
+            # A text in Annotated has priority over the docstring of the function. That
+            # docstring has priority over the one of a dataclass.
             is_annotated = key_of(self.hints[name]) == "Annotated"
             is_described = is_annotated and "description" in property_
             if name in docs.parameters and not is_described:
@@ -3115,8 +3124,8 @@ def signature_of(function: Any) -> Signature:
     # and then **kwargs.
     end = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[first:end]
-    is_unbound_method = names[:1] == ("self",) and "self" not in hints
-    if is_unbound_method and not is_method:
+    has_self = names[:1] == ("self",) and "self" not in hints
+    if has_self and not is_method:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
     values = code_owner.__defaults__ or ()  # those of the last positional parameters
@@ -3255,10 +3264,11 @@ class Revision(NamedTuple):
     null_id: bool = True  # an error response to an unreadable id has the id null
     tool_errors: bool = False  # wrong arguments of a tool lead to a result with isError
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
-    structured: tuple[type, ...] = ()  # the types that structuredContent may have
+    # The Python types that structuredContent may have; (object,) allows all of them.
+    structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # The client has to declare these members of its capability sampling before a
-    # server uses them in sampling/createMessage. Newer revisions also have "context".
+    # The parts that the capability sampling of a client may have. Some params of
+    # sampling/createMessage need one of them, if the revision has this part.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3596,9 +3606,9 @@ class Context(IncomingRequest):
         """Report progress, if the client asked for it.
 
         progress and total are numbers in any unit, message is for the user. One thread
-        at a time may report. A report that does not exceed the last one is dropped. The
-        first 50 of the others are sent. After that, at most 50 per second are sent; the
-        rest is dropped, except the report that reaches total. [2025-11-25
+        at a time may report. A report that does not exceed the last one is dropped.
+        After 50 reports, at most 50 more per second are sent, and the others are
+        dropped. The report that reaches total is always sent. [2025-11-25
         basic/utilities/progress]
         """
         check_type("Context.progress", "progress", progress, (int, float), "a number")
@@ -3735,7 +3745,7 @@ class Context(IncomingRequest):
             # If the response is missing, it is None, and input_fault() says so.
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
-                self.responses.pop(key, None)  # so that it is not signed and kept
+                self.responses.pop(key, None)  # requestState must not keep it
         if missing:
             raise InputRequired(missing, timeout)
         return {key: self.responses[key] for key in requests}
@@ -3760,7 +3770,7 @@ class Context(IncomingRequest):
             self._check_elicitation(mode, params)
             needed = [mode]
             if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
-                offer = {**offer, "form": {}}  # {} means the mode form
+                offer = {**offer, "form": {}}  # an offer without a mode means form
         for member, part in needs.parts.items():
             if params.get(member) in (None, "none"):  # includeContext may be "none"
                 continue
@@ -3854,7 +3864,7 @@ class ServerSession(McpPeer):
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
-            state = next_state(state, context.method)
+            state = next_state(state, context.method)  # otherwise it stays READY
         if not served.params.fits(params):  # most params pass this quick check
             faults = served.params.faults(params)
             if faults:
@@ -3875,13 +3885,13 @@ class ServerSession(McpPeer):
     def _revision_before_handshake(self, context: Context) -> Revision:
         """Return the revision of a request that names none, before the handshake.
 
-        Only initialize and ping may come so early. Another method of the server is
-        refused in revision_of(). The caller refuses unknown methods.
+        Only initialize and ping may come so early. For the other methods of the server,
+        revision_of() raises an error. The caller refuses methods that do not exist.
         """
         may_come = (NEW, context.method) in TRANSITIONS
         if may_come or context.method not in self.server.methods:
             return newest_revision(modern=False)
-        return revision_of(context.meta)  # raises RpcError, as _meta names no version
+        return revision_of(context.meta)  # it always raises: there is no version
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
@@ -4131,7 +4141,8 @@ class Server:
     on the thread that called run(), for applications whose objects belong to one
     thread. page_size splits lists into pages. bounds limits what one connection may
     hold. state_key (bytes) signs the state that a modern client keeps while it collects
-    input. Give a key if the client may repeat a call to another process of the server.
+    input. Give a key if several processes serve the same clients, because a client may
+    then repeat its call to another process.
 
     extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
     The values are the settings of each extension. [2026-07-28 basic/versioning]
@@ -4140,8 +4151,8 @@ class Server:
     "resources", "prompts" and "completions" work in the same way. If you register the
     first one after a client has connected, name its capability in capabilities.
 
-    The attribute `trace` may be set to a function. New connections call trace(arrow,
-    line) for each line, with "<" if it arrived and ">" if it was sent.
+    The attribute `trace` may be set to a function that never raises. New connections
+    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
     """
 
     trace: Callable[[str, bytes], Any] | None = None
@@ -4620,7 +4631,7 @@ def complete_result(context: Context, result: Json) -> Json:
     if not context.row.modern:
         return result
     complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # the client may cache the result for 0 ms
+    if context.served.method.cached:  # the members are required; 0 means: do not cache
         complete.update(ttlMs=0, cacheScope="private")
     return with_server_info(context, {**complete, **result})
 
@@ -4725,6 +4736,9 @@ def run_coroutine(coroutine: Any) -> Any:
         coroutine.close()
 
 
+LINGER = 1.0  # seconds: a thread of Publisher or Callbacks ends after so long a rest
+
+
 class Publisher:
     """Writes notifications of changes to sessions, on separate threads.
 
@@ -4753,7 +4767,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # `limit` is for jobs in the queue of the pool, and run() puts none there.
+            # The limit has no effect: run() uses a new thread after each slow job.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4799,16 +4813,15 @@ def check_json(where: str, value: Any) -> None:
 
 
 def warn_of_wrong_defaults(schema: Json, where: str) -> None:
-    """Warn of defaults that their hint does not allow.
-
-    A model reads the default in the schema, may send it, and would be refused.
-    """
+    """Warn of defaults that their hint does not allow. A model reads the default in the
+    schema, and may send it."""
     for name, property_ in schema["properties"].items():
         if "default" in property_:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # A call would correct the default, too, if a client sent it.
+            # A default such as Point(x=None) becomes {"x": null}. If a client sends
+            # that, a call removes the null.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -4921,7 +4934,8 @@ def block_for(row: Revision, item: Any) -> Json:
 
 
 def is_content(value: Any) -> bool:
-    """Tell content from data. Data is sent twice, in content and structuredContent.
+    """Tell whether a value is content. If not, it is data, which is sent twice: as text
+    in the content, and as structuredContent.
 
     A list is content if it holds a block. An empty list, or a list of strings, is data.
     """
@@ -5180,8 +5194,8 @@ class Client:
     legacy. close_timeout is the time in seconds that a server has to end after EOF, and
     again after SIGTERM.
 
-    The attribute `trace` may be set to a function. New connections call trace(arrow,
-    line) for each line, with ">" if it was sent and "<" if it arrived.
+    The attribute `trace` may be set to a function that never raises. New connections
+    call trace(arrow, line) for each line, with ">" if it is sent and "<" if it arrived.
     """
 
     trace: Callable[[str, bytes], Any] | None = None
@@ -5281,7 +5295,7 @@ class Client:
             self._session = None
             if session is not None:
                 why = ConnectionClosed("closed by this client")
-                session.give_up_all(why)  # a server may answer them before it ends
+                session.give_up_all(why)  # so that the server does not finish them
                 session.close(why)
                 self._transport.close()
 
@@ -5338,9 +5352,9 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. There are two exceptions. If a callback uses call_tool(), on_progress is
-        called after that callback has returned. If 10,000 callbacks wait, further
-        progress is dropped.
+        call. This does not hold in two cases. If a callback uses call_tool(),
+        on_progress is called after that callback has returned. If 10,000 callbacks
+        wait, further progress is dropped.
 
         meta goes into _meta. Raises what request() raises, and ValueError if the
         structured result does not fit the output schema that list_tools() returned.
@@ -5528,6 +5542,7 @@ class Client:
             uris = [uris]
         if uris:
             wanted["resourceSubscriptions"] = list(uris)
+        self._connected_session()  # raises an exception if there is none
         subscription = Subscription(self, wanted)
         with self._connecting:
             self.subscriptions.append(subscription)
@@ -5614,8 +5629,8 @@ class ClientSession(McpPeer):
         for pending in self._pending.without_response():
             self.give_up(pending, why)
         self.flush()
-        # Another thread may be writing. Then it also writes the cancellations, but
-        # close() would drop them.
+        # If another thread is just writing, it writes the cancellations. Wait for that
+        # thread, because send_while_open() drops what is left when close() is called.
         self.wait_until_written(LAST_WRITE_TIMEOUT)
 
     def admit_request(self, request: IncomingRequest) -> Handler | None:
@@ -5730,11 +5745,12 @@ class Opening:
                 return self._discover(row, self._client.timeout)
             if error.code in MODERN_ERRORS:
                 raise
+            # Otherwise a legacy server does not know server/discover.
         except OtherVersions as error:
             if not error.has_legacy:
                 raise
         except ConnectionClosed as error:  # some legacy servers end at once
-            warn("%s; connecting again, as to a legacy server", error)
+            warn("%s; connecting again, with a legacy handshake", error)
             self._session = self._client._open_session()
         except (RequestTimeout, ValueError):  # no response, or a strange one
             pass
@@ -6360,8 +6376,9 @@ class Trace:
             rid = message.get("id")
             if type(rid) in (int, str):  # an error may have an id of another type
                 with self._lock:
-                    sent = self._sent.pop((other, rid), now)
-                return f"{1000 * (now - sent):.1f} ms"
+                    sent = self._sent.pop((other, rid), None)
+                if sent is not None:
+                    return f"{1000 * (now - sent):.1f} ms"
         return ""
 
 

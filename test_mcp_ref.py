@@ -5500,6 +5500,8 @@ class TestSubscriptions(unittest.TestCase):
 = client.server_info == client.server_capabilities == {}
 ! client.list_tools()
 = isinstance(raised, ConnectionClosed)
+! client.subscribe(tools=True)
+= isinstance(raised, ConnectionClosed)
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -6740,13 +6742,15 @@ class TestCommandLine(ProcessCase):
                             ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
     def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
-        """The id of an error may be of any type. No line is lost because of it."""
-        line = '{"jsonrpc":"2.0","id":[],"error":{"code":1,"message":""}}'
-        answer = f"input()\nprint({line!r})"
-        child = self.command("MCP --trace inspect --", *PYTHON, "-c", answer)
-        _, errors = child.communicate(timeout=DEADLINE)
-        self.assertIn(line, errors.decode())
-        self.assertNotIn("lost", errors.decode())
+        """The id of an error may be of any type, or belong to no request. Then no latency is shown,
+        and no line is lost."""
+        for rid in ("[]", '"unknown"'):
+            line = '{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":""}}' % rid
+            answer = f"input()\nprint({line!r})"
+            child = self.command("MCP --trace inspect --", *PYTHON, "-c", answer)
+            _, errors = child.communicate(timeout=DEADLINE)
+            self.assertRegex(errors.decode(), rf"(?m)^ *[\d.]+ < +{re.escape(line)}$")
+            self.assertNotIn("lost", errors.decode())
 
     def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
