@@ -31,7 +31,7 @@ import applications  # noqa: E402
 import installed  # noqa: E402
 from checks import CHECKS, MODERN, Ended, Talk  # noqa: E402
 
-ENVIRONMENTS = ("sdk1", "sdk2", "fastmcp", "time")
+ENVIRONMENTS = ("sdk1", "sdk2", "time")
 START = 30.0  # seconds for a server to listen
 GRACE = 10.0  # seconds for a client or server to leave
 LOOPBACK = "127.0.0.1"
