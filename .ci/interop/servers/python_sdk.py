@@ -71,11 +71,6 @@ def static_text() -> str:
     return "This is the content of the static text resource."
 
 
-@server.resource("test://static-binary", mime_type="image/png")
-def static_binary() -> bytes:
-    return b"\x89PNG"
-
-
 @server.resource("test://template/{id}/data", mime_type="application/json")
 def template(id: str) -> str:
     return f'{{"id":"{id}"}}'
