@@ -184,9 +184,6 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
 
 def main(pattern: str = "") -> int:
     installed.begin("make interop", "four minutes", *ENVIRONMENTS, "node")
-    for name in ENVIRONMENTS:
-        installed.venv(name)
-    installed.node_packages()
     for file in HERE.glob("*/*.mjs"):  # Node finds packages beside the file that imports them
         place = installed.NODE_FOLDER / file.parent.name
         place.mkdir(exist_ok=True)
