@@ -115,8 +115,7 @@ class Pair:
         with open(self.folder / "client", "wb") as stderr, started(
                 [*self.client["run"], *address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=stderr) as client:
-            talk = Talk(client, self.profile, self.revision, strict=not self.ours_is_client,
-                        burst=self.client.get("burst", 20))
+            talk = Talk(client, self.profile, self.revision, strict=not self.ours_is_client)
             lacks = [*self.client.get("lacks", ()),
                      *self.server.get("lacks", {}).get(self.revision, ())]
             for name, check in CHECKS.items():
