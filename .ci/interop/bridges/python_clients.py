@@ -1,6 +1,6 @@
-"""Bridge: the client of a Python library.    python_clients.py LIBRARY auto|legacy URL|COMMAND...
+"""Bridge: the official Python SDK.    python_clients.py sdk1|sdk2 auto|legacy URL|COMMAND...
 
-LIBRARY is sdk1 or sdk2, the official SDK. Each has an environment of its own.
+sdk1 is its 1.x line, and sdk2 its 2.x line. Each has an environment of its own.
 """
 from __future__ import annotations
 
