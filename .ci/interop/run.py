@@ -31,7 +31,7 @@ import applications  # noqa: E402
 import installed  # noqa: E402
 from checks import CHECKS, MODERN, Ended, Talk  # noqa: E402
 
-ENVIRONMENTS = ("sdk1", "sdk2", "fastmcp", "time")
+ENVIRONMENTS = ("sdk1", "sdk2", "time")
 START = 30.0  # seconds for a server to listen
 GRACE = 10.0  # seconds for a client or server to leave
 LOOPBACK = "127.0.0.1"
@@ -115,8 +115,7 @@ class Pair:
         with open(self.folder / "client", "wb") as stderr, started(
                 [*self.client["run"], *address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=stderr) as client:
-            talk = Talk(client, self.profile, self.revision, strict=not self.ours_is_client,
-                        burst=self.client.get("burst", 20))
+            talk = Talk(client, self.profile, self.revision, strict=not self.ours_is_client)
             lacks = [*self.client.get("lacks", ()),
                      *self.server.get("lacks", {}).get(self.revision, ())]
             for name, check in CHECKS.items():
@@ -184,9 +183,6 @@ def outcomes(pattern: str) -> Iterator[tuple[str, str, str]]:
 
 def main(pattern: str = "") -> int:
     installed.begin("make interop", "four minutes", *ENVIRONMENTS, "node")
-    for name in ENVIRONMENTS:
-        installed.venv(name)
-    installed.node_packages()
     for file in HERE.glob("*/*.mjs"):  # Node finds packages beside the file that imports them
         place = installed.NODE_FOLDER / file.parent.name
         place.mkdir(exist_ok=True)

@@ -27,34 +27,28 @@ ORIGINS = {  # revision -> the commit that changed schema/<revision>/schema.json
     "2025-06-18": "2ebb8060268e177b22598b403d6ba6764bb899ac",
     "2025-11-25": "c4c367f9f58296a7053f5c78a52fd02bfbb56a49",
     "2026-07-28": "271ecc9accafdd9b83a3c869fa67c22953b2af80"}
-VALUES = ("type", "required", "enum", "const", "minimum", "maximum", "minItems", "maxItems",
-          "minLength", "maxLength")
-SCHEMAS = ("items", "additionalProperties", "not", "contains", "propertyNames")
-LISTS = ("anyOf", "allOf", "oneOf")
 DROPPED = ("description", "title", "format", "default", "examples", "deprecated", "$comment")
 
 
 def reduced(schema: Any) -> Any:
-    """Return the structure of a schema. ValueError means that a keyword is unknown here."""
-    if isinstance(schema, bool):
+    """Return the structure of a schema, or of a part of it, in a fixed order."""
+    if isinstance(schema, list):
+        return [reduced(one) for one in schema]
+    if not isinstance(schema, dict):
         return schema
     kept: dict[str, Any] = {}
-    for word, value in schema.items():
-        if word in VALUES:
-            kept[word] = sorted(value) if word == "required" else value
+    for word, value in sorted(schema.items()):
+        if word == "properties":  # a property may have the name of a keyword
+            kept[word] = {name: reduced(value[name]) for name in sorted(value)}
+        elif word == "required":
+            kept[word] = sorted(value)
         elif word == "$ref":
             kept[word] = value.replace("#/definitions/", "#/$defs/")
-        elif word == "properties":
-            kept[word] = {name: reduced(value[name]) for name in sorted(value)}
-        elif word in SCHEMAS:
-            kept[word] = reduced(value)
-        elif word in LISTS:
-            kept[word] = [reduced(one) for one in value]
         elif word not in DROPPED:
-            raise ValueError(f"the keyword {word} is unknown")
+            kept[word] = reduced(value)
     if kept.get("additionalProperties") in (True, {}):
         del kept["additionalProperties"]  # that is the default
-    return dict(sorted(kept.items()))
+    return kept
 
 
 def made(revision: str, original: Any) -> str:

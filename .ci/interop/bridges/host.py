@@ -4,6 +4,11 @@
 revision they speak. `tools/list` returns the tools that the host offers to its model. The bridge is
 that model, on a port of this machine. It reads the request, and refuses it. mcporter has no model
 and prints the tools. The host has a home folder of its own.
+
+The member `hosts` of peers.json says how to run a host. `file` is its configuration file in the
+home folder. `settings` is what this file contains beside the server, whose name is "interop". With
+the arguments `check` the host checks the connection; then it prints `connected` if it is good.
+With the arguments `offer` it offers the tools to its model; `prefix` stands before their names.
 """
 from __future__ import annotations
 
@@ -16,41 +21,12 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from remote import Remote, run
 
 WIRETAP = Path(__file__).resolve().parents[3] / "examples" / "tools" / "wiretap.py"
-REFUSAL = {"type": "error", "error": {"type": "invalid_request_error", "message": "no model here",
-                                      "code": 400, "status": "INVALID_ARGUMENT"}}
-
-
-class Host(NamedTuple):
-    """How to run a host. "interop" is the name of the server in its configuration."""
-    file: str  # of its configuration, in the home folder
-    settings: dict[str, Any]  # what else stands in this file
-    check: list[str]  # arguments with which it checks the connection
-    connected: str  # what it prints then
-    offer: list[str]  # arguments with which it offers the tools to its model
-    prefix: str  # of the names of tools
-    env: dict[str, str]
-
-
-HOSTS = {
-    "claude-code": Host(
-        ".claude.json", {}, ["mcp", "list"], "Connected", ["-p", "hello"], "mcp__interop__",
-        {"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "none", "ENABLE_TOOL_SEARCH": "false",
-         "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}),
-    "gemini-cli": Host(
-        ".gemini/settings.json",
-        {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
-         "privacy": {"usageStatisticsEnabled": False}, "general": {"enableAutoUpdate": False}},
-        ["mcp", "list"], "Connected", ["--yolo", "-p", "hello"], "mcp_interop_",
-        {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "none"}),
-    "mcporter": Host(
-        ".mcporter/mcporter.json", {}, ["list", "interop", "--json"], '"status": "ok"',
-        ["list", "interop", "--json"], "", {}),
-}
+PEERS = Path(__file__).resolve().parents[1] / "peers.json"
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -58,14 +34,9 @@ class Model(http.server.BaseHTTPRequestHandler):
     bodies: list[Any] = []
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.bodies.append(json.loads(body or b"{}"))
-        refusal = json.dumps(REFUSAL).encode()
-        self.send_response(400)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(refusal)))
-        self.end_headers()
-        self.wfile.write(refusal)
+        length = int(self.headers.get("Content-Length", 0))
+        self.bodies.append(json.loads(self.rfile.read(length) or b"{}"))
+        self.send_error(400)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
@@ -98,18 +69,18 @@ def agreed(log: Path) -> dict[str, Any]:
 
 
 async def main(remote: Remote, name: str, node: str, script: str, *server: str) -> None:
-    host = HOSTS[name]
     model = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=model.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{model.server_port}"
+    peers = PEERS.read_text().replace("{model}", f"http://127.0.0.1:{model.server_port}")
+    host = json.loads(peers)["hosts"][name]
     with tempfile.TemporaryDirectory(prefix="host-") as folder:
-        log, file = Path(folder, "log"), Path(folder, host.file)
+        log = Path(folder, "log")
+        file = Path(folder, host["file"])
         command = [str(WIRETAP), "--log", str(log), "--", *server]
         file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps({**host.settings, "mcpServers": {
+        file.write_text(json.dumps({**host["settings"], "mcpServers": {
             "interop": {"command": sys.executable, "args": command}}}))
-        env = {**os.environ, "HOME": folder, "USERPROFILE": folder, "TMPDIR": folder,
-               **{key: value.replace("{url}", url) for key, value in host.env.items()}}
+        env = {**os.environ, "HOME": folder, "USERPROFILE": folder, "TMPDIR": folder, **host["env"]}
 
         def ask(arguments: list[str]) -> str:
             return subprocess.run(
@@ -117,15 +88,15 @@ async def main(remote: Remote, name: str, node: str, script: str, *server: str) 
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode(errors="replace")
 
         def about() -> Any:
-            output = ask(host.check)
-            if host.connected not in output:
+            output = ask(host["check"])
+            if host["connected"] not in output:
                 raise ValueError(output[-500:])
             return agreed(log)
 
         def tools() -> Any:
-            output = ask(host.offer)
-            bodies = Model.bodies if host.env else [json.loads(output)]
-            return {"tools": list(offered(bodies, host.prefix))}
+            output = ask(host["offer"])
+            bodies = Model.bodies or [json.loads(output)]
+            return {"tools": list(offered(bodies, host["prefix"]))}
 
         await remote.play({"about": about, "tools/list": tools})
     model.shutdown()

@@ -11,14 +11,6 @@ from typing import Any
 from remote import Remote, run
 
 
-class Refused(Exception):
-    """An error that the Inspector printed instead of a result."""
-
-    def __init__(self, code: object, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 async def main(remote: Remote, node: str, script: str, era: str, *server: str) -> None:
     def inspect(method: str, *options: str) -> Any:
         """Return what the Inspector prints, and its exit status."""
@@ -27,8 +19,7 @@ async def main(remote: Remote, node: str, script: str, era: str, *server: str) -
              "--format", "json", "--quiet", "--", *server],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if not done.stdout:
-            refusal = json.loads(done.stderr.splitlines()[-1])["error"]
-            raise Refused(refusal["code"], refusal["message"])
+            raise RuntimeError(json.loads(done.stderr.splitlines()[-1])["error"]["message"])
         return json.loads(done.stdout), done.returncode
 
     def result(method: str, *options: str) -> Any:

@@ -1,7 +1,6 @@
 """Bridge: our own client.    ours.py auto|REVISION URL|COMMAND..."""
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,10 +47,6 @@ async def main(remote: Remote, mode: str, *command: str) -> None:
             "prompts/get": client.get_prompt, "logging/setLevel": set_level,
             "completion/complete": lambda **asked: {"completion": client.complete(**asked)},
             "subscribe": subscribe})
-    try:
-        sys.exit(f"close() left a child behind: {os.waitpid(-1, os.WNOHANG)}")
-    except ChildProcessError:
-        pass  # no child is left, and no zombie
 
 
 if __name__ == "__main__":

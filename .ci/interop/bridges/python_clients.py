@@ -1,6 +1,6 @@
-"""Bridge: the client of a Python library.    python_clients.py LIBRARY auto|legacy URL|COMMAND...
+"""Bridge: the official Python SDK.    python_clients.py sdk1|sdk2 auto|legacy URL|COMMAND...
 
-LIBRARY is sdk1 or sdk2, the official SDK, or fastmcp. Each has an environment of its own.
+sdk1 is its 1.x line, and sdk2 its 2.x line. Each has an environment of its own.
 """
 from __future__ import annotations
 
@@ -35,24 +35,16 @@ def callbacks(remote: Remote) -> dict[str, Any]:
         "list_roots_callback": answering(remote, "roots/list", types.ListRootsResult)}
 
 
-def actions_of(client: Any, remote: Remote, ending: str = "", **calling: Any) -> dict[str, Any]:
-    """Return what all three libraries name alike. Methods of FastMCP have an ending."""
-    def method(name: str) -> Any:
-        return getattr(client, name + ending)
-
-    async def set_level(level: Any) -> None:
-        if getattr(client, "protocol_version", None) != MODERN:  # there each request has a level
-            await client.set_logging_level(level)
-
+def actions_of(client: Any, remote: Remote) -> dict[str, Any]:
+    """Return what both lines of the SDK name alike."""
     return {
-        "about": lambda: {"revision": client.protocol_version,
-                          "capabilities": wire(client.server_capabilities)},
-        "tools/list": method("list_tools"), "prompts/list": method("list_prompts"),
-        "tools/call": lambda name, arguments: method("call_tool")(name, arguments, **calling),
-        "prompts/get": method("get_prompt"), "resources/list": method("list_resources"),
-        "resources/templates/list": method("list_resource_templates"),
-        "resources/read": method("read_resource"), "logging/setLevel": set_level,
-        "completion/complete": lambda ref, argument: method("complete")(
+        "tools/list": client.list_tools, "prompts/list": client.list_prompts,
+        "tools/call": lambda name, arguments: client.call_tool(
+            name, arguments, progress_callback=remote.progress),
+        "prompts/get": client.get_prompt, "resources/list": client.list_resources,
+        "resources/templates/list": client.list_resource_templates,
+        "resources/read": client.read_resource, "logging/setLevel": client.set_logging_level,
+        "completion/complete": lambda ref, argument: client.complete(
             types.PromptReference.model_validate(ref), argument)}
 
 
@@ -75,8 +67,7 @@ async def sdk1(remote: Remote, mode: str, command: str, *args: str) -> None:
         opened = await session.initialize()
         about = {"revision": opened.protocolVersion, "capabilities": wire(opened.capabilities)}
         await remote.play({
-            **actions_of(session, remote, progress_callback=remote.progress),
-            "about": lambda: about, "subscribe": subscribe})
+            **actions_of(session, remote), "about": lambda: about, "subscribe": subscribe})
 
 
 async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
@@ -84,6 +75,14 @@ async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
     from mcp.shared.subscriptions import event_to_notification
 
     modern = False
+
+    def about() -> Any:
+        return {"revision": client.protocol_version,
+                "capabilities": wire(client.server_capabilities)}
+
+    async def set_level(level: Any) -> None:
+        if not modern:  # there each request has a level
+            await client.set_logging_level(level)
 
     async def notified(message: Any) -> None:
         # In the modern era, changes count only if they came through a subscription.
@@ -112,37 +111,12 @@ async def sdk2(remote: Remote, mode: str, command: str, *args: str) -> None:
     async with client, AsyncExitStack() as leaving:
         modern = client.protocol_version == MODERN
         await remote.play({
-            **actions_of(client, remote, progress_callback=remote.progress),
+            **actions_of(client, remote), "about": about, "logging/setLevel": set_level,
             "subscribe": subscribe})
 
 
-async def fastmcp(remote: Remote, mode: str, command: str, *args: str) -> None:
-    """Run FastMCP's client. It cannot subscribe."""
-    from fastmcp import Client
-    from fastmcp.client.elicitation import ElicitResult
-    from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
-
-    async def elicit(*asked: Any) -> Any:
-        return ElicitResult(**remote.user["elicitation/create"])
-
-    async def roots(*asked: Any) -> Any:
-        return types.ListRootsResult.model_validate(remote.user["roots/list"]).roots
-
-    async def notified(message: Any) -> None:
-        if not isinstance(message, Exception):
-            remote.event(message.method, message.params)
-
-    client: Any = Client(
-        StreamableHttpTransport(command) if is_url(command) else
-        StdioTransport(command, list(args), keep_alive=False),
-        mode=mode, roots=roots, elicitation_handler=elicit, progress_handler=remote.progress,
-        sampling_handler=callbacks(remote)["sampling_callback"], message_handler=notified)
-    async with client:
-        await remote.play(actions_of(client, remote, "_mcp"))
-
-
 async def main(remote: Remote, library: str, *arguments: str) -> None:
-    await {"sdk1": sdk1, "sdk2": sdk2, "fastmcp": fastmcp}[library](remote, *arguments)
+    await {"sdk1": sdk1, "sdk2": sdk2}[library](remote, *arguments)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A server on the official Python SDK, of the 1.x or the 2.x line.    python_sdk.py [PORT]
 
-The names are those of the conformance suite, except `add`. In the 2.x line, questions to the user
-are dependencies (`Resolve`). The same tool sends a request in a legacy session, and returns an
+The names are those of the conformance suite, except `add`. Only the 2.x line asks questions. They
+are dependencies (`Resolve`): the same tool sends a request in a legacy session, and returns an
 `input_required` result in the modern era.
 """
 from __future__ import annotations
@@ -30,16 +30,6 @@ server = Server("python-sdk", instructions="A fixture.")
 class Person(BaseModel):
     username: str
     email: str
-
-
-def question(prompt: str) -> Any:
-    content = types.TextContent(type="text", text=prompt)
-    return [types.SamplingMessage(role="user", content=content)]
-
-
-def told(answer: Any) -> str:
-    content = answer.data.model_dump_json() if answer.action == "accept" else "none"
-    return f"User response: action={answer.action}, content={content}"
 
 
 @server.tool()
@@ -71,11 +61,6 @@ def static_text() -> str:
     return "This is the content of the static text resource."
 
 
-@server.resource("test://static-binary", mime_type="image/png")
-def static_binary() -> bytes:
-    return b"\x89PNG"
-
-
 @server.resource("test://template/{id}/data", mime_type="application/json")
 def template(id: str) -> str:
     return f'{{"id":"{id}"}}'
@@ -97,7 +82,8 @@ if Resolve:
         return Elicit(message, Person)
 
     def ask_model(prompt: str) -> Sample:
-        return Sample(question(prompt), max_tokens=100)
+        content = types.TextContent(type="text", text=prompt)
+        return Sample([types.SamplingMessage(role="user", content=content)], max_tokens=100)
 
     def ask_roots() -> ListRoots:
         return ListRoots()
@@ -105,7 +91,7 @@ if Resolve:
     @server.tool()
     async def test_elicitation(
             message: str, answer: Annotated[ElicitationResult[Person], Resolve(ask_person)]) -> str:
-        return told(answer)
+        return answer.data.username if answer.action == "accept" else answer.action
 
     @server.tool()
     async def test_sampling(
@@ -125,19 +111,6 @@ if Resolve:
     async def test_trigger_resource_update(ctx: Context) -> None:
         await ctx.notify_resource_updated("test://static-text")
 else:
-    @server.tool()
-    async def test_elicitation(message: str, ctx: Context) -> str:
-        return told(await ctx.elicit(message, schema=Person))
-
-    @server.tool()
-    async def test_sampling(prompt: str, ctx: Context) -> str:
-        answer = await ctx.session.create_message(question(prompt), max_tokens=100)
-        return f"LLM response: {answer.content.text}"
-
-    @server.tool()
-    async def test_list_roots(ctx: Context) -> str:
-        return " ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
-
     @server.tool()
     async def test_trigger_tool_change(ctx: Context) -> None:
         await ctx.session.send_tool_list_changed()

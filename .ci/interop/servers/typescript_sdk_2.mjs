@@ -11,7 +11,6 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 
-const PNG = "iVBORw=="; // the first four bytes of each PNG file
 const WORDS = ["testing", "tested", "other"];
 const TEXT = "test://static-text";
 const say = (text) => ({ content: [{ type: "text", text }] });
@@ -85,9 +84,6 @@ function resources(server) {
   const text = { text: "This is the content of the static text resource." };
   server.registerResource("text", TEXT, { mimeType: "text/plain" }, (uri) =>
     one(uri, "text/plain", text),
-  );
-  server.registerResource("binary", "test://static-binary", { mimeType: "image/png" }, (uri) =>
-    one(uri, "image/png", { blob: PNG }),
   );
   server.server.setRequestHandler("resources/subscribe", () => ({})); // the legacy way
   const template = new ResourceTemplate("test://template/{id}/data", { list: undefined });
