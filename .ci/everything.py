@@ -27,7 +27,8 @@ PNG = base64.b64decode(  # one red pixel
 WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
 UI_PAGE, UI_TYPE = "ui://chart/page.html", "text/html;profile=mcp-app"
-SCHEMAS = json.loads(Path(__file__).with_name("everything.json").read_text(encoding="utf-8"))
+HERE = Path(__file__).resolve().parent
+SCHEMAS = json.loads((HERE / "everything.json").read_text(encoding="utf-8"))
 
 server = Server(
     "everything", "1.0", title="Everything", page_size=100,  # each list fits on one page
