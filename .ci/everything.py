@@ -2,7 +2,7 @@
 
 The official conformance suite asks for everything whose name begins with test_ or test:, and for
 its contents. The rest is for interop and soak. No line here depends on the revision. One tool
-depends on the transport. The long schemas that the suite asks for are in everything.json.
+depends on the transport.
 """
 from __future__ import annotations
 
@@ -27,8 +27,21 @@ PNG = base64.b64decode(  # one red pixel
 WAV = base64.b64decode("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=")
 ICON = {"src": "https://example.com/icon.png", "mimeType": "image/png"}
 UI_PAGE, UI_TYPE = "ui://chart/page.html", "text/html;profile=mcp-app"
-HERE = Path(__file__).resolve().parent
-SCHEMAS = json.loads((HERE / "everything.json").read_text(encoding="utf-8"))
+SCHEMA = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {"address": {"$anchor": "addressDef", "type": "object",
+                          "properties": {"street": STRING, "city": STRING}}},
+    "properties": {
+        "name": STRING, "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": STRING, "email": STRING},
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
 
 server = Server(
     "everything", "1.0", title="Everything", page_size=100,  # each list fits on one page
@@ -69,7 +82,7 @@ def test_error_handling() -> None:
     raise RuntimeError("This tool intentionally returns an error for testing")
 
 
-@server.tool(input_schema=SCHEMAS["json_schema_2020_12_tool"])
+@server.tool(input_schema=SCHEMA)
 def json_schema_2020_12_tool(name: str = "", address: Optional[Json] = None,
                              contactMethod: str = "", phone: str = "", email: str = "") -> str:
     """Take what a hand-written schema allows."""
@@ -166,8 +179,22 @@ def asking(questions: Dict[str, Question]) -> Callable[[Context], str]:
 ROOTS: Question = ("roots/list", {})
 NAME = form("What is your name?", name=STRING)
 CONFIRM = form("Please confirm", ok={"type": "boolean"})
-DEFAULTS = form("Please check these values", **SCHEMAS["defaults"])
-CHOICES = form("Please choose", **SCHEMAS["choices"])
+DEFAULTS = form(
+    "Please check these values",
+    name={"type": "string", "default": "John Doe"},
+    age={"type": "integer", "default": 30},
+    score={"type": "number", "default": 95.5},
+    status={"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+    verified={"type": "boolean", "default": True})
+OPTIONS = {"type": "string", "enum": ["option1", "option2", "option3"]}
+TITLED = [{"const": "value1", "title": "First Option"}, {"const": "value2", "title": "Second Option"},
+          {"const": "value3", "title": "Third Option"}]
+CHOICES = form(
+    "Please choose", untitledSingle=OPTIONS, titledSingle={"type": "string", "oneOf": TITLED},
+    legacyEnum={"type": "string", "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["One", "Two", "Three"]},
+    untitledMulti={"type": "array", "items": OPTIONS},
+    titledMulti={"type": "array", "items": {"anyOf": TITLED}})
 QUESTIONS = {  # tool: what it asks
     "test_missing_capability": {"hello": sample("Say hello.")},
     "test_elicitation_sep1034_defaults": {"values": DEFAULTS},
