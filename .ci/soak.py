@@ -200,7 +200,7 @@ class Target:
 
     def disturb(self, stopping: threading.Event) -> None:
         """Let faults happen to the server, and connect again."""
-        while not stopping.wait(random.uniform(1, 5)):
+        while not stopping.wait(random.uniform(1, 3)):
             self.calm_since = float("inf")
             strike(self.server_id(),
                    random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
