@@ -385,7 +385,9 @@ WATCHED = {"uri": "test://watched-resource"}
 ARGUMENT = "test_prompt_with_arguments"
 CALLS: list[tuple[str, Json]] = [
     *TOOL_CALLS,
-    *[(method, {}) for method in (*mcp_ref.METHODS, "no/such")],
+    *[(method, {}) for method in (
+        "tools/list", "resources/list", "resources/templates/list", "prompts/list", "ping",
+        "server/discover", "no/such")],
     ("logging/setLevel", {"level": "debug"}),
     *[("resources/read", {"uri": uri}) for uri in (
         "test://static-text", "test://static-binary", "test://torn", "test://template/a/data", "?")],
