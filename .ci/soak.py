@@ -1,10 +1,9 @@
 """Load on both ends, and a fault about every second: nothing is lost, nothing leaks.
 
-In each cycle, clients talk to everything.py in processes of their own: quick and slow calls,
-progress, cancellation, questions, subscriptions, batches, big messages, and junk in both
-directions. Two clients and their servers live through all cycles. The servers of four other clients
-are killed, or one direction of their pipes is closed (see FAULTS), and the clients connect again.
-Processes with a client in them are killed, too.
+Clients talk to everything.py in processes of their own: quick and slow calls, progress,
+cancellation, questions, subscriptions, batches, big messages, and junk in both directions. Two
+servers live through all cycles. The servers of four other clients are killed or stopped, and the
+clients connect again. Processes with a client in them are killed, too.
 
 A call is lost if it does not end, or if nothing disturbed it and it did not end well. No request is
 answered twice. After each cycle, this process has no more threads, descriptors and children than
@@ -15,10 +14,8 @@ in the first half. Linux only. SOAK_SECONDS is 600 by default.
 """
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
-import functools
 import gc
 import glob
 import json
@@ -31,7 +28,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable
+from collections import Counter, deque
+from typing import Any, Callable, Sequence
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -44,11 +42,7 @@ CYCLE = 10.0  # seconds of load between two looks at what is left
 DEADLINE = 30.0  # seconds that anything may take to end
 TIMEOUT = 20.0  # seconds for each response
 SLACK = 1 << 20  # bytes
-VERSIONS = (*mcp_ref.REVISIONS, None)
-FAULTS = {  # the signals that a process gets
-    "SIGKILL": [signal.SIGKILL], "SIGTERM": [signal.SIGTERM],
-    "SIGSTOP, SIGKILL": [signal.SIGSTOP, signal.SIGKILL],
-    "stdout closed": [signal.SIGUSR1], "stdin closed": [signal.SIGUSR2]}  # see serve()
+VERSIONS = (None, *mcp_ref.REVISIONS)  # None: the client asks what the server has
 JUNK = (b"{", b"\xff\xfe", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"print",
         b'{"jsonrpc":"2.0","id":1000000000,"result":{}}', b"[" * 5000, b'"\\ud800"')
 NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expected after a fault
@@ -57,35 +51,24 @@ NO_RESULT = (RpcError, OSError, mcp_ref.RequestCancelled, ValueError)  # expecte
 # --- A server -----------------------------------------------------------------------------------
 
 
-def counts() -> list[int]:
+def counts() -> Counter[str]:
     """Count the threads and descriptors of this process, after giving back free memory."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    return [threading.active_count(), len(os.listdir("/proc/self/fd"))]
-
-
-def close_pipe(pipe: os.stat_result, *_: Any) -> None:
-    """Close all descriptors of a pipe."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # the descriptor that listed them
-            if os.path.samestat(pipe, os.fstat(int(name))):
-                os.dup2(nowhere, int(name))
+    return Counter(threads=threading.active_count(), descriptors=len(os.listdir("/proc/self/fd")))
 
 
 def serve() -> None:
-    """Be everything.py, and do what the faults ask for."""
+    """Be everything.py, with one more tool."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # tools whose client was killed write to it
-    signal.signal(signal.SIGUSR1, functools.partial(close_pipe, os.fstat(1)))
-    signal.signal(signal.SIGUSR2, functools.partial(close_pipe, os.fstat(0)))
     server = runpy.run_path(os.path.join(HERE, "everything.py"))["server"]
     server.instructions = str(os.getpid())  # so clients know whom to kill
 
-    @server.tool(description="Count threads, descriptors, and unanswered requests: this one.")
-    def inside() -> list[int]:
+    def inside() -> dict[str, int]:
         asked = [one.method for session in list(server.sessions) for one in session.unanswered()]
-        return [*counts(), len(asked) - asked.count("subscriptions/listen")]
+        return {**counts(), "requests": len(asked) - asked.count("subscriptions/listen")}
 
+    server.tool(description="Count threads, descriptors and requests.")(inside)
     server.run(drain=2.0)
 
 
@@ -97,7 +80,7 @@ class Noisy(mcp_ref.ChildProcess):
 
     def __init__(self) -> None:
         super().__init__([sys.executable, __file__, "server"])
-        self.answered: collections.deque[Any] = collections.deque(maxlen=2000)  # ids
+        self.answered: deque[Any] = deque(maxlen=2000)  # ids
 
     def send(self, line: bytes) -> None:
         if random.random() < 0.01:
@@ -114,9 +97,10 @@ class Noisy(mcp_ref.ChildProcess):
 
     def note(self, line: bytes) -> None:
         """Report a second response to a request."""
-        message: Any = []
-        with contextlib.suppress(ValueError):  # a server that was killed sent half of a line
+        try:
             message = json.loads(line)
+        except ValueError:
+            return  # a server that was killed sent half of a line
         for one in message if isinstance(message, list) else [message]:
             if "method" not in one and one.get("id") is not None:
                 if one["id"] in self.answered:
@@ -128,8 +112,7 @@ class Target:
     """A client with a server that faults happen to."""
 
     def __init__(self, revision: str | None) -> None:
-        self.strikes = 0  # faults of the server so far
-        self.connected = True
+        self.calm_since = 0.0  # infinity while a fault happens to the server
         self.client = Client(
             Noisy(), timeout=TIMEOUT, protocol_version=revision,
             on_notification=lambda method, params: None,
@@ -138,58 +121,65 @@ class Target:
         self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
                      self.watch, self.batch, self.lists]
 
-    def text(self, tool: str, **arguments: Any) -> Any:
+    def server_id(self) -> int:
+        return int(str(self.client.instructions))  # see serve()
+
+    def text(self, tool: str, **arguments: Any) -> str:
         result = self.client.call_tool(tool, arguments)
+        text: str = result["content"][0]["text"]
         if result.get("isError"):  # a question that could not be asked any more, for example
-            raise ValueError(result["content"][0]["text"])
-        return result["content"][0]["text"]
+            raise ValueError(text)
+        return text
 
-    # Each job returns whether the result is right.
+    def inside(self) -> Counter[str]:
+        return Counter(json.loads(self.text("inside")))
 
-    def echo(self) -> bool:
+    # Each job fails if a result is wrong.
+
+    def echo(self) -> None:
         said = "x" * random.choice((1, 2, 3, 5, 8, 70_000, 300_000, 1_000_000))
-        return bool(self.text("test_x_mcp_header", region=said) == f"region: {said}")
+        assert self.text("test_x_mcp_header", region=said) == f"region: {said}"
 
-    def progress(self) -> bool:
+    def progress(self) -> None:
         seen: list[float] = []
         self.client.call_tool(
             "test_tool_with_progress", on_progress=lambda *said: seen.append(said[0]))
-        return seen == [0, 50, 100]
+        assert seen == [0, 50, 100], seen
 
-    def cancel(self) -> bool:
+    def cancel(self) -> None:
         call = self.client.start(
-            "tools/call", {"name": "wait", "arguments": {"seconds": TIMEOUT / 2}})
+            "tools/call", {"name": "wait", "arguments": {"seconds": 3600}})
         time.sleep(random.random() * 0.05)
         call.cancel()
         try:
             call.result(TIMEOUT)
         except mcp_ref.RequestCancelled:
-            return True
-        return False
+            return
+        raise AssertionError("a cancelled call has a result")
 
-    def ask(self) -> bool:
-        if not mcp_ref.REVISIONS[self.client.protocol_version].elicitation:
-            return True
-        return '"content": {"ok": true}' in self.text("test_streaming_elicitation")
+    def ask(self) -> None:
+        if self.client.protocol_version in ("2024-11-05", "2025-03-26"):
+            return  # no elicitation
+        assert '"content": {"ok": true}' in self.text("test_streaming_elicitation")
 
-    def watch(self) -> bool:
+    def watch(self) -> None:
         watching = self.client.subscribe(["test://watched-resource"])
         self.client.call_tool("touch_watched_resource")
         watching.cancel()
-        return True
 
-    def batch(self) -> bool:
+    def batch(self) -> None:
         calls: Any = [("tools/call", {"name": "test_simple_text"})] * 5
         *results, refused = self.client.batch([*calls, ("no/such", None)])
-        for error in results:
-            if isinstance(error, RpcError):
-                raise error
-        return isinstance(refused, RpcError) and (
-            all("simple text" in one["content"][0]["text"] for one in results))
+        for one in results:
+            if isinstance(one, RpcError):
+                raise one
+            assert "simple text" in one["content"][0]["text"]
+        assert isinstance(refused, RpcError), refused
 
-    def lists(self) -> bool:
+    def lists(self) -> None:
         (content,) = self.client.read_resource("test://static-text")["contents"]
-        return len(self.client.list_tools()) > 30 and "static text" in content["text"]
+        assert "static text" in content["text"]
+        assert len(self.client.list_tools()) > 30
 
     # Each of these is the work of a thread, until it is time to stop.
 
@@ -197,79 +187,78 @@ class Target:
         """Do one job after the other. A wrong result is a fault. No result is one, too, unless
         something happened to the server."""
         while not stopping.wait(random.random() * 0.02):
-            job, before, calm, why = random.choice(self.jobs), self.strikes, self.connected, ""
+            job, start = random.choice(self.jobs), time.monotonic()
+            totals["calls"] += 1
             try:
-                if not job():
-                    fault(f"{job.__name__}: a wrong result")
+                job()
             except NO_RESULT as error:
-                why = f"{type(error).__name__}: {error}"
+                if start > self.calm_since:
+                    fault(f"{job.__name__}, undisturbed: {error!r}")
+                time.sleep(0.05)
             except Exception as error:
                 fault(f"{job.__name__}: {error!r}")
-            ended[why.split(":")[0] or "a result"] += 1
-            if why and calm and self.strikes == before:
-                fault(f"{job.__name__}, undisturbed: {why}")
-            time.sleep(0.05 * bool(why))
 
     def disturb(self, stopping: threading.Event) -> None:
         """Let faults happen to the server, and connect again."""
-        while not stopping.wait(random.uniform(1, 5)):
-            self.connected = False
-            self.strikes += 1
-            strike("server", int(self.client.instructions or 0), random.choice([*FAULTS]))
+        while not stopping.wait(random.uniform(1, 3)):
+            self.calm_since = float("inf")
+            strike(self.server_id(),
+                   random.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)))
             time.sleep(random.random() * random.choice((0.1, 1.0, 3.0)))  # before it is closed
-            until = time.monotonic() + DEADLINE
-            while not self.connected:
-                try:
-                    self.client.connect()
-                    self.connected = True
-                except NO_RESULT as error:
-                    if time.monotonic() > until:
-                        return fault(f"does not connect again: {error!r}")
+            if left_over(self.cannot_connect):
+                return fault("a client does not connect again")
+            self.calm_since = time.monotonic()
+
+    def cannot_connect(self) -> bool:
+        try:
+            return not self.client.connect()
+        except NO_RESULT:
+            return True
 
 
 def host(revision: str) -> None:
     """Be a process with a loaded client, which prints the id of its server."""
     target = Target(revision or None)
-    print(target.client.instructions, flush=True)
+    print(target.server_id(), flush=True)
     target.load(threading.Event())
 
 
 def kill_hosts(stopping: threading.Event) -> None:
     """Start a process with a client, kill it, and see that its server ends by itself."""
+    def lives() -> bool:
+        pid, status = os.waitpid(server, os.WNOHANG)
+        if status:
+            fault(f"the server of a killed client ends with status {status}")
+        return pid == 0
+
     while not stopping.wait(random.uniform(1, 5)):
         command = [sys.executable, __file__, "host", random.choice(VERSIONS) or ""]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout
             server = int(process.stdout.readline())
             time.sleep(random.random())
-            strike("client", process.pid, random.choice([*FAULTS][:3]))
+            strike(process.pid, random.choice((signal.SIGKILL, signal.SIGTERM)))
         # Its server is a child of this process by now.
-        done, status = settled(lambda: os.waitpid(server, os.WNOHANG), any)
-        if not done or status:
-            fault(f"the server of a killed client: status {status}, or alive")
+        if left_over(lives):
+            fault("the server of a killed client does not end")
 
 
 # --- Counting -----------------------------------------------------------------------------------
 
 began = time.monotonic()
-ended: collections.Counter[str] = collections.Counter()  # how calls ended
-kills: collections.Counter[str] = collections.Counter()
-faults: list[str] = []
+totals: Counter[str] = Counter(calls=0, kills=0, faults=0)
 
 
 def fault(words: str) -> None:
-    faults.append(words)
+    totals["faults"] += 1
     print("FAULT", words[:500], file=sys.stderr, flush=True)
 
 
-def strike(whose: str, pid: int, how: str) -> None:
-    """Send the signals of a fault to a child, if it is still there."""
-    kills[f"{whose} {how}"] += 1
-    for number in FAULTS[how]:
-        if pid in children():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        time.sleep(random.random() * (1.5 if number == signal.SIGSTOP else 0.1))
+def strike(pid: int, how: signal.Signals) -> None:
+    """Send a signal to a process, if it is still there."""
+    totals["kills"] += 1
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, how)
 
 
 def children() -> list[int]:
@@ -281,10 +270,10 @@ def children() -> list[int]:
     return found
 
 
-def settled(look: Callable[[], Any], is_fine: Callable[[Any], Any]) -> Any:
-    """Look until it is fine, or too long. Return what was seen last."""
+def left_over(look: Callable[[], Any]) -> Any:
+    """Look until there is nothing, or too long. Return what was seen last."""
     until = time.monotonic() + DEADLINE
-    while not is_fine(seen := look()) and time.monotonic() < until:
+    while (seen := look()) and time.monotonic() < until:
         time.sleep(0.05)
     return seen
 
@@ -296,19 +285,15 @@ def grows(sizes: list[int]) -> bool:
     return half >= 5 and second - first > max(SLACK, (first - sizes[0]) / 2)
 
 
-def resident(pid: str) -> int:
+def resident(pid: int) -> int:
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def cycle(kept: list[Target]) -> None:
-    """Load the kept clients and four others, to which faults happen."""
-    others = [Target(revision) for revision in random.sample(VERSIONS, 4)]
-    loads = [target.load for target in kept + others for _ in range(3)]
-    disturbers = [*[target.disturb for target in others], kill_hosts]
+def cycle(work: Sequence[Callable[[threading.Event], None]]) -> None:
+    """Do all work at once, each in a thread of its own, until the cycle is over."""
     stopping = threading.Event()
-    threads = [threading.Thread(target=work, args=[stopping], daemon=True)
-               for work in loads + disturbers]
+    threads = [threading.Thread(target=one, args=[stopping], daemon=True) for one in work]
     for thread in threads:
         thread.start()
     time.sleep(min(CYCLE, SECONDS))
@@ -318,8 +303,6 @@ def cycle(kept: list[Target]) -> None:
         thread.join(max(0.0, until - time.monotonic()))
         if thread.is_alive():
             fault(f"never ended: {thread}")
-    for target in others:
-        target.client.close()
 
 
 def main() -> int:
@@ -330,36 +313,37 @@ def main() -> int:
         raise OSError("orphans would go to another process")
     print(f"make soak takes {SECONDS:.0f} s, and up to a minute more; it installs nothing")
     threading.excepthook = lambda what: fault(f"{what.thread}: {what.exc_value!r}")
-    kept = [Target(revision) for revision in ("2025-11-25", "2026-07-28")]
-    looks: dict[str, Callable[[], list[int]]] = {"self": lambda: [*counts(), len(children())]}
-    for one in kept:
-        looks[str(one.client.instructions)] = lambda one=one: json.loads(  # type: ignore[misc]
-            one.text("inside"))
-    base = {pid: look() for pid, look in looks.items()}
-    sizes: dict[str, list[int]] = {pid: [] for pid in looks}  # memory after each cycle
-    while not sizes["self"] or time.monotonic() - began < SECONDS:
-        cycle(kept)
+    *disturbed, legacy, modern = [Target(version) for version in VERSIONS]
+    work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
+    work += [kill_hosts, *(target.disturb for target in disturbed)]
+    looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
+        os.getpid(): lambda: counts() + Counter(children=len(children()))}
+    for target in (legacy, modern):
+        looks[target.server_id()] = target.inside
+    before = {pid: look() for pid, look in looks.items()}
+    sizes: dict[int, list[int]] = {pid: [] for pid in looks}  # memory after each cycle
+    while True:
+        cycle(work)
         for pid, look in looks.items():
-            seen = settled(look, lambda now: all(a <= b for a, b in zip(now, base[pid])))
-            if any(a > b for a, b in zip(seen, base[pid])):
-                fault(f"{pid} is left with {seen}, and had {base[pid]}: {threading.enumerate()}")
+            more = left_over(lambda: look() - before[pid])
+            if more:
+                fault(f"process {pid} has too much: {more}; threads: {threading.enumerate()}")
             sizes[pid].append(resident(pid))
-        print(f"{time.monotonic() - began:6.0f} s, {sum(ended.values())} calls, "
-              f"{sum(kills.values())} kills; KiB: "
-              + ", ".join(f"{some[-1] >> 10}" for some in sizes.values()), flush=True)
-    for one in kept:
-        one.client.close()
-    left = settled(children, lambda found: not found)
+        seconds = time.monotonic() - began
+        print(f"{seconds:.0f} s,", ", ".join(f"{n} {what}" for what, n in totals.items()),
+              "; KiB:", *(some[-1] >> 10 for some in sizes.values()), flush=True)
+        if seconds >= SECONDS:
+            break
+    for target in (*disturbed, legacy, modern):
+        target.client.close()
+    left = left_over(children)
     if left:
         fault(f"processes are left: {left}")
     for pid, some in sizes.items():
         if grows(some):
-            fault(f"the memory of {pid} grows: {some}")
-    for title, counter in (("calls ended with", ended), ("kills", kills)):
-        print(f"{title}: " + ", ".join(f"{n} {what}" for what, n in counter.most_common()))
-    print(f"soak: {time.monotonic() - began:.0f} s, {sum(ended.values())} calls, "
-          f"{sum(kills.values())} kills: {len(faults)} faults")
-    return 1 if faults else 0
+            fault(f"the memory of process {pid} grows: {some}")
+    print(f"soak: {totals['faults']} faults")
+    return 1 if totals["faults"] else 0
 
 
 if __name__ == "__main__":
