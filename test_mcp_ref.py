@@ -6513,6 +6513,12 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
+    def test_calls_raise_connection_closed_when_their_server_has_closed_its_stdin(self) -> None:
+        """The server lives on, but no request reaches it."""
+        with self.spawn() as client:
+            client.call_tool("os.close(0); answer(); signal.pause()")
+            self.assertRaisesRegex(ConnectionClosed, "stdin", client.call_tool, "pass")
+
     def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "signal.pause()"})
