@@ -110,10 +110,10 @@ For other values, result_of_tool() calls further functions.) All of them run on 
 thread that has read the line. (If the tool is slow, another thread reads the next
 lines.)
 
-Each section begins with the functions and classes of this list. Then a line says that
-the rest of the section can wait. In a long class such a line stands in the class as
-well. So to understand one tools/call, read each section or class only up to that line,
-skip section 6, and stop before section 10.
+Each section begins with what this list needs. Then a line says that the rest of the
+section can wait. In a long class such a line stands in the class as well. So to
+understand one tools/call, read each section or class only up to that line, skip section
+6, and stop before section 10.
 
     ReadingPool._read                    runs one job for each line
       ReadingPool._jobs_of_lines         gives the next line to the session
@@ -288,7 +288,7 @@ def printable(string: str) -> str:
     Text from the other side can then not change the terminal, and cannot look like a
     separate line of this program's own output.
     """
-    # ascii() returns a text in quotes, for example '\x1b', which has six characters.
+    # ascii() writes the escape character as \x1b, in quotes. [1:-1] removes the quotes.
     escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
     return escaped.replace("\n", "\n    ")
 
@@ -474,7 +474,7 @@ def _fault_of_response(message: Json) -> str | None:
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
     if type(message) is dict and "result" not in message and "error" not in message:
-        # (In an invalid response, the id would be the one of a request of this side.)
+        # (The id in a response was chosen by this side, so it is not the id to return.)
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
             return rid
@@ -556,8 +556,9 @@ Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
-# A transport may give a sink with an incoming line. The sink is then called with each
-# line that belongs to this incoming line, and with None after the last one.
+# A transport may give a sink with an incoming line. The sink is then called with the
+# answer to this line, and before that with each notification and request that this side
+# sends to serve it. After the last one, it is called with None.
 Sink = Callable[[Any], Any]
 
 
@@ -704,7 +705,8 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            if not request.cancelled:  # a cancelled request gets no response
+            # A cancelled request gets no response. (_append_response() drops it.)
+            if not request.cancelled:
                 outcome = request.handler(request)
         except Interrupted:
             raise
@@ -765,7 +767,7 @@ class Peer:
                     request = None
                 if self._writing and not is_writer:
                     return  # another thread is the writer
-                if self._waiting_for_writes:  # they look when the lock is released
+                if self._waiting_for_writes:  # threads in _wait_for_writes()
                     self._written.notify_all()
                 if not self._outbox:
                     self._writing = False
@@ -908,14 +910,11 @@ class Peer:
     def has_only_cancelled_jobs(self, running: int) -> bool:
         """Tell whether all jobs belong to requests that were cancelled.
 
-        running is the number of jobs that run.
+        running is the number of jobs that run. A job serves a request, or writes the
+        outbox. If more jobs run than there are cancelled requests, one is writing.
         """
         with self._lock:
-            if self._incoming:
-                return False
-            # The jobs that are left serve cancelled requests, or write the outbox. If
-            # there are more jobs than cancelled requests, one of them is writing.
-            return running <= len(self._cancelled_jobs)
+            return not self._incoming and running <= len(self._cancelled_jobs)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -1118,8 +1117,8 @@ class PendingRequest:
     PendingTable of its peer.
     """
 
-    # True: the response has arrived, but result() does not return it yet. A client
-    # first calls functions of the user, such as on_progress.
+    # True: the response has arrived, but result() does not return it yet, because a
+    # client has to call functions of the user before, such as on_progress.
     has_response = False
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1256,9 +1255,9 @@ NOT_UTF_8 = b"\xff"
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
-    Blank lines are skipped. The last line may have no newline. If a line is longer than
-    `longest` bytes, a part in its middle is dropped, so that it cannot use up the
-    memory. The rest of the line is still too long for decode(), which refuses it.
+    Blank lines are skipped. The last line may have no newline. A line that is longer
+    than `longest` bytes cannot use up the memory: most of what comes after so many
+    bytes is dropped. What is kept is still too long for decode(), which refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -1329,8 +1328,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # A ReadingPool may have one thread more than `limit`, so that it reads
-                # on while another thread writes. Then this thread takes no other job.
+                # In a ReadingPool, a slow job may only write lines. Then one thread
+                # more than `limit` may be running, and the first that is done ends.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1442,10 +1441,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # If _running is 0, no lock is needed to see that the pool is not full.
-                # This thread has the turn, so no other thread can take over just now
-                # and increase _running. (start() increases it as well, but no other
-                # thread calls start().)
+                # _queue_if_full() needs a lock, so it is not called if _running is 0.
+                # Then the pool cannot be full. It cannot become full now: this thread
+                # has the turn, and only another thread could increase _running.
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
@@ -1798,8 +1796,8 @@ class PipeWriter:
         spawn(self._run)
 
     def send(self, line: bytes) -> None:
-        """Write one line. BrokenPipeError means that the other side has closed its end;
-        another OSError means that too much is waiting for it to read."""
+        """Write one line. BrokenPipeError means that the other side has closed its end.
+        Another OSError means that it does not read, and that too many lines wait."""
         with self._lock:
             if self._broken:
                 raise BrokenPipeError("the other side has closed its end")
@@ -2073,7 +2071,7 @@ class Schema:
 
     def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Check the argument of one keyword, and the subschemas inside it."""
-        form = KEYWORDS[word].form  # the schema of the argument, which is JSON itself
+        form = KEYWORDS[word].form  # a schema that describes the argument
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
@@ -2124,8 +2122,8 @@ class FlatObject:
     """The quick check of an object whose schema only names types."""
 
     def __init__(self, schema: Json) -> None:
-        # plain_types() returns the Python types that fit a schema. It returns none if a
-        # type alone does not decide; then fits() returns False.
+        # plain_types() returns the Python types whose values fit a schema. If a type
+        # alone does not decide, it returns an empty set, and fits() returns False.
         self._required = tuple(schema.get("required", ()))
         self._others = plain_types(schema.get("additionalProperties", True))
         self._members = {name: plain_types(subschema)
@@ -2653,9 +2651,10 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: a value needs no cast if Schema.fits() returns True for it. This is so for
-    # objects whose members have no cast, or only the cast int. This cast turns 1.0 into
-    # 1, but fits() returns True only if such a member is an int already.
+    # True: a value needs no cast if Schema.fits() returns True for it. That holds for
+    # an object whose members have no cast. It also holds if their only cast is int,
+    # because fits() returns True only if each of these members is an int already, and
+    # not 1.0, for example.
     cast_is_optional: bool = False
 
 
@@ -2705,9 +2704,9 @@ def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
-    allows_null = 0 < len(others) < len(alternatives)  # null and something else
+    allows_null = len(others) < len(alternatives)
     means_absent = default is None or default is ...
-    if allows_null and means_absent and not where.in_result:
+    if others and allows_null and means_absent and not where.in_result:
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
         return {**any_of(others), **rest}
     if default is ...:
@@ -3267,8 +3266,9 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # The parts that the capability sampling of a client may have. Some params of
-    # sampling/createMessage need one of them, if the revision has this part.
+    # Some params of sampling/createMessage may only be sent if the client declares them
+    # in its capability sampling: {"tools": {}, "context": {}}. These are the names that
+    # a client of this revision can declare; other params may always be sent.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3864,7 +3864,9 @@ class ServerSession(McpPeer):
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
-            state = next_state(state, context.method)  # otherwise it stays READY
+            # (In the state READY, a method without a name in the table changes nothing,
+            # so next_state() is not called.)
+            state = next_state(state, context.method)
         if not served.params.fits(params):  # most params pass this quick check
             faults = served.params.faults(params)
             if faults:
@@ -3886,10 +3888,11 @@ class ServerSession(McpPeer):
         """Return the revision of a request that names none, before the handshake.
 
         Only initialize and ping may come so early. For the other methods of the server,
-        revision_of() raises an error. The caller refuses methods that do not exist.
+        revision_of() raises an error. For methods that do not exist, the caller does.
         """
         may_come = (NEW, context.method) in TRANSITIONS
-        if may_come or context.method not in self.server.methods:
+        is_unknown = context.method not in self.server.methods
+        if may_come or is_unknown:
             return newest_revision(modern=False)
         return revision_of(context.meta)  # it always raises: there is no version
 
@@ -4091,7 +4094,7 @@ def _tools_call(context: Context) -> Json:
         return failure_of_tool(error.message)
     except (RpcError, InputRequired, Interrupted):
         raise
-    except ToolError as error:
+    except (ToolError, RequestCancelled) as error:  # the code of the tool has no fault
         return failure_of_tool(reason_of(error))
     except BaseException as error:  # SystemExit as well: it must not end the server
         warn("the tool %s failed", params["name"], error=error)
@@ -4202,9 +4205,10 @@ class Server:
 
         After that, jobs have `drain` seconds to finish, so that everything that was
         received is answered. Jobs that need longer are abandoned, and stderr names
-        their requests. Jobs whose requests were cancelled are abandoned at once.
-        SIGTERM and SIGINT raise SystemExit. While this runs, print() writes to stderr,
-        because stdout belongs to the protocol. [2025-11-25 basic/transports]
+        their requests. Jobs whose requests were cancelled are abandoned at once. (With
+        workers=0, a job that is running cannot be abandoned.) SIGTERM and SIGINT raise
+        SystemExit. While this runs, print() writes to stderr, because stdout belongs to
+        the protocol. [2025-11-25 basic/transports]
         """
         check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
         if sys.stdin is not None and sys.stdin.isatty():
@@ -4736,7 +4740,7 @@ def run_coroutine(coroutine: Any) -> Any:
         coroutine.close()
 
 
-LINGER = 1.0  # seconds: a thread of Publisher or Callbacks ends after so long a rest
+LINGER = 1.0  # seconds that a thread of Publisher or Callbacks waits for more work
 
 
 class Publisher:
@@ -4767,7 +4771,8 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # The limit has no effect: run() uses a new thread after each slow job.
+            # `limit` is the number of slow jobs after which start() and serve() let
+            # other jobs wait. run() alone never lets a job wait.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4820,8 +4825,8 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # A default such as Point(x=None) becomes {"x": null}. If a client sends
-            # that, a call removes the null.
+            # The default Point(x=None) is {"x": null} in the schema. A null that does
+            # not fit would be removed in a call, so there is nothing to warn of.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -5055,15 +5060,17 @@ def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
         if match is not None:
             arguments = {name: unescape(value)
                          for name, value in match.groupdict().items()}
-            if not any(LEADS_OUT.search(value) for value in arguments.values()):
+            if not any(map(leads_out, arguments.values())):
                 return template, arguments
     raise RpcError(context.row.unknown_resource, f"Unknown resource: {uri!r:.80}",
                    {"uri": uri})
 
 
-# A resource may use a name in its URI as the name of a file. ".." or an encoded slash
-# would lead out of the folder of these files. [2025-11-25 server/resources, security]
-LEADS_OUT = re.compile(r"[/\\\0]|^\.\.?$")
+def leads_out(name: str) -> bool:
+    """Tell whether a name from a URI, used as the name of a file, would lead out of the
+    folder of these files. [2025-11-25 server/resources, security]"""
+    drive = os.path.splitdrive(name)[0]  # on Windows, the "C:" in "C:name"
+    return drive != "" or re.search(r"[/\\\0]|^\.\.?$", name) is not None
 
 
 def _resources_subscribe(context: Context) -> Json:
@@ -5745,9 +5752,13 @@ class Opening:
                 return self._discover(row, self._client.timeout)
             if error.code in MODERN_ERRORS:
                 raise
-            # Otherwise a legacy server does not know server/discover.
+            # Any other error comes from a legacy server. It does not know the method.
         except OtherVersions as error:
-            if not error.has_legacy:
+            row = newest_modern(error.versions)
+            if row is not None:
+                return self._discover(row, self._client.timeout)
+            legacy = supported_versions(modern=False)
+            if not any(version in legacy for version in error.versions):
                 raise
         except ConnectionClosed as error:  # some legacy servers end at once
             warn("%s; connecting again, with a legacy handshake", error)
@@ -5797,8 +5808,16 @@ class OtherVersions(ConnectionError):
     def __init__(self, name: str, versions: list[str]) -> None:
         super().__init__(f"{name}: no common protocol version; the server supports "
                          f"{versions}")
-        legacy = supported_versions(modern=False)
-        self.has_legacy = any(version in legacy for version in versions)
+        self.versions = versions
+
+
+def newest_modern(versions: list[Any]) -> Revision | None:
+    """Return the newest of these versions that is modern and that this side supports.
+    """
+    for version in reversed(supported_versions(modern=True)):
+        if version in versions:
+            return REVISIONS[version]
+    return None
 
 
 def modern_revision_in(error: RpcError) -> Revision | None:
@@ -5810,10 +5829,7 @@ def modern_revision_in(error: RpcError) -> Revision | None:
     named = error.data.get("supported") if isinstance(error.data, dict) else None
     if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
         return None
-    for version in reversed(supported_versions(modern=True)):
-        if version in named:
-            return REVISIONS[version]
-    return None
+    return newest_modern(named)
 
 
 def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> Json:
@@ -5922,12 +5938,12 @@ class InputHandlers:
     def answer(self, method: str, params: Params, row: Revision) -> Json:
         """Return the result of a legacy request or of a modern input request.
 
-        Raises RpcError -32601 for an input that this client does not offer, and
-        RpcError -32602 for params with a wrong shape or a mode that the revision does
-        not have. An exception of the user's handler is raised unchanged.
+        Raises RpcError -32601 for an input that this client does not offer, RpcError
+        -32602 for params with a wrong shape or a mode that the revision does not have,
+        and any exception of the user's handler.
 
         In a legacy session, the server gets these exceptions as error responses. In the
-        modern era, the call that needs the input raises them; see _answer_inputs().
+        modern era, the call that needs the input fails; see _answer_inputs().
         """
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")

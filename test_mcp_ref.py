@@ -72,6 +72,7 @@ import inspect
 import itertools
 import json
 import logging
+import ntpath
 import os
 import pickle
 import queue
@@ -93,6 +94,7 @@ import time
 import types
 import typing
 import unittest
+import unittest.mock
 import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -3416,13 +3418,21 @@ class TestLifecycleTables(unittest.TestCase):
             def close(self) -> None:
                 self.session.close()
 
-        for server, wanted, opening, agreed in (
-                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31"),
-                (copy.Server, None, ["server/discover"], "2027-01-01"),
-                (Server, "2025-12-31", ["initialize"], "2025-11-25"),
-                (Server, None, ["server/discover"] * 2, "2026-07-28")):
-            with self.subTest(server=server.__module__, agreed=agreed):
-                link = Link(server("s", "1"))
+        class Lenient(Link):
+            """A server that answers in its own revision, whatever revision the request names."""
+
+            def send(self, line: bytes) -> None:
+                super().send(line.replace(b"2027-01-01", b"2026-07-28"))
+                self.sent[-1] = json.loads(line)
+
+        for server, wanted, opening, agreed, link_type in (
+                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31", Link),
+                (copy.Server, None, ["server/discover"], "2027-01-01", Link),
+                (Server, "2025-12-31", ["initialize"], "2025-11-25", Link),
+                (Server, None, ["server/discover"] * 2, "2026-07-28", Link),
+                (Server, None, ["server/discover"] * 2, "2026-07-28", Lenient)):
+            with self.subTest(server=server.__module__, agreed=agreed, link=link_type.__name__):
+                link = link_type(server("s", "1"))
                 link.server.tool(name="same")(schema_hinted(lambda a: str(a), a=int))
                 with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
                     self.assertEqual(agreed, client.protocol_version)
@@ -3892,6 +3902,15 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
             "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
 
+    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
+        """os.path.join("D:\\data", "C:name") is "C:name"."""
+        server = Server("s", "1")
+        server.resource("x://{name}")(lambda name: name)
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual("C:name", client.read_resource("x://C:name")["contents"][0]["text"])
+            with unittest.mock.patch("os.path.splitdrive", ntpath.splitdrive):
+                self.assertRaises(RpcError, client.read_resource, "x://C:name")
+
     def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
         """MUST: The values are the first ones that the function returns, in the same order.
         [comp.max-100] [comp.ranked]"""
@@ -4293,6 +4312,31 @@ class TestReadyMadeResults(unittest.TestCase):
         self.assertEqual(-32603, caught.exception.code)
         self.assertNotIn("not today", str(caught.exception))
         self.assertIn("not today", logs.output[0])
+
+    def test_a_tool_whose_call_is_cancelled_while_it_asks_for_input_is_not_logged(self) -> None:
+        server = Server("s", "1", workers=1)  # so the second call begins when the first is done
+        asked, gate = threading.Event(), threading.Event()
+        self.addCleanup(gate.set)
+
+        @server.tool
+        def ask(context: Context) -> str:
+            "Ask."
+            return str(context.elicit("?"))
+
+        def on_elicit(params: Any) -> Any:
+            asked.set()
+            gate.wait(DEADLINE)
+            return {"action": "decline"}
+
+        with Client(server, on_elicit=on_elicit, protocol_version="2025-11-25",
+                    timeout=DEADLINE) as client:
+            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                pending = client.start("tools/call", {"name": "ask"})
+                self.assertTrue(asked.wait(DEADLINE))
+                pending.cancel()
+                client.call_tool("ask", {"no": "such argument"})
+                logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(1, len(logs.output), logs.output)
 
 
 class TestExtensions(unittest.TestCase):
