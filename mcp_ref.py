@@ -948,9 +948,11 @@ class Peer:
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
-            # A request leaves its table when it is answered or cancelled.
+            # A request leaves its table when it is answered or cancelled. It is also
+            # cancelled when the connection breaks, but then add() says why.
             if about is not None and self._incoming.get(about.request_id) is not about:
-                raise RequestCancelled("the request that needs it is over")
+                if self._pending.closed is None:
+                    raise RequestCancelled("the request that needs it is over")
             self._pending.add(requests)
             if about is not None:
                 about.outgoing += tuple(requests)
