@@ -4856,6 +4856,32 @@ SERVERS.update(
 class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
+    def test_a_tool_that_asks_when_the_connection_is_broken_gets_connection_closed(self) -> None:
+        """Its call was cancelled by that, but the broken connection is the reason."""
+        server, gate, raised = Server("s", "1"), threading.Event(), queue.Queue()  # type: ignore
+        self.addCleanup(gate.set)
+        is_broken = False
+
+        def ask(context: Context) -> None:
+            gate.wait(DEADLINE)
+            try:
+                context.list_roots()
+            except Exception as error:
+                raised.put(error)
+
+        def send(line: bytes) -> None:
+            if is_broken:
+                raise BrokenPipeError
+
+        server.tool(description="Ask.")(ask)
+        session = server.connect(send)
+        for line in (*PROCESS_HELLO, process_line(1, "tools/call", name="ask")):
+            session.receive(line)
+        is_broken = True
+        session.receive(process_line(2))
+        gate.set()
+        self.assertIsInstance(raised.get(timeout=DEADLINE), ConnectionClosed)
+
 
 @plays(r'''
 # The server gives each input request a key, and the client returns each answer under the same key.
@@ -5017,32 +5043,6 @@ ASKING_TABLE = """
 
 class TestClientCapabilities(unittest.TestCase):
     """A server sends only requests that the client offers and that the revision has."""
-
-    def test_a_tool_that_asks_when_the_connection_is_broken_gets_connection_closed(self) -> None:
-        """Its call was cancelled by that, but the broken connection is the reason."""
-        server, gate, raised = Server("s", "1"), threading.Event(), queue.Queue()  # type: ignore
-        self.addCleanup(gate.set)
-        is_broken = False
-
-        def ask(context: Context) -> None:
-            gate.wait(DEADLINE)
-            try:
-                context.list_roots()
-            except Exception as error:
-                raised.put(error)
-
-        def send(line: bytes) -> None:
-            if is_broken:
-                raise BrokenPipeError
-
-        server.tool(description="Ask.")(ask)
-        session = server.connect(send)
-        for line in (*PROCESS_HELLO, process_line(1, "tools/call", name="ask")):
-            session.receive(line)
-        is_broken = True
-        session.receive(process_line(2))
-        gate.set()
-        self.assertIsInstance(raised.get(timeout=DEADLINE), ConnectionClosed)
 
     def test_a_request_that_the_client_or_the_revision_does_not_support_is_refused(self) -> None:
         """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
