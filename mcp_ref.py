@@ -68,9 +68,9 @@ continue the line above. `python3 mcp_ref.py` starts this server.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
-    # Modern. No handshake is needed. The _meta of each request says which version it
-    # uses and what its client can do; revision_of() reads that. complete_result()
-    # adds the type and the server to the result.
+    # Modern. These requests need no handshake, and could come first. The _meta of each
+    # request says which version it uses and what its client can do; revision_of()
+    # reads that. complete_result() adds the type and the server to the result.
     > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
       "arguments":{"a":1,"b":2},"_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -108,7 +108,7 @@ The list below names the functions that run during one tools/call of a legacy cl
 this order. A function is indented under the one that calls it. (The tool returns a str.
 For other values, result_of_tool() calls further functions.) All of them run on the
 thread that has read the line. (If the tool is slow, another thread reads the next
-lines.)
+lines. If another thread is just writing, it also writes this response.)
 
 Each section begins with what this list needs. Then a line says that the rest of the
 section can wait. In a long class such a line stands in the class as well. So to
@@ -134,7 +134,7 @@ understand one tools/call, read each section or class only up to that line, skip
           result_of_tool                 builds the result
         response_line                    builds the response
           encode                         turns it into a line
-        Peer.flush                       writes what is in the outbox
+        Peer.flush                       adds the response to the outbox, and writes it
           Peer._append_response          notes that the request is answered
             Peer._append_answer          puts the response into the outbox
           serve_stdio.<locals>.send      notices when the client is gone
@@ -473,8 +473,8 @@ def _fault_of_response(message: Json) -> str | None:
 
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
+    # The id in a response was chosen by this side, so it is not the id to return.
     if type(message) is dict and "result" not in message and "error" not in message:
-        # (The id in a response was chosen by this side, so it is not the id to return.)
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
             return rid
@@ -519,8 +519,8 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
     8,000 more with JSONEncoder.encode().
 
     The C encoder is called with the value and with an indentation level, which is 0.
-    Python's manual does not mention this encoder, and PyPy does not have it. Then this
-    function returns another one that is called in the same way.
+    Python's manual does not mention this encoder, and PyPy does not have it. On PyPy,
+    this function returns a replacement, which is called in the same way.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -556,9 +556,9 @@ Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
-# A transport may give a sink with an incoming line. The sink is then called with the
-# answer to this line, and before that with each notification and request that this side
-# sends to serve it. After the last one, it is called with None.
+# A transport may give a sink with an incoming line. To serve the line, this side may
+# send notifications and requests, and then it sends the answer. The sink is called with
+# each of these lines, and at the end with None.
 Sink = Callable[[Any], Any]
 
 
@@ -674,7 +674,7 @@ class Peer:
         if fault is not None:
             error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
             self.refuse(message, error, sink, batch)
-            if kind == "response":
+            if kind == "response":  # it ends a request, although it is malformed
                 self._fail_request_of(message, fault)
             return None
         if kind != "request":
@@ -705,7 +705,7 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            # A cancelled request gets no response. (_append_response() drops it.)
+            # If the request was cancelled, _append_response() drops the response.
             if not request.cancelled:
                 outcome = request.handler(request)
         except Interrupted:
@@ -759,14 +759,15 @@ class Peer:
         outbox first. That could be a separate step, but a second use of the lock would
         cost 2,000 of 87,000 instructions of a tool call.
         """
-        is_writer = False  # whether this thread writes the outbox
+        # One thread at a time is the writer. While there is one, _writing is True.
+        is_writer = False  # whether this thread is the writer
         while True:
             with self._lock:
                 if request is not None:
                     self._append_response(request, response)
                     request = None
                 if self._writing and not is_writer:
-                    return  # another thread is the writer
+                    return
                 if self._waiting_for_writes:  # threads in _wait_for_writes()
                     self._written.notify_all()
                 if not self._outbox:
@@ -784,7 +785,7 @@ class Peer:
             except Exception as error:
                 # The other side is gone. The loop goes on, to empty the outbox.
                 self._break_connection(error)
-            except BaseException:  # Interrupted: another thread has to write the rest
+            except BaseException:  # Interrupted: another thread becomes the writer
                 with self._lock:
                     self._writing = False
                 raise
@@ -910,11 +911,12 @@ class Peer:
     def has_only_cancelled_jobs(self, running: int) -> bool:
         """Tell whether all jobs belong to requests that were cancelled.
 
-        running is the number of jobs that run. A job serves a request, or writes the
-        outbox. If more jobs run than there are cancelled requests, one is writing.
+        running is the number of jobs that run. A job that serves no request writes the
+        outbox.
         """
         with self._lock:
-            return not self._incoming and running <= len(self._cancelled_jobs)
+            is_writing = running > len(self._cancelled_jobs)
+            return not self._incoming and not is_writing
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -948,8 +950,8 @@ class Peer:
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
-            # A request leaves its table when it is answered or cancelled. It is also
-            # cancelled when the connection breaks, but then add() says why.
+            # When `about` is answered or cancelled, it leaves _incoming. If it was
+            # cancelled because the connection broke, add() below raises the reason.
             if about is not None and self._incoming.get(about.request_id) is not about:
                 if self._pending.closed is None:
                     raise RequestCancelled("the request that needs it is over")
@@ -980,7 +982,7 @@ class Peer:
         """
         if self._pending.remove(pending):
             pending.finish(None, why)
-            if not pending.has_response:  # otherwise the other side is done with it
+            if not pending.has_response:  # the other side is still busy with it
                 self.send_cancelled(pending, str(why))
 
     # The end.
@@ -994,7 +996,10 @@ class Peer:
         self.flush()
 
     def _break_connection(self, error: Exception) -> None:
-        """Close after a failed write. No response can be sent, so jobs may stop."""
+        """Close after a failed write. No response can be sent, so jobs may stop.
+
+        flush() calls this, and close() calls flush(), which then returns at once.
+        """
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
@@ -1257,9 +1262,9 @@ NOT_UTF_8 = b"\xff"
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
-    Blank lines are skipped. The last line may have no newline. A line that is longer
-    than `longest` bytes cannot use up the memory: most of what comes after so many
-    bytes is dropped. What is kept is still too long for decode(), which refuses it.
+    Blank lines are skipped. The last line may have no newline. If a line becomes longer
+    than `longest` bytes, further chunks of it are dropped, so that it cannot use up the
+    memory. What is kept is longer than `longest`, and decode() refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -1330,8 +1335,9 @@ class Pool:
         """
         while True:
             with self._changed:
-                # In a ReadingPool, a slow job may only write lines. Then one thread
-                # more than `limit` may be running, and the first that is done ends.
+                # A ReadingPool may exceed the limit by one, because a job that writes
+                # lines never waits in the queue. Then the first thread that is done
+                # ends.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1359,8 +1365,8 @@ class ReadingPool(Pool):
     wait in the queue, if there are any, and ends.
 
     _running counts the threads with a slow job, and the threads that run jobs of the
-    queue. It does not count the thread that has the turn, or that runs a quick job. If
-    _running has reached `limit`, the next job that is read goes to the queue.
+    queue. A thread that reads, or runs a quick job, is not counted. If _running has
+    reached `limit`, the next job that is read goes to the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1389,8 +1395,9 @@ class ReadingPool(Pool):
                 # A job that ends wakes this thread. abort() does not, so this thread
                 # looks again after LONGEST_SLEEP seconds.
                 self._changed.wait(min(left, LONGEST_SLEEP))
-        # The other side is gone, so jobs that need it fail now. Let them log that. If a
-        # thread logs while Python ends, Python may abort with "Fatal Python error".
+        # abort() was called: the other side is gone, and jobs that need it fail now.
+        # Give them time to log that. If a thread logs while Python ends, Python may
+        # abort with "Fatal Python error".
         deadline = time.monotonic() + LAST_LOG_TIMEOUT
         while self._has_jobs() and time.monotonic() < deadline:
             time.sleep(FIRST_PAUSE)
@@ -1420,8 +1427,8 @@ class ReadingPool(Pool):
                     self._wake.set()  # see _sleep()
                 job()
                 if not self._turn.acquire(False):
-                    # The job was slow, and another thread has taken over. It has
-                    # increased _running. At its end, _run_queue() decreases it.
+                    # The job was slow. Another thread reads now, and has added this
+                    # thread to _running. _run_queue() removes it at its end.
                     self._run_queue()
                     return
         except Exception as error:  # without this, run() would wait for ever
@@ -1443,9 +1450,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # _queue_if_full() needs a lock, so it is not called if _running is 0.
-                # Then the pool cannot be full. It cannot become full now: this thread
-                # has the turn, and only another thread could increase _running.
+                # If _running is 0, the pool is not full, and no lock is needed to know
+                # that: a thread that increases _running needs the turn, and this thread
+                # has the turn.
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
@@ -1567,6 +1574,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     try:
         all_done = signals.call(lambda: runner.serve(peer, lines, drain))
     finally:
+        # After a signal, or if jobs had not enough time, do not wait long again.
         is_cut_short = signals.number is not None or len(peer.unanswered()) > 0
         finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
@@ -2434,7 +2442,7 @@ def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
         if subschema is False:
             known = ", ".join(named) or "none"
             # The name stands in the text, and not in the path. A path leads to a value
-            # that a caller may replace, but here the name is wrong, and not the value.
+            # that corrected() may replace, but here the name is wrong.
             yield Fault(f".{name}: unknown; known: {known}")
         else:
             yield from walk.faults_of_part(name, item, subschema)
@@ -2653,10 +2661,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: a value needs no cast if Schema.fits() returns True for it. That holds for
-    # an object whose members have no cast. It also holds if their only cast is int,
-    # because fits() returns True only if each of these members is an int already, and
-    # not 1.0, for example.
+    # True: if Schema.fits() returns True for a value, the value needs no cast. This is
+    # set for objects whose members have no cast, or the cast int. (fits() returns True
+    # only if such a member is an int already, and not a float such as 1.0.)
     cast_is_optional: bool = False
 
 
@@ -2747,8 +2754,8 @@ INSTEAD_OF = {
     "bytes": "str, with base64", "any": "Any", "object": "Any",
     "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
     "time": "str", "Path": "str", "UUID": "str",
-    "Context": "Context, from the same copy of this module as the Server, and not "
-               "inside of another hint"}
+    "Context": "the Context of the module that Server is from, and not inside of "
+               "another hint"}
 
 
 def key_of(hint: Any) -> str:
@@ -3114,24 +3121,25 @@ def signature_of(function: Any) -> Signature:
     code_owner, is_method = unwrap(function)
     name = name_of(code_owner)
     code = code_owner.__code__
-    first = 1 if is_method else 0
+    skipped = 1 if is_method else 0  # self is left out
     has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
     has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
-    if has_varargs or code.co_posonlyargcount > first:  # self may stand before a /
+    if has_varargs or code.co_posonlyargcount > skipped:  # only self may stand before /
         raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
                         "named parameter for each argument, or by one list")
     hints = hints_of(code_owner)
     # co_varnames begins with the positional parameters. Keyword-only parameters follow,
     # and then **kwargs.
     end = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[first:end]
+    names = code.co_varnames[skipped:end]
     has_self = names[:1] == ("self",) and "self" not in hints
     if has_self and not is_method:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
     values = code_owner.__defaults__ or ()  # those of the last positional parameters
     first_default = code.co_argcount - len(values)
-    defaults = dict(zip(code.co_varnames[first_default:], values))
+    with_default = code.co_varnames[first_default:code.co_argcount]
+    defaults = dict(zip(with_default, values))
     defaults.update(code_owner.__kwdefaults__ or {})
     other_hint = None
     if has_varkeywords:
@@ -3268,9 +3276,9 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # Some params of sampling/createMessage may only be sent if the client declares them
-    # in its capability sampling: {"tools": {}, "context": {}}. These are the names that
-    # a client of this revision can declare; other params may always be sent.
+    # What a client has to declare in its capability sampling before a server uses it in
+    # sampling/createMessage. Old clients cannot declare "tools", so a server cannot use
+    # tools with them. From 2025-11-25 on, "context" has to be declared as well.
     sampling_parts: tuple[str, ...] = ("tools",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3435,23 +3443,25 @@ class InputMethod(NamedTuple):
 
 INPUT_METHODS = {
     "roots/list": InputMethod(
-        "roots", "roots", shape(), shape("roots", roots={
+        capability="roots", option="roots", params=shape(),
+        result=shape("roots", roots={
             "type": "array", "items": shape("uri", uri={
                 "type": "string", "pattern": "^file://"})})),
     "sampling/createMessage": InputMethod(
-        "sampling", "on_sample",
-        shape("messages maxTokens", messages="array", maxTokens="integer"),
-        shape("role content model", role={"enum": ["user", "assistant"]},
-              model="string", content={"type": ["object", "array"]}),
+        capability="sampling", option="on_sample",
+        params=shape("messages maxTokens", messages="array", maxTokens="integer"),
+        result=shape("role content model", role={"enum": ["user", "assistant"]},
+                     model="string", content={"type": ["object", "array"]}),
         parts={"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
     "elicitation/create": InputMethod(
-        "elicitation", "on_elicit",
-        shape("message", message="string", mode={"enum": ["form", "url"]}, url="string",
-              requestedSchema=shape(
-                  "type properties", type={"const": "object"}, properties={
-                      "type": "object", "additionalProperties": {"type": "object"}})),
-        shape("action", action={"enum": ["accept", "decline", "cancel"]},
-              content="object"))}
+        capability="elicitation", option="on_elicit",
+        params=shape(
+            "message", message="string", mode={"enum": ["form", "url"]}, url="string",
+            requestedSchema=shape(
+                "type properties", type={"const": "object"}, properties={
+                    "type": "object", "additionalProperties": {"type": "object"}})),
+        result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
+                     content="object"))}
 
 
 @functools.lru_cache(maxsize=None)
@@ -3747,7 +3757,7 @@ class Context(IncomingRequest):
             # If the response is missing, it is None, and input_fault() says so.
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
-                self.responses.pop(key, None)  # requestState must not keep it
+                self.responses.pop(key, None)  # a wrong response is not kept
         if missing:
             raise InputRequired(missing, timeout)
         return {key: self.responses[key] for key in requests}
@@ -3866,9 +3876,8 @@ class ServerSession(McpPeer):
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
-            # (In the state READY, a method without a name in the table changes nothing,
-            # so next_state() is not called.)
             state = next_state(state, context.method)
+        # Else it stays READY. So most requests do not need next_state().
         if not served.params.fits(params):  # most params pass this quick check
             faults = served.params.faults(params)
             if faults:
@@ -3890,7 +3899,8 @@ class ServerSession(McpPeer):
         """Return the revision of a request that names none, before the handshake.
 
         Only initialize and ping may come so early. For the other methods of the server,
-        revision_of() raises an error. For methods that do not exist, the caller does.
+        revision_of() raises an error. For methods that do not exist, the caller raises
+        another one.
         """
         may_come = (NEW, context.method) in TRANSITIONS
         is_unknown = context.method not in self.server.methods
@@ -4045,9 +4055,9 @@ class Function:
         if not can_skip:
             arguments = self._checked_and_cast(arguments, name, corrects)
         if self._context_names:
-            # A function with a Context may ask for input. Then StateSigner needs the
-            # params of the request. They are stored as a text, the binding, before the
-            # function runs, because the function may change its arguments.
+            # A function with a Context may ask for input. The client then repeats the
+            # call, and the server checks that its params are the same. So they are
+            # stored now, as a text. Later the function may have changed its arguments.
             if context.row.modern:
                 context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
@@ -4096,7 +4106,7 @@ def _tools_call(context: Context) -> Json:
         return failure_of_tool(error.message)
     except (RpcError, InputRequired, Interrupted):
         raise
-    except (ToolError, RequestCancelled) as error:  # the code of the tool has no fault
+    except (ToolError, RequestCancelled) as error:  # expected, so it is not logged
         return failure_of_tool(reason_of(error))
     except BaseException as error:  # SystemExit as well: it must not end the server
         warn("the tool %s failed", params["name"], error=error)
@@ -4200,7 +4210,7 @@ class Server:
             self._offer(capability, CAPABILITIES[capability])
         if extensions:
             check_extensions("Server", extensions)
-            self._offer("extensions", extensions)
+            self._offer("extensions", extensions)  # they have no methods
 
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
@@ -4773,8 +4783,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # `limit` is the number of slow jobs after which start() and serve() let
-            # other jobs wait. run() alone never lets a job wait.
+            # run() itself lets no job wait in the queue, so `limit` has no effect here.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4827,8 +4836,9 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # The default Point(x=None) is {"x": null} in the schema. A null that does
-            # not fit would be removed in a call, so there is nothing to warn of.
+            # The default may be a dataclass whose member x is None. In the schema it is
+            # {"x": null}. If that does not fit, a call removes the null, so this
+            # default is right.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -5283,7 +5293,7 @@ class Client:
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
-        if self._new_session is not None:  # it has ended, and Opening tries again
+        if self._new_session is not None:  # the server has ended, and Opening retries
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         self._transport.open(session.receive, session.close)
@@ -5591,6 +5601,7 @@ class Client:
         """Complete an argument, {"name", "value"}, of a prompt or of a template.
 
         ref is {"type": "ref/prompt", "name"} or {"type": "ref/resource", "uri"}.
+        context is {"arguments": {...}}, with the arguments that are known already.
         Returns {"values": [...], "total", "hasMore"}.
         """
         result = self.request("completion/complete", present(
