@@ -108,7 +108,7 @@ The list below names the functions that run during one tools/call of a legacy cl
 this order. A function is indented under the one that calls it. (The tool returns a str.
 For other values, result_of_tool() calls further functions.) All of them run on the
 thread that has read the line. (If the tool is slow, another thread reads the next
-lines. If another thread is just writing, it also writes this response.)
+lines. While another thread is writing, that thread also writes this response.)
 
 Each section begins with what this list needs. Then a line says that the rest of the
 section can wait. In a long class such a line stands in the class as well. So to
@@ -473,7 +473,7 @@ def _fault_of_response(message: Json) -> str | None:
 
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
-    # The id in a response was chosen by this side, so it is not the id to return.
+    # (message may be a malformed response. Its id belongs to a request of this side.)
     if type(message) is dict and "result" not in message and "error" not in message:
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
@@ -705,7 +705,7 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            # If the request was cancelled, _append_response() drops the response.
+            # For a cancelled request, None will do: flush() drops its response.
             if not request.cancelled:
                 outcome = request.handler(request)
         except Interrupted:
@@ -908,15 +908,10 @@ class Peer:
         with self._lock:
             return list(self._incoming.values())
 
-    def has_only_cancelled_jobs(self, running: int) -> bool:
-        """Tell whether all jobs belong to requests that were cancelled.
-
-        running is the number of jobs that run. A job that serves no request writes the
-        outbox.
-        """
+    def has_only_cancelled_jobs(self) -> bool:
+        """Tell whether jobs are left, and all their requests were cancelled."""
         with self._lock:
-            is_writing = running > len(self._cancelled_jobs)
-            return not self._incoming and not is_writing
+            return len(self._cancelled_jobs) > 0 and not self._incoming
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -998,7 +993,8 @@ class Peer:
     def _break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
 
-        flush() calls this, and close() calls flush(), which then returns at once.
+        flush() calls this. close() calls flush() again, but that returns at once,
+        because this thread is writing already.
         """
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
@@ -1335,9 +1331,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # A ReadingPool may exceed the limit by one, because a job that writes
-                # lines never waits in the queue. Then the first thread that is done
-                # ends.
+                # In a ReadingPool there may be a thread too many; see _take_over().
+                # Then this thread ends, although jobs wait.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1387,7 +1382,7 @@ class ReadingPool(Pool):
             with self._changed:
                 if self._running == 0:
                     return True
-                if peer.has_only_cancelled_jobs(self._running):
+                if peer.has_only_cancelled_jobs():
                     return False
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -1450,9 +1445,8 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # If _running is 0, the pool is not full, and no lock is needed to know
-                # that: a thread that increases _running needs the turn, and this thread
-                # has the turn.
+                # Only a thread that has the turn increases _running, and now this
+                # thread has it. So no lock is needed to see that _running is 0.
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
@@ -1533,6 +1527,8 @@ class ReadingPool(Pool):
             # Count the thread of the slow job. That thread will call _run_queue(),
             # which decreases _running. It cannot do so before this line, because
             # _run_queue() needs the lock that is held here.
+            # If the slow job only writes lines, _running may become limit + 1 here,
+            # because such a job is not put into the queue when the pool is full.
             self._running += 1
         self._read(jobs)
 
@@ -2661,9 +2657,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # True: if Schema.fits() returns True for a value, the value needs no cast. This is
-    # set for objects whose members have no cast, or the cast int. (fits() returns True
-    # only if such a member is an int already, and not a float such as 1.0.)
+    # Whether values that pass the quick check Schema.fits() need no cast. That is so
+    # for an object if no member has a cast. It is also so if int is the only cast: the
+    # quick check does not accept 1.0 for a member that has to be an int.
     cast_is_optional: bool = False
 
 
@@ -2754,8 +2750,7 @@ INSTEAD_OF = {
     "bytes": "str, with base64", "any": "Any", "object": "Any",
     "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
     "time": "str", "Path": "str", "UUID": "str",
-    "Context": "the Context of the module that Server is from, and not inside of "
-               "another hint"}
+    "Context": "Context alone, imported from the same module as Server"}
 
 
 def key_of(hint: Any) -> str:
@@ -3276,10 +3271,9 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # What a client has to declare in its capability sampling before a server uses it in
-    # sampling/createMessage. Old clients cannot declare "tools", so a server cannot use
-    # tools with them. From 2025-11-25 on, "context" has to be declared as well.
-    sampling_parts: tuple[str, ...] = ("tools",)
+    # The params of InputMethod.parts that a server may use although the client has not
+    # declared that part of its capability.
+    free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
     missing_members: tuple[str, ...] = ()
@@ -3314,11 +3308,11 @@ REVISIONS = {row.version: row for row in (
     Revision("2025-06-18", structured=(dict,), elicitation=("form",),
              missing_methods=_MODERN_METHODS, missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url"), sampling_parts=("tools", "context"),
+             elicitation=("form", "url"), free_params=(),
              missing_methods=_MODERN_METHODS),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicitation=("form", "url"), sampling_parts=("tools", "context"),
+             elicitation=("form", "url"), free_params=(),
              missing_methods=_LEGACY_METHODS))}
 
 
@@ -3508,6 +3502,14 @@ def next_state(state: str, method: str) -> str:
     return TRANSITIONS[key]
 
 
+def no_revision_error() -> RpcError:
+    """Return the error for a request of which neither _meta nor a handshake says the
+    revision. It tells clients of both eras what to do."""
+    return RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
+                    f"initialized. Or put into _meta: {META_VERSION} and "
+                    f"{META_CAPABILITIES}")
+
+
 def revision_of(meta: Json) -> Revision:
     """Return the revision of a modern request, which its _meta names.
 
@@ -3517,10 +3519,7 @@ def revision_of(meta: Json) -> Revision:
     """
     version = meta.get(META_VERSION)
     if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
-        # The client may be a modern one, or a legacy one that has begun too early.
-        raise RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
-                       f"initialized. Or put into _meta: {META_VERSION} and "
-                       f"{META_CAPABILITIES}")
+        raise no_revision_error()
     row = REVISIONS.get(version)
     if row is None or not row.modern:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
@@ -3784,9 +3783,8 @@ class Context(IncomingRequest):
             if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
                 offer = {**offer, "form": {}}  # an offer without a mode means form
         for member, part in needs.parts.items():
-            if params.get(member) in (None, "none"):  # includeContext may be "none"
-                continue
-            if part in self.row.sampling_parts:
+            is_used = params.get(member) not in (None, "none")  # as in includeContext
+            if is_used and member not in self.row.free_params:
                 needed.append(part)
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
@@ -3871,13 +3869,14 @@ class ServerSession(McpPeer):
         if served is None or context.method in context.row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {context.method[:80]!r}")
+        # After the handshake, most legacy requests leave the state as it is: only the
+        # methods that the table names need next_state().
         state = self.state
         if context.row.modern:
             if context.batch is not None:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
             state = next_state(state, context.method)
-        # Else it stays READY. So most requests do not need next_state().
         if not served.params.fits(params):  # most params pass this quick check
             faults = served.params.faults(params)
             if faults:
@@ -3898,15 +3897,13 @@ class ServerSession(McpPeer):
     def _revision_before_handshake(self, context: Context) -> Revision:
         """Return the revision of a request that names none, before the handshake.
 
-        Only initialize and ping may come so early. For the other methods of the server,
-        revision_of() raises an error. For methods that do not exist, the caller raises
-        another one.
+        Only initialize and ping may come so early. (The caller refuses methods that do
+        not exist.)
         """
         may_come = (NEW, context.method) in TRANSITIONS
-        is_unknown = context.method not in self.server.methods
-        if may_come or is_unknown:
-            return newest_revision(modern=False)
-        return revision_of(context.meta)  # it always raises: there is no version
+        if context.method in self.server.methods and not may_come:
+            raise no_revision_error()
+        return newest_revision(modern=False)
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications that a server knows; others have no effect."""
@@ -4268,8 +4265,10 @@ class Server:
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
         """
-        check_type("Server.tool", "annotations", annotations, (dict, type(None)),
-                   "a dict")
+        for option, value in (("annotations", annotations),
+                              ("input_schema", input_schema),
+                              ("output_schema", output_schema)):
+            check_type("Server.tool", option, value, (dict, type(None)), "a dict")
         own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
@@ -4783,7 +4782,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # run() itself lets no job wait in the queue, so `limit` has no effect here.
+            # Only start() and serve() use the limit.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4836,9 +4835,8 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # The default may be a dataclass whose member x is None. In the schema it is
-            # {"x": null}. If that does not fit, a call removes the null, so this
-            # default is right.
+            # Correct the default as a call would do it. For example, the null of an
+            # optional member of a dataclass does not fit, but a call removes it.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -4964,7 +4962,8 @@ def is_content(value: Any) -> bool:
 
 
 def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block, by its type and that type's member."""
+    """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
+    member that this type must have."""
     if isinstance(value, dict):
         for kind, member in BLOCKS.items():
             if value.get("type") == kind:
@@ -5773,6 +5772,7 @@ class Opening:
             legacy = supported_versions(modern=False)
             if not any(version in legacy for version in error.versions):
                 raise
+            # Otherwise both sides speak a legacy version.
         except ConnectionClosed as error:  # some legacy servers end at once
             warn("%s; connecting again, with a legacy handshake", error)
             self._session = self._client._open_session()

@@ -1927,10 +1927,14 @@ async def loop() -> int:
     def test_after_eof_a_server_waits_only_for_calls_that_were_not_cancelled(self) -> None:
         child = self.start(drain=9 * DEADLINE)
         child.run(PROCESS_STUCK, "stuck")
-        child.run(PROCESS_HOLD, "held")
+        child.send(process_run("held", "try: context.list_roots()\n"  # fails when stdin has ended
+                                       f"except ConnectionError: {PROCESS_HOLD}"))
+        child.until("roots/list")
         child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
                    b'"params":{"requestId":"stuck"}}')
         child.stdin.close()
+        child.read_stderr("here")
+        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
         child.gate.close()  # now the held call returns
         ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
         self.assertEqual(["held"], ids)
