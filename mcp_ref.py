@@ -24,7 +24,7 @@ A conversation
 --------------
 On the wire, each line is one JSON object. `>` marks lines that the client writes to the
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
-continue the line above. `python3 mcp_ref.py` starts this server.
+continue the line above. The server is the demo server: `python3 mcp_ref.py` starts it.
 
     # Legacy. A handshake comes first. Opening._initialize() sends the request,
     # Peer.take() receives it, ServerSession.admit_request() checks it, and the
@@ -106,9 +106,9 @@ names.)
 
 The list below names the functions that run during one tools/call of a legacy client, in
 this order. A function is indented under the one that calls it. (The tool returns a str.
-For other values, result_of_tool() calls further functions.) All of them run on the
-thread that has read the line. (If the tool is slow, another thread reads the next
-lines. While another thread is writing, that thread also writes this response.)
+For other values, result_of_tool() calls further functions.) Usually one thread runs all
+of them. If the tool is slow, another thread reads the next lines meanwhile. If two
+threads have a response at the same time, one of them writes both.
 
 Each section begins with what this list needs. Then a line says that the rest of the
 section can wait. In a long class such a line stands in the class as well. So to
@@ -202,8 +202,8 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
-# Python 2 does not even run the check above. It stops at the next line, with a syntax
-# error, and shows this line to the user. So the line has a comment for this user.
+# Python 2 does not even run the check above. It stops at the line of __version__, with
+# a syntax error, and shows that line to the user. So it has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 __all__ = [
     "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
@@ -353,7 +353,7 @@ class Bounds(NamedTuple):
     A line that is too long is refused with -32700, a batch that is too large with
     -32600, and requests and subscriptions that are too many with TOO_MANY.
     """
-    line: int = 64 * 1024 * 1024  # bytes of one line, and bytes that wait to be written
+    line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
     requests: int = 10_000  # incoming requests whose response is not sent yet
     pending: int = 10_000  # requests of this side whose response has not come yet
@@ -440,7 +440,7 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
         return encode(message)
     except Exception as error:
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
-        # Send an error instead. An error can always be encoded.
+        # Send an internal error instead. It can always be encoded.
         return response_line(rid, reason, null_id, name)
 
 
@@ -448,10 +448,8 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
 
 
 def _fault_of_response(message: Json) -> str | None:
-    """Return what is wrong with an object that has a result or an error, or None.
-
-    [jsonrpc 5]
-    """
+    """Return what is wrong with an object that has a result or an error. None means
+    that it is a valid response. [jsonrpc 5]"""
     if message.get("jsonrpc") != "2.0":
         return 'jsonrpc is not "2.0"'
     if "method" in message:
@@ -473,7 +471,7 @@ def _fault_of_response(message: Json) -> str | None:
 
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
-    # (message may be a malformed response. Its id belongs to a request of this side.)
+    # The message may be a malformed response. Its id belongs to a request of this side.
     if type(message) is dict and "result" not in message and "error" not in message:
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
@@ -558,7 +556,7 @@ Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another on
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
 # A transport may give a sink with an incoming line. To serve the line, this side may
 # send notifications and requests, and then it sends the answer. The sink is called with
-# each of these lines, and at the end with None.
+# each of these outgoing lines, and at the end with None.
 Sink = Callable[[Any], Any]
 
 
@@ -674,7 +672,7 @@ class Peer:
         if fault is not None:
             error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
             self.refuse(message, error, sink, batch)
-            if kind == "response":  # it ends a request, although it is malformed
+            if kind == "response":  # the request of this side ends nevertheless
                 self._fail_request_of(message, fault)
             return None
         if kind != "request":
@@ -690,7 +688,7 @@ class Peer:
             error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
             self.refuse(message, error, sink, batch)
             return None
-        try:  # from here on, respond() answers the request, with a result or an error
+        try:  # whatever happens from here on, the request gets a response
             if in_flight >= self.bounds.requests:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             request.handler = self.admit_request(request)
@@ -705,7 +703,7 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         try:
-            # For a cancelled request, None will do: flush() drops its response.
+            # A cancelled request gets no response, so its outcome does not matter.
             if not request.cancelled:
                 outcome = request.handler(request)
         except Interrupted:
@@ -785,7 +783,7 @@ class Peer:
             except Exception as error:
                 # The other side is gone. The loop goes on, to empty the outbox.
                 self._break_connection(error)
-            except BaseException:  # Interrupted: another thread becomes the writer
+            except BaseException:  # Interrupted; the next flush() goes on writing
                 with self._lock:
                     self._writing = False
                 raise
@@ -1331,8 +1329,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # In a ReadingPool there may be a thread too many; see _take_over().
-                # Then this thread ends, although jobs wait.
+                # In a ReadingPool, _running may be limit + 1; see _take_over(). Then
+                # this thread ends, although jobs wait.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1404,7 +1402,7 @@ class ReadingPool(Pool):
         The iterator reads the input, so next(jobs) may block. One thread at a time
         calls it.
         """
-        self._turn.acquire()  # for the new thread
+        self._turn.acquire()  # for the new thread, which releases it
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
 
@@ -1413,7 +1411,11 @@ class ReadingPool(Pool):
         self._aborted = True
 
     def _read(self, jobs: Iterator[Job]) -> None:
-        """Read jobs and run them. The caller has the turn to read."""
+        """Read jobs and run them. The caller has the turn to read.
+
+        If jobs are slow, several threads are in this loop, and share the iterator. Only
+        the one that has the turn takes the next job.
+        """
         try:
             for job in jobs:
                 self._jobs_read += 1
@@ -1445,8 +1447,8 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # Only a thread that has the turn increases _running, and now this
-                # thread has it. So no lock is needed to see that _running is 0.
+                # Only the thread that has the turn increases _running, and this is that
+                # thread. So if _running is 0, it stays 0, and the pool is not full.
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
@@ -1527,8 +1529,8 @@ class ReadingPool(Pool):
             # Count the thread of the slow job. That thread will call _run_queue(),
             # which decreases _running. It cannot do so before this line, because
             # _run_queue() needs the lock that is held here.
-            # If the slow job only writes lines, _running may become limit + 1 here,
-            # because such a job is not put into the queue when the pool is full.
+            # _running may become limit + 1 here: if the slow job is not a call, but
+            # peer.flush, it began although the pool was full.
             self._running += 1
         self._read(jobs)
 
@@ -1551,7 +1553,8 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     seconds to finish, so that everything that was received is answered. Jobs that need
     longer are abandoned, and stderr names their requests. Jobs whose requests were
     cancelled are abandoned at once. After SIGTERM or SIGINT, all jobs are abandoned,
-    and this raises SystemExit(128 + number).
+    and this raises SystemExit(128 + number). With 0 workers, a job that is running can
+    only be abandoned by a signal.
     """
     streams = StandardStreams()
     runner = runner_for(workers)
@@ -1726,8 +1729,9 @@ class Signals:
     catches Interrupted, the server still ends, because of abort().
 
     Only the main thread can set handlers. A handler that a C library has set is kept.
-    Any other handler is replaced, even if it ignores the signal: a shell starts
-    programs in the background with SIGINT ignored, but a host sends it on purpose.
+    Any other handler is replaced, even one that ignores the signal. (A shell starts
+    programs in the background with SIGINT ignored. The server must still end when its
+    host sends SIGINT.)
     """
 
     def __init__(self, abort: Job) -> None:
@@ -2349,7 +2353,7 @@ def ecma_pattern(pattern: str) -> re.Pattern[str]:
 
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
-    # Split the pattern. Only a `$` that is a part of its own is replaced.
+    # Split the pattern into parts. Replace the parts that are just a `$`.
     parts = re.findall(r"""
         \\.                       # an escape, such as \$
         | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
@@ -2437,8 +2441,8 @@ def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
             continue
         if subschema is False:
             known = ", ".join(named) or "none"
-            # The name stands in the text, and not in the path. A path leads to a value
-            # that corrected() may replace, but here the name is wrong.
+            # The name stands in the text, and not in the path. A path leads to a wrong
+            # value, which corrected() may replace. Here the name is wrong.
             yield Fault(f".{name}: unknown; known: {known}")
         else:
             yield from walk.faults_of_part(name, item, subschema)
@@ -2657,9 +2661,9 @@ class Described(NamedTuple):
     """
     schema: Json  # of the values in JSON
     cast: Cast | None = None  # None: values stay unchanged
-    # Whether values that pass the quick check Schema.fits() need no cast. That is so
-    # for an object if no member has a cast. It is also so if int is the only cast: the
-    # quick check does not accept 1.0 for a member that has to be an int.
+    # True: the cast changes nothing in values that pass the quick check Schema.fits().
+    # This is known for objects whose members have no cast, or the cast int: the quick
+    # check passes only if such a member is an int already, and not 1.0.
     cast_is_optional: bool = False
 
 
@@ -2670,9 +2674,10 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
     of a dataclass, or the keys of a TypedDict.
 
     hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema, or `...` to show none. A function with **kwargs
-    allows further members; other_hint is the hint of their values, or None if there are
-    none. make(members) returns the Python value; if make is None, the value is a dict.
+    the value to show in the schema. If this value is Ellipsis, no value is shown. A
+    function with **kwargs allows further members, and other_hint is the hint of their
+    values; otherwise it is None. make(members) returns the Python value; if make is
+    None, the value is a dict.
     """
     parts = {name: describe(hint, where.member(name)) for name, hint in hints.items()}
     properties = {}
@@ -2703,9 +2708,9 @@ def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any =
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X], and the default is None or `...`, an argument null means
-    the same as no argument. Some hosts have trouble with null, so the schema is the one
-    of X. In a result, null is a value, so its schema keeps null.
+    If the hint is Optional[X], and the default is None or Ellipsis, an argument null
+    means the same as no argument. Some hosts have trouble with null, so the schema is
+    the one of X. In a result, null is a value, so the schema still allows it.
     """
     alternatives = schema.get("anyOf", [])
     others = [one for one in alternatives if one != {"type": "null"}]
@@ -2768,7 +2773,8 @@ def key_of(hint: Any) -> str:
         return ""
     if hasattr(origin, "__name__"):
         return str(origin.__name__)
-    return str(getattr(origin, "_name", ""))  # of Any and Union, in older Pythons
+    # In older Pythons, Any and Union have this name only.
+    return str(getattr(origin, "_name", ""))
 
 
 def describe_any(hint: Any, args: Any, where: Place) -> Described:
@@ -2947,8 +2953,8 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
     hints = resolve_hints(hint, where, shown=hint)
     defaults = {}
     for name, member_hint in hints.items():
-        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. Python
-        # considers that in __required_keys__, but not if the hints are text.
+        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. If hints are
+        # text, __required_keys__ does not show that. So look at the hint itself, too.
         mark = getattr(typing.get_origin(member_hint), "_name", "")
         is_required = name in hint.__required_keys__
         if mark in ("Required", "NotRequired"):
@@ -3183,7 +3189,7 @@ def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -
     """Return the hints of a class or of another object, without text in them.
 
     namespace has the global names that the text may use. For a class it is None, and
-    Python finds the module of the class. where and `shown` are for messages.
+    Python finds the module of the class. Messages contain `where` and `shown`.
     """
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
@@ -3271,8 +3277,8 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # The params of InputMethod.parts that a server may use although the client has not
-    # declared that part of its capability.
+    # Params that a server may use in a request for input, although the client has not
+    # declared a capability for them. InputMethod.parts has all params that may need it.
     free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3398,14 +3404,14 @@ METHODS = {
 
 # ********************** The rest of section 7 can wait. *******************************
 
-# List methods, with the member of their result that holds the items. These members name
-# the four kinds of definitions.
+# The list methods, with the member of their result that holds the items. These members
+# name the four kinds of definitions.
 LISTS = {
     "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 
-# Notifications of changes. A modern client asks for them with subscriptions/listen; the
-# values are the members of params.notifications in this request.
+# Notifications of changes. A modern client asks for them with subscriptions/listen. The
+# values of this table are the members of params.notifications in that request.
 CHANGES = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -3490,6 +3496,7 @@ TRANSITIONS = {
     (INITIALIZING, "notifications/initialized"): READY,
     (READY, "ping"): READY,
     (READY, "*"): READY}
+# In the state READY, other methods than these leave the state as it is.
 NAMED_METHODS = {method for _, method in TRANSITIONS}
 
 
@@ -3503,8 +3510,8 @@ def next_state(state: str, method: str) -> str:
 
 
 def no_revision_error() -> RpcError:
-    """Return the error for a request of which neither _meta nor a handshake says the
-    revision. It tells clients of both eras what to do."""
+    """Return the error for a request whose revision is not known: its _meta names none,
+    and no handshake came before. It tells clients of both eras what to do."""
     return RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
                     f"initialized. Or put into _meta: {META_VERSION} and "
                     f"{META_CAPABILITIES}")
@@ -3783,7 +3790,8 @@ class Context(IncomingRequest):
             if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
                 offer = {**offer, "form": {}}  # an offer without a mode means form
         for member, part in needs.parts.items():
-            is_used = params.get(member) not in (None, "none")  # as in includeContext
+            # includeContext may be "none".
+            is_used = params.get(member) not in (None, "none")
             if is_used and member not in self.row.free_params:
                 needed.append(part)
         if isinstance(offer, dict) and all(part in offer for part in needed):
@@ -3869,8 +3877,6 @@ class ServerSession(McpPeer):
         if served is None or context.method in context.row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {context.method[:80]!r}")
-        # After the handshake, most legacy requests leave the state as it is: only the
-        # methods that the table names need next_state().
         state = self.state
         if context.row.modern:
             if context.batch is not None:
@@ -4053,8 +4059,8 @@ class Function:
             arguments = self._checked_and_cast(arguments, name, corrects)
         if self._context_names:
             # A function with a Context may ask for input. The client then repeats the
-            # call, and the server checks that its params are the same. So they are
-            # stored now, as a text. Later the function may have changed its arguments.
+            # call, and the server checks that its params are the same. The function may
+            # change its arguments, so the params are stored before, as a text.
             if context.row.modern:
                 context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
@@ -4160,8 +4166,8 @@ class Server:
     The values are the settings of each extension. [2026-07-28 basic/versioning]
 
     A server declares the capability "tools" when its first tool is registered.
-    "resources", "prompts" and "completions" work in the same way. If you register the
-    first one after a client has connected, name its capability in capabilities.
+    "resources", "prompts" and "completions" work in the same way. If clients may
+    connect before that, name these capabilities in the argument `capabilities`.
 
     The attribute `trace` may be set to a function that never raises. New connections
     call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
@@ -4552,8 +4558,8 @@ class Registry:
         """Return a page of registrations, and the cursor of the next page or None.
 
         A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. Numbers are not used twice. So if registrations come and go
-        between two pages, the client still gets all the others once.
+        hexadecimal. Numbers are not used twice. So if some registrations come or go
+        between two pages, the client still gets each of the others, and gets it once.
         """
         last = 0
         if cursor is not None:
@@ -4782,7 +4788,7 @@ class Publisher:
 
     def _run(self) -> None:
         try:
-            # Only start() and serve() use the limit.
+            # run() does not use the limit; only start() and serve() do.
             ReadingPool(limit=1).run(self._flushes())
         except RuntimeError:  # no thread can be started; the next change tries again
             with self._changed:
@@ -4835,8 +4841,8 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
             default = property_["default"]
             schema_of_property = Schema(property_)
             faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # Correct the default as a call would do it. For example, the null of an
-            # optional member of a dataclass does not fit, but a call removes it.
+            # Correct the default as a call would do it. For example, the default may be
+            # a dataclass in which an optional member is None. A call removes this null.
             if schema_of_property.faults(corrected(default, faults)):
                 advice = "change one of them"
                 if default is None:
@@ -5648,8 +5654,8 @@ class ClientSession(McpPeer):
         for pending in self._pending.without_response():
             self.give_up(pending, why)
         self.flush()
-        # If another thread is just writing, it writes the cancellations. Wait for that
-        # thread, because send_while_open() drops what is left when close() is called.
+        # If another thread is just writing, it also writes the cancellations. Wait for
+        # it. Otherwise close() comes first, and then send_while_open() drops them.
         self.wait_until_written(LAST_WRITE_TIMEOUT)
 
     def admit_request(self, request: IncomingRequest) -> Handler | None:
@@ -6496,8 +6502,8 @@ def parse_arguments(arguments: str) -> Json:
 def ask_on_terminal(params: Json) -> Json:
     """Answer elicitation/create from stdin. An empty line declines.
 
-    A value that is not a string is read as JSON: 5, true, [1, 2]. A url, or a form
-    without fields, is shown and accepted with y or yes. Nothing is opened.
+    If a field is not a string, its answer is read as JSON: 5, true, [1, 2]. A url, or a
+    form without fields, is shown and accepted with y or yes. Nothing is opened.
     """
     complain(printable(f"{params['message']} {params.get('url', '')}"))
     if not sys.stdin or not sys.stdin.isatty():
