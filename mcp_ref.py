@@ -338,7 +338,7 @@ def name_of(function: Any) -> str:
 
 # --- 2. Messages ----------------------------------------------------------------------
 # One line holds one message, or a batch. A message is kept as the dictionary that its
-# JSON object becomes; there are no classes for messages.
+# JSON object becomes. This module has no classes for messages.
 # decode() turns a line into JSON values, classify() checks a message once, where it
 # comes in, and encode() turns a message into a line.
 
@@ -1258,7 +1258,7 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
 
     Blank lines are skipped. The last line may have no newline. If a line becomes longer
     than `longest` bytes, further chunks of it are dropped, so that it cannot use up the
-    memory. What is kept is longer than `longest`, and decode() refuses it.
+    memory. The line that is yielded is still too long, so decode() refuses it.
     """
     start_of_line = bytearray()  # the part of an incomplete line that has arrived
     while True:
@@ -2325,8 +2325,8 @@ def is_unique(items: Any, wanted: bool) -> bool:
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
-    """Divide the numbers as they are written: 4.35 is a multiple of 0.01. (As floats,
-    it is not.)"""
+    """Divide the decimal numbers: 4.35 is a multiple of 0.01. (The float 4.35 is not a
+    multiple of the float 0.01.)"""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
     infinity = float("inf")  # for example, Python reads 1e999 as infinity
@@ -3236,8 +3236,8 @@ def examine(schema: Any, where: str) -> Schema:
 # --- 7. Revisions ---------------------------------------------------------------------
 # This section is data. A revision is a protocol version. There are two eras, legacy and
 # modern; the official SDKs use these words. In a legacy revision, a handshake opens a
-# session, and what it agrees on holds for the whole connection. In a modern revision
-# there is no handshake: each request says in its _meta which revision it uses and what
+# session, and what it agrees on holds for the whole connection. A modern revision does
+# without a handshake: each request says in its _meta which revision it uses and what
 # its client can do.
 
 META = "io.modelcontextprotocol/"  # the prefix of the names in _meta
@@ -3496,7 +3496,7 @@ TRANSITIONS = {
     (INITIALIZING, "notifications/initialized"): READY,
     (READY, "ping"): READY,
     (READY, "*"): READY}
-# In the state READY, other methods than these leave the state as it is.
+# In the state READY, other methods than these do not change the state.
 NAMED_METHODS = {method for _, method in TRANSITIONS}
 
 
@@ -3917,11 +3917,11 @@ class ServerSession(McpPeer):
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
-    # Subscriptions. A legacy client is told of a changed list if the server declared
-    # that in the handshake. It is told of a changed resource if it has subscribed to
-    # the URI. A modern client sends subscriptions/listen with a filter. That request
-    # stays open until it is cancelled or the connection ends. Notifications about it
-    # carry its id.
+    # Subscriptions. The server notifies a legacy client of a changed list if it has
+    # declared that in the handshake, and of a changed resource if the client has
+    # subscribed to the URI. A modern client sends subscriptions/listen with a filter.
+    # That request stays open until it is cancelled or the connection ends.
+    # Notifications about it carry its id.
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy session to a resource."""
@@ -4472,7 +4472,7 @@ class Server:
     def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
             for name in methods:
-                # _offer() may add methods of MCP again. That is no mistake.
+                # _offer() may add methods of MCP again. That is not a mistake.
                 if name in self.methods and name not in METHODS:
                     raise ValueError(f"Server.method: {name} is registered already; "
                                      "use another name")
@@ -5566,7 +5566,7 @@ class Client:
             uris = [uris]
         if uris:
             wanted["resourceSubscriptions"] = list(uris)
-        self._connected_session()  # raises an exception if there is none
+        self._connected_session()  # raises an exception before connect()
         subscription = Subscription(self, wanted)
         with self._connecting:
             self.subscriptions.append(subscription)
@@ -5863,7 +5863,7 @@ def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> 
 def is_modern_request(pending: PendingRequest) -> bool:
     """Tell whether a request was sent as a modern one.
 
-    The client's own revision is no help here: another thread may have called connect()
+    The client's own revision does not help: another thread may have called connect()
     since then, and may have found a server of the other era.
     """
     params: Any = pending.params or {}
