@@ -350,8 +350,8 @@ Params = Union[Json, List[Any], None]  # named, positional, or absent
 class Bounds(NamedTuple):
     """Limits of one connection, so that the other side cannot use up the memory.
 
-    A line that is too long is refused with -32700, a batch that is too large with
-    -32600, and requests and subscriptions that are too many with TOO_MANY.
+    A line that is too long is refused with the code -32700, and a batch that is too
+    large with -32600. A request or subscription too many is refused with TOO_MANY.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
@@ -605,8 +605,8 @@ class Peer:
     thread.
     methods maps the names of methods to functions, which get the params by position or
     by name. An exception of a function becomes an error response.
-    bounds limits what the other side can use up. ids are the ids of the requests that
-    this side sends.
+    `bounds` limits what the other side can use up. `ids` yields the ids for the
+    requests that this side sends.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. MCP's own peers are subclasses.
@@ -958,7 +958,7 @@ class Peer:
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
         """Put a notification or a request into the outbox. The caller holds the lock.
 
-        The line is dropped if the request that it is about was answered or cancelled.
+        The line is dropped if `about` was answered or cancelled before.
         """
         sink = None
         if about is not None:
@@ -1351,8 +1351,8 @@ class ReadingPool(Pool):
     as all jobs are quick, there is only this one thread.
 
     The watching thread, which is the caller of run(), looks at the turn every few
-    milliseconds. A free turn means that a job is running. If the turn is free and no
-    job has begun since the last look, the job is slow. Then the watching thread starts
+    milliseconds. If the turn is free, its last holder is running a job. If no other job
+    has begun since the last look, this job is slow. Then the watching thread starts
     a new thread, which takes the turn and reads on. When the slow job is done, its
     thread usually finds that another thread has the turn. Then it runs the jobs that
     wait in the queue, if there are any, and ends.
@@ -3236,7 +3236,7 @@ def examine(schema: Any, where: str) -> Schema:
 # --- 7. Revisions ---------------------------------------------------------------------
 # This section is data. A revision is a protocol version. There are two eras, legacy and
 # modern; the official SDKs use these words. In a legacy revision, a handshake opens a
-# session, and what it agrees on holds for the whole connection. A modern revision does
+# session, and what both sides agree on is valid until its end. A modern revision does
 # without a handshake: each request says in its _meta which revision it uses and what
 # its client can do.
 
@@ -3917,8 +3917,8 @@ class ServerSession(McpPeer):
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
-    # Subscriptions. The server notifies a legacy client of a changed list if it has
-    # declared that in the handshake, and of a changed resource if the client has
+    # Subscriptions. The server notifies a legacy client of a changed list if the server
+    # has declared that in the handshake, and of a changed resource if the client has
     # subscribed to the URI. A modern client sends subscriptions/listen with a filter.
     # That request stays open until it is cancelled or the connection ends.
     # Notifications about it carry its id.
@@ -4060,7 +4060,7 @@ class Function:
         if self._context_names:
             # A function with a Context may ask for input. The client then repeats the
             # call, and the server checks that its params are the same. The function may
-            # change its arguments, so the params are stored before, as a text.
+            # change its arguments, so the params are stored before it runs, as a text.
             if context.row.modern:
                 context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
@@ -4221,9 +4221,9 @@ class Server:
         After that, jobs have `drain` seconds to finish, so that everything that was
         received is answered. Jobs that need longer are abandoned, and stderr names
         their requests. Jobs whose requests were cancelled are abandoned at once. (With
-        workers=0, a job that is running cannot be abandoned.) SIGTERM and SIGINT raise
-        SystemExit. While this runs, print() writes to stderr, because stdout belongs to
-        the protocol. [2025-11-25 basic/transports]
+        workers=0, only a signal abandons a job that is running.) SIGTERM and SIGINT
+        raise SystemExit. While this runs, print() writes to stderr, because stdout
+        belongs to the protocol. [2025-11-25 basic/transports]
         """
         check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
         if sys.stdin is not None and sys.stdin.isatty():
@@ -5376,9 +5376,9 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. This does not hold in two cases. If a callback uses call_tool(),
-        on_progress is called after that callback has returned. If 10,000 callbacks
-        wait, further progress is dropped.
+        call. There are two other cases: if one of the callbacks uses call_tool(), its
+        on_progress is called later, when that callback has returned; and if 10,000
+        callbacks wait, further progress is dropped.
 
         meta goes into _meta. Raises what request() raises, and ValueError if the
         structured result does not fit the output schema that list_tools() returned.
