@@ -70,7 +70,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
     # Modern. These requests need no handshake, and could come first. The _meta of each
     # request says which version it uses and what its client can do; revision_of()
-    # reads that. complete_result() adds the type and the server to the result.
+    # reads that. complete_result() adds resultType and serverInfo to the result.
     > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
       "arguments":{"a":1,"b":2},"_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
@@ -471,7 +471,8 @@ def _fault_of_response(message: Json) -> str | None:
 
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
-    # The message may be a malformed response. Its id belongs to a request of this side.
+    # The message may be a malformed response. Its id belongs to a request of this side,
+    # so it is not returned.
     if type(message) is dict and "result" not in message and "error" not in message:
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
@@ -672,7 +673,7 @@ class Peer:
         if fault is not None:
             error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
             self.refuse(message, error, sink, batch)
-            if kind == "response":  # the request of this side ends nevertheless
+            if kind == "response":  # it ends the request of this side, too
                 self._fail_request_of(message, fault)
             return None
         if kind != "request":
@@ -1329,8 +1330,8 @@ class Pool:
         """
         while True:
             with self._changed:
-                # In a ReadingPool, _running may be limit + 1; see _take_over(). Then
-                # this thread ends, although jobs wait.
+                # In a ReadingPool, _running may be limit + 1 (see _take_over()). In
+                # that case this thread ends, although jobs wait.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
                     self._changed.notify_all()
@@ -1342,24 +1343,23 @@ class Pool:
 class ReadingPool(Pool):
     """A pool whose threads also take turns to read one input, such as stdin.
 
-    A change of threads costs more than a whole tool call. So the thread that reads a
-    line also runs the job of that line. If the job is slow, another thread takes over
-    reading. This is how:
+    A change of threads costs more than a whole tool call. So one thread, the reader,
+    reads a line, runs the job of that line, and reads on. As long as all jobs are
+    quick, there is no other thread. If a job is slow, a new thread becomes the reader.
+    This is how:
 
-    The turn to read is a lock. The thread that holds it reads. It releases the turn
-    before it runs the job that it has read, and takes the turn back afterwards. As long
-    as all jobs are quick, there is only this one thread.
+    The turn to read is a lock. The reader holds it while it reads. It releases the turn
+    before it runs a job, and takes the turn back afterwards.
 
     The watching thread, which is the caller of run(), looks at the turn every few
-    milliseconds. If the turn is free, its last holder is running a job. If no other job
-    has begun since the last look, this job is slow. Then the watching thread starts
-    a new thread, which takes the turn and reads on. When the slow job is done, its
+    milliseconds. If the turn is free, the reader is running a job. If no other job has
+    begun since the last look, this job is slow. Then the watching thread starts a new
+    thread, which takes the turn and is now the reader. When the slow job is done, its
     thread usually finds that another thread has the turn. Then it runs the jobs that
     wait in the queue, if there are any, and ends.
 
-    _running counts the threads with a slow job, and the threads that run jobs of the
-    queue. A thread that reads, or runs a quick job, is not counted. If _running has
-    reached `limit`, the next job that is read goes to the queue.
+    _running counts the threads that run jobs, without the reader. If _running has
+    reached `limit`, the reader puts the next job into the queue.
     """
 
     def __init__(self, limit: int) -> None:
@@ -1424,8 +1424,8 @@ class ReadingPool(Pool):
                     self._wake.set()  # see _sleep()
                 job()
                 if not self._turn.acquire(False):
-                    # The job was slow. Another thread reads now, and has added this
-                    # thread to _running. _run_queue() removes it at its end.
+                    # The job was slow, and another thread is the reader now. So this
+                    # thread is counted in _running, until _run_queue() ends.
                     self._run_queue()
                     return
         except Exception as error:  # without this, run() would wait for ever
@@ -1447,8 +1447,9 @@ class ReadingPool(Pool):
                 yield peer.flush
             else:
                 job = functools.partial(peer.run_job, request)
-                # Only the thread that has the turn increases _running, and this is that
-                # thread. So if _running is 0, it stays 0, and the pool is not full.
+                # This thread has the turn, so no other thread can become the reader
+                # now, and _running does not increase. So no lock is needed to see that
+                # it is 0, and that the pool is not full.
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
@@ -1526,11 +1527,11 @@ class ReadingPool(Pool):
         with self._changed:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
-            # Count the thread of the slow job. That thread will call _run_queue(),
-            # which decreases _running. It cannot do so before this line, because
-            # _run_queue() needs the lock that is held here.
-            # _running may become limit + 1 here: if the slow job is not a call, but
-            # peer.flush, it began although the pool was full.
+            # The thread of the slow job is not the reader any more, so count it. It
+            # will call _run_queue(), which decreases _running, but it needs the lock
+            # for that, so it cannot do it before this line.
+            # If the slow job is peer.flush and not a call, it began although the pool
+            # was full. Then _running becomes limit + 1.
             self._running += 1
         self._read(jobs)
 
@@ -3277,8 +3278,8 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # Params that a server may use in a request for input, although the client has not
-    # declared a capability for them. InputMethod.parts has all params that may need it.
+    # Params of requests for input that any client accepts in this revision. In other
+    # revisions, the client has to declare a part of a capability (InputMethod.parts).
     free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -3496,7 +3497,7 @@ TRANSITIONS = {
     (INITIALIZING, "notifications/initialized"): READY,
     (READY, "ping"): READY,
     (READY, "*"): READY}
-# In the state READY, other methods than these do not change the state.
+# Any other method may come only in the state READY, and does not change the state.
 NAMED_METHODS = {method for _, method in TRANSITIONS}
 
 
