@@ -6436,10 +6436,15 @@ def inspect_server(command: list[str], trace: Trace | None) -> None:
             if capability not in client.server_capabilities:
                 continue
             try:
-                for item in list_items():
-                    print(printable(f"  {kind} {describe_item(item)}"))
+                items = list_items()
             except RpcError as error:  # many servers have resources but no templates
                 complain(printable(f"  {kind}s: {error}"))
+                continue
+            for item in items:
+                try:
+                    print(printable(f"  {kind} {describe_item(item)}"))
+                except (AttributeError, TypeError):  # a member has a wrong type
+                    complain(printable(f"  {kind} {item['name']}: malformed: {item}"))
 
 
 def describe_item(item: Json) -> str:

@@ -6832,6 +6832,15 @@ class TestCommandLine(ProcessCase):
             self.assertRegex(errors.decode(), rf"(?m)^ *[\d.]+ < +{re.escape(line)}$")
             self.assertNotIn("lost", errors.decode())
 
+    def test_inspect_shows_the_other_tools_if_the_definition_of_one_is_malformed(self) -> None:
+        serve = ("import mcp_ref\nserver = mcp_ref.Server('s', '1')\nfor name in 'odd', 'good':\n"
+                 "    server.tool(name=name, description='?')(lambda: 1)\n"
+                 "server.entries('tools')['odd']['inputSchema'] = ['x']\nserver.run()")
+        status, out, errors = self.told(self.command("MCP inspect --", *PYTHON, "-c", serve))
+        self.assertEqual((0, True), (status, "good()" in out))
+        self.assertIn("odd: malformed", errors)
+        self.assertNotIn("Traceback", errors)
+
     def test_an_invalid_command_line_gets_the_usage(self) -> None:
         def check(line: str) -> None:
             status, out, errors = self.told(self.command(f"MCP {line}"))
