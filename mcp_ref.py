@@ -5741,9 +5741,15 @@ class Opening:
         wanted = self._client.wanted
         if wanted is None:
             return self._find_revision()
-        if wanted.modern:
+        if not wanted.modern:
+            return self._initialize(wanted)
+        try:
             return self._discover(wanted, self._client.timeout)
-        return self._initialize(wanted)
+        except RpcError as error:
+            if modern_revision_in(error) != wanted:
+                raise
+            # The server has refused this version, but says that it supports it.
+            return self._discover(wanted, self._client.timeout)
 
     def _find_revision(self) -> Introduction:
         introduction = self._probe()

@@ -5525,6 +5525,16 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
 = client.protocol_version == revision and probe != again
 
+== The client also repeats it if it was given this revision  MUST modern raw client
+   [ver.client-retry]
+! client = wire.client = Client(wire, protocol_version=revision); client.connect()
+> {"jsonrpc":"2.0","id":"$first","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$first","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"],"requested":"2026-07-28"}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
+< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
+= client.protocol_version == revision
+
 == A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
    raw client
 ! client = wire.client = Client(wire, protocol_version=revision)
