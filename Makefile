@@ -1,4 +1,4 @@
-# Every target says what it needs. `demo` and `test` need Python 3.9+ and nothing else.
+# Every target says what it needs. `demo` and `test` need only Python 3.9+.
 # The versions of the tools are in .ci/requirements.txt.
 PYTHON ?= python3
 TOOLS  := .venv/tools

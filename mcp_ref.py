@@ -351,7 +351,8 @@ class Bounds(NamedTuple):
     """Limits of one connection, so that the other side cannot use up the memory.
 
     A line that is too long is refused with the code -32700, and a batch that is too
-    large with -32600. A request or subscription too many is refused with TOO_MANY.
+    large with -32600. When there are too many requests or subscriptions, a further one
+    is refused with TOO_MANY.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
@@ -1345,8 +1346,8 @@ class ReadingPool(Pool):
 
     A change of threads costs more than a whole tool call. So one thread, the reader,
     reads a line, runs the job of that line, and reads on. As long as all jobs are
-    quick, there is no other thread. If a job is slow, a new thread becomes the reader.
-    This is how:
+    quick, the pool needs only this thread. If a job is slow, a new thread becomes the
+    reader. This is how:
 
     The turn to read is a lock. The reader holds it while it reads. It releases the turn
     before it runs a job, and takes the turn back afterwards.
@@ -1799,7 +1800,7 @@ class PipeWriter:
         # block. Windows has neither poll() nor PIPE_BUF, so there the other thread
         # writes every line. (If it did so everywhere, a round trip of the client would
         # take 50 us instead of 36.)
-        self._short_size = 0  # bytes, with the newline
+        self._short_size = 0  # bytes that do not block then, with the newline
         if hasattr(select, "PIPE_BUF"):
             self._short_size = select.PIPE_BUF
             self._poll = select.poll()
@@ -2158,7 +2159,7 @@ class FlatObject:
 # the keywords of the schema and of its subschemas. The table KEYWORDS says how.
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STEP_LIMIT = 300_000  # subschemas that one check may use, so that every check ends
+STEP_LIMIT = 300_000  # subschemas for one check; the limit makes every check end
 DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
@@ -5624,7 +5625,7 @@ class Client:
 
 
 PAGE_LIMIT = 1_000  # pages of one list
-ROUND_LIMIT = 10  # times that one modern request may ask for input
+ROUND_LIMIT = 10  # how often a modern request may ask for input
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 
 
@@ -6232,8 +6233,8 @@ class InProcess:
         assert result["content"][0]["text"] == "3"
 
     Each direction has a queue and a thread. Jobs run as over stdio, in the same order.
-    Only with workers=0 there is a difference: jobs run on one thread, but this is not
-    the thread that uses the client.
+    There is one difference: with workers=0, jobs also run on one thread, but this is
+    not the thread that uses the client.
     """
 
     def __init__(self, server: Server) -> None:

@@ -10,7 +10,7 @@ server over stdio, with one message on each line:
 
 The messages are JSON-RPC 2.0. MCP has five revisions. The revisions 2024-11-05, 2025-03-26,
 2025-06-18 and 2025-11-25 are called legacy: the client opens a session with a handshake. The
-revision 2026-07-28 is called modern: there is no session, and each request stands alone.
+revision 2026-07-28 is called modern: it has no sessions, and each request stands alone.
 
 The title states the rule. After the title come the level (MUST or SHOULD; OURS is a promise of this
 module), the revisions in which the transcript is played, words for the runner, and in brackets the
@@ -186,7 +186,7 @@ def same(one: Any, other: Any) -> bool:
 
 def difference(want: Any, got: Any, names: Dict[str, Any], ours: bool = True
                ) -> Optional[List[Any]]:
-    """Return the path to the first difference between two values, or None if there is none.
+    """Return the path to the first difference between two values, or None if they are equal.
 
     names has the value of each "$x" that was seen before; new ones are added.
     """
@@ -672,7 +672,7 @@ class Process:
             pass
 
     def take(self, seconds: float) -> Optional[bytes]:
-        if self.kept:  # the test waits, so there will be no second line to write with this one
+        if self.kept:  # the test waits now, so write this line without a second one
             kept, self.kept = self.kept, b""
             self.write(kept)
         return Memory.take(self, seconds)  # type: ignore[arg-type]
@@ -2332,7 +2332,7 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.assertEqual(0, child.close())
 
     def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
-        """Bytes are written line by line, one by one, or two lines at a time.
+        """Bytes are written line by line, as single bytes, or two lines at a time.
         [stdio.newline-delimited]"""
         cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
         cases.append((0, self.selected(5, "offers")))
@@ -2811,7 +2811,7 @@ class TestHints(unittest.TestCase):
         self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
 
     def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
-        """There is no prefixItems, no list of types, and no true or false as a schema, except in
+        """They have no prefixItems, no list of types, and no true or false as a schema, except in
         additionalProperties."""
         def check(schema: Any, place: str) -> None:
             self.assertIsInstance(schema, dict, place)
@@ -2855,7 +2855,7 @@ class TestHints(unittest.TestCase):
         self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
 
     def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
-        """The default can be sent back as it is listed."""
+        """A client can send the listed default back, unchanged."""
         got: List[Any] = []
         tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
         tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
@@ -2963,7 +2963,7 @@ class TestHints(unittest.TestCase):
 
 # --- Part III: the lifecycle ----------------------------------------------------------------------
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
-# its results are valid until the session ends. In the modern era (2026-07-28) there is no session.
+# its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
 # Each request says in its `_meta` which revision it uses and what the client offers.
 
 LIFE_HANDSHAKE = r'''
@@ -3011,7 +3011,7 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-# The code is -32602, because there is no session for the request, and because a modern request
+# The code is -32602, because the request has no session, and because a modern request
 # needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
 # params of initialize.)
 
@@ -4215,7 +4215,7 @@ class TestForgiving(unittest.TestCase):
 
 
 class TestReadyMadeResults(unittest.TestCase):
-    """Result({...}) is sent as it is, and ToolError is a failure that the tool expects."""
+    """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
 
     def client(self, revision: str = MODERN, **functions: Any) -> Client:
         server = Server("s", "1")
@@ -6862,7 +6862,7 @@ class TestCommandLine(ProcessCase):
             "--no-such", "--trace nonsense", "--version x")])
 
     def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
-        """There is no traceback, and no process is left."""
+        """stderr has no traceback, and no process is left."""
         for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
             child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
             child.stdout.close()
