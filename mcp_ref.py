@@ -278,8 +278,10 @@ class Interrupted(BaseException):
     response."""
 
 
-# Line separators, lone surrogates, and all control characters except the newline.
-_CONTROL_CHARACTERS = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+# All control characters except the newline; line separators; lone surrogates; and the
+# marks that change the direction of text, with which one URL can look like another.
+_CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+                       "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def printable(string: str) -> str:
