@@ -4080,8 +4080,9 @@ class Function:
     def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
         faults = self.input_schema.faults(arguments, most=CORRECTIONS)
         if faults and corrects:
-            arguments = corrected(arguments, faults)
-            if not self.input_schema.faults(arguments):
+            better = corrected(arguments, faults)
+            if better is not arguments and not self.input_schema.faults(better):
+                arguments = better
                 faults = []
         if faults:
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
@@ -4585,29 +4586,39 @@ CORRECTIONS = 1000  # faults of one call that corrected() looks at
 
 
 def corrected(value: Any, faults: list[Fault]) -> Any:
-    """Return a copy of a value, in which faulty parts are replaced if that may help.
+    """Return a value in which faulty parts are replaced if that may help.
 
     Models often send JSON text instead of an array, an object or a number, and null
     instead of leaving out an optional member. So a faulty string is read as JSON, once.
-    A faulty null is removed from its object. The caller checks whether the copy fits.
+    A faulty null is removed from its object. The caller checks whether the new value
+    fits. The given value is not changed: objects and arrays are copied where a part of
+    them is replaced.
     """
-    copy = to_plain(value)  # copies all dicts and lists
+    copies: dict[tuple[str | int, ...], Any] = {}  # by path
     # Use each path once, although a part may have several faults. The path () leads to
     # the whole value, which is not replaced.
-    paths = {fault.path for fault in faults if fault.path != ()}
-    for path in paths:
-        parent = copy
-        for step in path[:-1]:
-            parent = parent[step]
+    for path in {fault.path for fault in faults if fault.path != ()}:
+        parts = [value]  # the value, and its parts along the path
+        for step in path:
+            parts.append(parts[-1][step])
+        if not isinstance(parts[-1], (str, type(None))):
+            continue
+        for depth, part in enumerate(parts[:-1]):
+            if path[:depth] not in copies:
+                copies[path[:depth]] = part.copy()
+                if depth > 0:
+                    copies[path[:depth - 1]][path[depth - 1]] = copies[path[:depth]]
+        parent = copies[path[:-1]]
         last = path[-1]
-        if isinstance(parent[last], str):
+        if parts[-1] is None:
+            if isinstance(parent, dict):
+                del parent[last]
+        else:
             try:
-                parent[last] = decode(parent[last].encode())
+                parent[last] = decode(parts[-1].encode())
             except (RpcError, UnicodeEncodeError):
                 pass  # it is not JSON text
-        elif parent[last] is None and isinstance(parent, dict):
-            del parent[last]
-    return copy
+    return copies.get((), value)
 
 
 class Result(dict[str, Any]):
