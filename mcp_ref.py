@@ -2034,11 +2034,21 @@ class Schema:
     Raises ValueError for a malformed schema, and NotImplementedError for one that uses
     something that is not supported. Both messages name the place. Keywords that are not
     in KEYWORDS have no effect, as JSON Schema demands.
+
+    trusted is False for a schema of the other side. Its patterns are not checked where
+    that could take for ever, because Python's re holds up all threads meanwhile. The
+    first time this happens is logged.
     """
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, trusted: bool = True) -> None:
         self.schema = schema
-        self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        # What checks need again and again is prepared once: the keys of enum and const,
+        # by the id() of the argument, and compiled patterns.
+        self.keys: dict[int, frozenset[Any]] = {}
+        self.patterns: dict[str, Pattern] = {}
+        self._trusted = trusted
+        self._has_skipped = threading.Event()  # a pattern was not checked
         self._examine(schema, "#")
         self._check_references()
         # fits(value) is a quick check. True means that the value fits. False means that
@@ -2050,8 +2060,7 @@ class Schema:
         if self.fits(value):
             return []
         try:
-            return list(itertools.islice(Walk(self._places).faults(value, self.schema),
-                                         most))
+            return list(itertools.islice(Walk(self).faults(value, self.schema), most))
         except (RecursionError, TooMuchWork):
             return [Fault(": nested too deeply, or too much to check")]
 
@@ -2071,22 +2080,22 @@ class Schema:
         if place.count("/") > DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if type(schema) is bool:
-            self._places[place] = schema
+            self.places[place] = schema
             return
         if type(schema) is not dict:
             raise ValueError(f"{place}: expected an object or a boolean, not "
                              f"{reprlib.repr(schema)}")
-        self._places[place] = schema
+        self.places[place] = schema
         for word, argument in schema.items():
             if word in KEYWORDS:
                 self._examine_argument(word, argument, f"{place}/{word}")
         if "$anchor" in schema:
-            self._places[f"#{schema['$anchor']}"] = schema
+            self.places[f"#{schema['$anchor']}"] = schema
 
     def _examine_argument(self, word: str, argument: Any, place: str) -> None:
         """Check the argument of one keyword, and the subschemas inside it."""
         form = KEYWORDS[word].form  # a schema that describes the argument
-        fault = next(Walk({}).faults(argument, form), None)
+        fault = next(Walk(None).faults(argument, form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
         if not is_supported(word, argument, place):
@@ -2100,17 +2109,37 @@ class Schema:
             for name, subschema in argument.items():
                 step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
                 self._examine(subschema, f"{place}/{step}")
-        if word == "pattern":
-            check_pattern(argument, place)
+        if word == "enum":
+            self.keys[id(argument)] = frozenset(map(comparable, argument))
+        elif word == "pattern":
+            self._add_pattern(argument, place)
         elif word == "patternProperties":
             for pattern in argument:
-                check_pattern(pattern, place)
+                self._add_pattern(pattern, place)
+
+    def _add_pattern(self, pattern: str, place: str) -> None:
+        try:
+            self.patterns[pattern] = Pattern(pattern)
+        except (re.error, ValueError, OverflowError):
+            raise NotImplementedError(f"{place}: Python's re does not support the "
+                                      f"pattern {pattern!r:.80}") from None
+
+    def matches(self, value: str, pattern: str) -> bool | None:
+        """Tell whether a pattern matches. None: that was not checked."""
+        prepared = self.patterns[pattern]
+        if self._trusted or prepared.is_quick(value):
+            return prepared.compiled.search(value) is not None
+        if not self._has_skipped.is_set():
+            self._has_skipped.set()
+            warn("the pattern %.80r of the other side was not checked, because that "
+                 "could take too long", pattern)
+        return None
 
     def _check_references(self) -> None:
-        for place, subschema in self._places.items():
+        for place, subschema in self.places.items():
             if type(subschema) is dict and "$ref" in subschema:
                 target = unescape(subschema["$ref"])
-                if target not in self._places:
+                if target not in self.places:
                     raise ValueError(f"{place}/$ref: {target} does not exist")
 
 
@@ -2161,7 +2190,7 @@ class FlatObject:
 # the keywords of the schema and of its subschemas. The table KEYWORDS says how.
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STEP_LIMIT = 300_000  # subschemas for one check; the limit makes every check end
+STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
 DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
@@ -2202,8 +2231,9 @@ class TooMuchWork(ValueError):
 class Walk:
     """One check of one value. It counts its steps.
 
-    The limit protects against schemas of the other side, such as a server's
-    outputSchema: with a few nested anyOf, a check would not end in a lifetime.
+    The limit makes every check end. It protects against schemas of the other side, such
+    as a server's outputSchema: with a few nested anyOf, a check would not end in a
+    lifetime.
 
     References may form a cycle. For example, the schema of a tree refers to itself for
     the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
@@ -2211,15 +2241,27 @@ class Walk:
     that into a fault.
     """
 
-    def __init__(self, places: dict[str, Any]) -> None:
-        self.places = places  # pointer or anchor -> subschema, for $ref
+    def __init__(self, root: Any) -> None:
+        self.root = root  # the Schema; None for an argument of a keyword
         self._steps = 0
 
-    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a value."""
+    def count_step(self) -> None:
         self._steps += 1
         if self._steps > STEP_LIMIT:
             raise TooMuchWork
+
+    def key(self, value: Any) -> Any:
+        """Return comparable(value). Each part of the value costs a step."""
+        return comparable(value, self.count_step)
+
+    def matches(self, value: str, pattern: str) -> bool | None:
+        self.count_step()
+        matches: bool | None = self.root.matches(value, pattern)
+        return matches
+
+    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a value."""
+        self.count_step()
         kind = TYPES.get(type(value))
         if kind is None:
             yield Fault(f": a {type(value).__name__} is not JSON")
@@ -2302,30 +2344,20 @@ class Applicator(Keyword):
 # Assertions. Each function tells whether a value fits the argument of its keyword.
 
 
-def comparable(value: Any) -> Any:
+def comparable(value: Any, count: Callable[[], Any] | None = None) -> Any:
     """Return a hashable key. Two JSON values are equal if their keys are equal.
 
     In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
+    count() is called for each part of the value.
     """
+    if count is not None:
+        count()
     if type(value) is dict:
-        return dict, frozenset((name, comparable(item)) for name, item in value.items())
+        return dict, frozenset((name, comparable(item, count))
+                               for name, item in value.items())
     if type(value) is list:
-        return list, tuple(map(comparable, value))
+        return list, tuple([comparable(item, count) for item in value])
     return (type(value) is bool, value)
-
-
-def is_same(value: Any, constant: Any) -> bool:
-    same: bool = comparable(value) == comparable(constant)
-    return same
-
-
-def is_one_of(value: Any, choices: Any) -> bool:
-    return any(is_same(value, choice) for choice in choices)
-
-
-def is_unique(items: Any, wanted: bool) -> bool:
-    different = {comparable(item) for item in items}
-    return not wanted or len(different) == len(items)
 
 
 def is_multiple(value: Any, divisor: Any) -> bool:
@@ -2348,31 +2380,53 @@ def has_at_least(value: Any, limit: int) -> bool:
     return len(value) >= limit
 
 
-def matches(value: str, pattern: str) -> bool:
-    return ecma_pattern(pattern).search(value) is not None
-
-
-def ecma_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of JavaScript, as far as Python's re agrees with it.
+class Pattern:
+    """A pattern of JavaScript, as far as Python's re agrees with it.
 
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
-    # Split the pattern into parts. Replace the parts that are just a `$`.
-    parts = re.findall(r"""
-        \\.                       # an escape, such as \$
-        | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
-        | .                       # any other character
-        """, pattern, re.VERBOSE | re.DOTALL)
-    translated = [r"\Z" if part == "$" else part for part in parts]
-    return re.compile("".join(translated), re.ASCII)
 
+    def __init__(self, pattern: str) -> None:
+        parts = re.findall(r"""
+            \\.                       # an escape, such as \$
+            | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
+            | \(\?[:=!]               # the beginning of a group that is not captured
+            | \{ \d+ (?: ,\d* )? \}   # a quantifier, such as {2,5}
+            | .                       # any other character
+            """, pattern, re.VERBOSE | re.DOTALL)
+        translated = [r"\Z" if part == "$" else part for part in parts]
+        self.compiled = re.compile("".join(translated), re.ASCII)
+        self._is_nested = False  # a repeated group can match in many ways
+        self._quantifiers = 0  # those with a variable number
+        self._measure(parts)
 
-def check_pattern(pattern: str, place: str) -> None:
-    try:
-        ecma_pattern(pattern)
-    except (re.error, ValueError, OverflowError):
-        raise NotImplementedError(f"{place}: Python's re does not support the pattern "
-                                  f"{pattern!r:.80}") from None
+    def _measure(self, parts: list[str]) -> None:
+        """Look for what makes a match slow: (a+)+ takes 2**n steps for a string of n
+        characters, and a*a*a* takes n**3."""
+        # For each open group, whether it holds a quantifier or an alternative. The last
+        # item is for the group that was just closed.
+        groups = [False]
+        closed = False
+        for part in parts:
+            varies = part in ("*", "+", "?") or (part[0] == "{" and "," in part)
+            repeats = part in ("*", "+") or (part[0] == "{" and len(part) > 1)
+            if closed and repeats:
+                self._is_nested = True
+            closed = False
+            if part[0] == "(":
+                groups.append(False)
+            elif part == ")" and len(groups) > 1:
+                closed = groups.pop()
+                groups[-1] = groups[-1] or closed
+            elif varies or part == "|":
+                groups[-1] = True
+                self._quantifiers += 1
+
+    def is_quick(self, value: str) -> bool:
+        """Tell whether a match surely takes less than about two seconds."""
+        if self._is_nested or len(value) > 1_000:
+            return False
+        return len(value) ** self._quantifiers < 100_000_000
 
 
 # Applicators. Each function yields what is wrong with the value or its parts.
@@ -2390,7 +2444,36 @@ def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fau
 
 
 def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
-    return walk.faults(value, walk.places[unescape(ref)])
+    return walk.faults(value, walk.root.places[unescape(ref)])
+
+
+def apply_enum(walk: Walk, value: Any, choices: Any, schema: Json) -> Iterator[Fault]:
+    if walk.root is None:
+        keys = frozenset(map(comparable, choices))
+    else:
+        keys = walk.root.keys[id(choices)]
+    if walk.key(value) not in keys:
+        shown = str(choices)
+        if len(choices) > 100:
+            shown = f"{str(choices[:100])[:-1]}, ...]"
+        yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
+
+
+def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
+    if walk.key(value) != walk.key(constant):
+        yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
+
+
+def apply_unique_items(walk: Walk, value: Any, wanted: bool,
+                       schema: Json) -> Iterator[Fault]:
+    if wanted and len({walk.key(item) for item in value}) < len(value):
+        yield Fault(f": expected unique items, got {reprlib.repr(value)}")
+
+
+def apply_pattern(walk: Walk, value: Any, pattern: str,
+                  schema: Json) -> Iterator[Fault]:
+    if walk.matches(value, pattern) is False:
+        yield Fault(f": expected a match of {pattern}, got {reprlib.repr(value)}")
 
 
 def unescape(ref: str) -> str:
@@ -2432,7 +2515,7 @@ def apply_pattern_properties(walk: Walk, value: Any, schemas: Any,
                              schema: Json) -> Iterator[Fault]:
     for pattern, subschema in schemas.items():
         for name, item in value.items():
-            if matches(name, pattern):
+            if walk.matches(name, pattern):
                 yield from walk.faults_of_part(name, item, subschema)
 
 
@@ -2441,7 +2524,9 @@ def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
     named = schema.get("properties", {})
     patterns = schema.get("patternProperties", ())
     for name, item in value.items():
-        if name in named or any(matches(name, pattern) for pattern in patterns):
+        # If a pattern was not checked, its result is None. Then the member is allowed.
+        if name in named or any(walk.matches(name, pattern) is not False
+                                for pattern in patterns):
             continue
         if subschema is False:
             known = ", ".join(named) or "none"
@@ -2557,8 +2642,8 @@ KEYWORDS: dict[str, Keyword] = {
     "$defs": Keyword(SCHEMA_MAP_FORM),
     "definitions": Keyword(SCHEMA_MAP_FORM),
     "type": Applicator(_TYPE_NAMES, ANY_TYPE, apply_type),
-    "enum": Assertion({"type": "array"}, ANY_TYPE, is_one_of, "one of {}"),
-    "const": Assertion(_ANYTHING, ANY_TYPE, is_same, "{!r}"),
+    "enum": Applicator({"type": "array"}, ANY_TYPE, apply_enum),
+    "const": Applicator(_ANYTHING, ANY_TYPE, apply_const),
     "multipleOf": Assertion(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
     "maximum": Assertion(_NUMBER, NUMBERS, operator.le, "at most {}"),
     "exclusiveMaximum": Assertion(_NUMBER, NUMBERS, operator.lt, "less than {}"),
@@ -2566,7 +2651,7 @@ KEYWORDS: dict[str, Keyword] = {
     "exclusiveMinimum": Assertion(_NUMBER, NUMBERS, operator.gt, "more than {}"),
     "maxLength": Assertion(_COUNT, ("string",), has_at_most, "at most {} characters"),
     "minLength": Assertion(_COUNT, ("string",), has_at_least, "at least {} characters"),
-    "pattern": Assertion(_STRING, ("string",), matches, "a match of {}"),
+    "pattern": Applicator(_STRING, ("string",), apply_pattern),
     "prefixItems": Applicator(SCHEMAS_FORM, ("array",), apply_prefix_items),
     "items": Applicator(SCHEMA_FORM, ("array",), apply_items),
     "contains": Applicator(SCHEMA_FORM, ("array",), apply_contains),
@@ -2574,8 +2659,7 @@ KEYWORDS: dict[str, Keyword] = {
     "minContains": Keyword(_COUNT),
     "maxItems": Assertion(_COUNT, ("array",), has_at_most, "at most {} items"),
     "minItems": Assertion(_COUNT, ("array",), has_at_least, "at least {} items"),
-    "uniqueItems": Assertion({"type": "boolean"}, ("array",), is_unique,
-                             "unique items"),
+    "uniqueItems": Applicator({"type": "boolean"}, ("array",), apply_unique_items),
     "properties": Applicator(SCHEMA_MAP_FORM, ("object",), apply_properties),
     "patternProperties": Applicator(SCHEMA_MAP_FORM, ("object",),
                                     apply_pattern_properties),
@@ -5942,7 +6026,7 @@ class OutputSchema:
         """Raise ValueError if a structured result does not fit."""
         if self._examined is None:
             try:
-                self._examined = Schema(self._schema)
+                self._examined = Schema(self._schema, trusted=False)
             except NotImplementedError as error:  # for example, another dialect
                 warn("%s: results are not checked, because of the outputSchema: %s",
                      self._tool, error)
@@ -6026,7 +6110,7 @@ class InputHandlers:
                     content[name] = given[name]
                 elif "default" in field:
                     content[name] = field["default"]
-            validate(content, form, "on_elicit returned content")
+            Schema(form, trusted=False).check(content, "on_elicit returned content")
             result["content"] = content
         return result
 
