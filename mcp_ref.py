@@ -619,6 +619,7 @@ class Peer:
     incoming_type: type[IncomingRequest] = IncomingRequest
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
+    is_forked = False  # True: this is a child process that a job has forked
     # Called with ("<", line) for a line that has arrived, and with (">", line) for a
     # line that is sent. It must not raise an exception.
     trace: Callable[[str, bytes], Any] | None = None
@@ -714,6 +715,8 @@ class Peer:
             raise
         except BaseException as error:  # SystemExit as well: it must not end the server
             outcome = error
+        if self.is_forked:
+            os._exit(0)  # the parent answers, and the locks may be locked for ever here
         self.flush(request, response_line(request.request_id, outcome, name=request))
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
@@ -1573,6 +1576,17 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
     peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
     signals = Signals(runner.abort)
+    is_over = threading.Event()
+
+    def abandon() -> None:
+        """Leave the connection to the parent, in a child process that a job forks."""
+        if not is_over.is_set():
+            peer.is_forked = True
+            streams.abandon()
+            signals.restore()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=abandon)
     all_done = None
     try:
         all_done = signals.call(lambda: runner.serve(peer, lines, drain))
@@ -1581,6 +1595,7 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         is_cut_short = signals.number is not None or len(peer.unanswered()) > 0
         finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
+            is_over.set()
             streams.restore()
         signals.end()
 
@@ -1724,6 +1739,13 @@ class StandardStreams:
         os.close(self.stdin)
         os.close(self.stdout)
 
+    def abandon(self) -> None:
+        """Close the real stdin and stdout; writing to them fails from now on."""
+        os.close(self.stdin)
+        os.close(self.stdout)
+        self.stdin = -1
+        self.stdout = -1
+
 
 class Signals:
     """Ends a function when SIGINT or SIGTERM arrives.
@@ -1779,6 +1801,9 @@ class Signals:
         were set before."""
         if self.number is not None:
             raise SystemExit(128 + self.number)
+        self.restore()
+
+    def restore(self) -> None:
         for number, handler in self._replaced.items():
             self._set_handler(number, handler)
 
