@@ -355,12 +355,23 @@ class Bounds(NamedTuple):
     A line that is too long is refused with the code -32700, and a batch that is too
     large with -32600. When there are too many requests or subscriptions, a further one
     is refused with TOO_MANY.
+
+    memory bounds the bytes that are kept for later, separately for each direction:
+
+    - In: requests without a response, the URIs of subscriptions, and, in a client,
+      notifications that wait for a callback. Beyond the bound, a request gets TOO_MANY,
+      and a notification is dropped with one warning. Bytes are counted as they came;
+      as Python objects, many small values take ten times as much.
+    - Out: the responses of unfinished batches. A response beyond the bound is replaced
+      by TOO_MANY. All other lines wait in the outbox. While it holds more than `line`
+      bytes, no job begins, no line is read, and notifications are dropped.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
     requests: int = 10_000  # incoming requests whose response is not sent yet
     pending: int = 10_000  # requests of this side whose response has not come yet
     subscriptions: int = 1_000  # resource subscriptions and listen streams of a session
+    memory: int = 128 * 1024 * 1024  # bytes that are kept in each direction
 
 
 def _refuse_constant(name: str) -> Any:
@@ -570,15 +581,17 @@ class IncomingRequest:
     # The values of a new request. Each request may set its own.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
+    job: Job | None = None  # what the transport got to run
     outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
 
     def __init__(self, message: Json, sink: Sink | None,
-                 batch: BatchResponse | None) -> None:
+                 batch: BatchResponse | None, size: int = 0) -> None:
         self.request_id: Id = message["id"]
         self.method: str = message["method"]
         self.params: Any = message.get("params")
         self.sink = sink
         self.batch = batch
+        self.size = size  # bytes of its line, for Bounds.memory
 
     def __str__(self) -> str:
         return f"{self.method} {self.request_id!r}"
@@ -623,6 +636,9 @@ class Peer:
     # Called with ("<", line) for a line that has arrived, and with (">", line) for a
     # line that is sent. It must not raise an exception.
     trace: Callable[[str, bytes], Any] | None = None
+    # A transport whose jobs may wait in a queue sets this to a function that takes a
+    # job out again, and returns whether it was still there.
+    withdraw: Callable[[Job], bool] | None = None
 
     def __init__(self, send: Send, start: Start = spawn,
                  methods: dict[str, Callable[..., Any]] | None = None,
@@ -634,7 +650,12 @@ class Peer:
         self._lock = threading.Lock()  # guards everything that follows
         self._incoming: dict[Id, IncomingRequest] = {}  # without a response so far
         self._cancelled_jobs: set[IncomingRequest] = set()  # cancelled, still running
-        self._pending = PendingTable(self._lock, bounds, ids or itertools.count(1))
+        self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
+        self._kept_out = 0
+        self._line_size = 0  # bytes of the message that is being taken in
+        self._ids = ids or itertools.count(1)
+        self._pending = PendingTable(self._lock, bounds)
+        self._complaints: collections.Counter[str] = collections.Counter()  # by kind
         self._outbox: collections.deque[tuple[Sink, bytes | None]] = collections.deque()
         self.unwritten = 0  # bytes in the outbox
         self._writing = False  # a thread is writing the lines of the outbox
@@ -654,17 +675,20 @@ class Peer:
             if self.trace is not None:
                 self.trace("<", line)
             message = decode(line, self.bounds)
+            self._line_size = len(line)  # the transport gives one line at a time
             if type(message) is not list:
                 kind, fault = classify(message)
                 return self._take_message(message, kind, fault, sink)
             self._take_batch(message, sink)
         except RpcError as error:
             self.refuse(line, error, sink)
+            if error.code == PARSE_ERROR:
+                self._fail_request_named_in(line, error.message)
         except Exception as error:
             if not isinstance(line, (bytes, bytearray)):
                 raise  # a mistake of the transport
             # A defect in this file must not end the session. It costs this line only.
-            warn("a line was lost", error=error)
+            self.complain("lost lines", "a line was lost", error=error)
             with self._lock:  # tell the sink that no answer comes
                 self._append_answer(sink, batch=None, line=None)
         return None
@@ -677,24 +701,25 @@ class Peer:
         if fault is not None:
             error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
             self.refuse(message, error, sink, batch)
-            if kind == "response":  # it ends the request of this side, too
-                self._fail_request_of(message, fault)
+            self._fail_request_of(message, fault)
             return None
         if kind != "request":
             self._take_other(message, kind, sink, batch)
             return None
-        request = self.incoming_type(message, sink, batch)
+        request = self.incoming_type(message, sink, batch, self._line_size)
         with self._lock:
             in_flight = len(self._incoming) + len(self._cancelled_jobs)
+            kept = self._kept_in
             is_new = request.request_id not in self._incoming
             if is_new:
                 self._incoming[request.request_id] = request
+                self._kept_in = kept + request.size
         if not is_new:
             error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
             self.refuse(message, error, sink, batch)
             return None
         try:  # whatever happens from here on, the request gets a response
-            if in_flight >= self.bounds.requests:
+            if in_flight >= self.bounds.requests or kept > self.bounds.memory:
                 raise RpcError(TOO_MANY, "Too many requests in flight")
             request.handler = self.admit_request(request)
         except Exception as error:
@@ -707,6 +732,8 @@ class Peer:
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
+        if self.unwritten > self.bounds.line:
+            self.wait_for_room()
         try:
             # A cancelled request gets no response, so its outcome does not matter.
             if not request.cancelled:
@@ -732,11 +759,22 @@ class Peer:
         """Put a response into the outbox. The caller holds the lock."""
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
+            self._kept_in -= request.size
+            if request.batch is not None:
+                if self._kept_out + len(line) > self.bounds.memory:
+                    line = response_line(request.request_id, RpcError(
+                        TOO_MANY, "The responses of the batch are too long"))
             self._append_answer(request.sink, request.batch, line)
         else:
             # The request was cancelled or answered before, so this response is dropped.
-            # If the request was cancelled, its job has ended now.
-            self._cancelled_jobs.discard(request)
+            self._forget_cancelled(request)
+
+    def _forget_cancelled(self, request: IncomingRequest) -> None:
+        """The job of a cancelled request has ended, or will not run. The caller holds
+        the lock."""
+        if request in self._cancelled_jobs:
+            self._cancelled_jobs.remove(request)
+            self._kept_in -= request.size
 
     def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
                        line: bytes | None) -> None:
@@ -746,9 +784,11 @@ class Peer:
         part of one. A batch gets one answer, when all its messages are done.
         """
         if batch is not None:
+            self._kept_out += len(line or b"")
             line = batch.add(line)
             if not batch.complete:
                 return
+            self._kept_out -= batch.size
         if line is not None:
             self._outbox.append((sink or self._send, line))
             self.unwritten += len(line)
@@ -766,34 +806,36 @@ class Peer:
         """
         # One thread at a time is the writer. While there is one, _writing is True.
         is_writer = False  # whether this thread is the writer
-        while True:
-            with self._lock:
-                if request is not None:
-                    self._append_response(request, response)
-                    request = None
-                if self._writing and not is_writer:
-                    return
-                if self._waiting_for_writes:  # threads in _wait_for_writes()
-                    self._written.notify_all()
-                if not self._outbox:
-                    self._writing = False
-                    return
-                self._writing = True
-                is_writer = True
-                sink, line = self._outbox.popleft()
-                if line is not None:
-                    self.unwritten -= len(line)
-            try:
-                if self.trace is not None and line is not None:
-                    self.trace(">", line)
-                sink(line)
-            except Exception as error:
-                # The other side is gone. The loop goes on, to empty the outbox.
-                self._break_connection(error)
-            except BaseException:  # Interrupted; the next flush() goes on writing
+        try:
+            while True:
+                with self._lock:
+                    if request is not None:
+                        self._append_response(request, response)
+                        request = None
+                    if self._writing and not is_writer:
+                        return
+                    if self._waiting_for_writes:  # threads in _wait_for_writes()
+                        self._written.notify_all()
+                    if not self._outbox:
+                        self._writing = False
+                        return
+                    is_writer = True
+                    self._writing = True
+                    sink, line = self._outbox.popleft()
+                    if line is not None:
+                        self.unwritten -= len(line)
+                try:
+                    if self.trace is not None and line is not None:
+                        self.trace(">", line)
+                    sink(line)
+                except Exception as error:
+                    # The other side is gone. The loop goes on, to empty the outbox.
+                    self._break_connection(error)
+        except BaseException:  # Ctrl-C, at any line above; the next flush() goes on
+            if is_writer:
                 with self._lock:
                     self._writing = False
-                raise
+            raise
 
     # ********************** The rest of section 3 can wait. ***************************
 
@@ -838,7 +880,18 @@ class Peer:
 
     def handle_response(self, message: Json) -> None:
         """Act on a valid response, on the thread that reads."""
-        self._pending.settle(message, self.label)
+        rid = message.get("id")
+        if self._pending.settle(message, self._line_size):
+            return
+        alone = self._pending.only_one()
+        if rid is None and alone is not None and self._pending.remove(alone):
+            alone.finish_with(message)  # an error whose sender could not read the id
+        elif not self._fail_request_of(message, f"it has the id {rid!r:.40}"):
+            if self._pending.closed is None:
+                self.complain(
+                    "responses without a request",
+                    "%signored a response, because no request has the id %.40r: %.60s",
+                    self.label, rid, message.get("error") or "a result")
 
     def refuse(self, message: Any, error: RpcError, sink: Sink | None,
                batch: BatchResponse | None = None) -> None:
@@ -854,13 +907,20 @@ class Peer:
         """
 
     def _start_job(self, request: IncomingRequest) -> None:
+        request.job = functools.partial(self.run_job, request)
         try:
-            self._start(functools.partial(self.run_job, request))
+            self._start(request.job)
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
 
     def _take_batch(self, messages: list[Any], sink: Sink | None) -> None:
-        self.check_batch(messages)
+        try:
+            self.check_batch(messages)
+        except RpcError as error:
+            for message in messages:
+                self._fail_request_of(message, error.message)
+            raise
+        self._line_size //= len(messages)  # each message counts as much as the others
         batch = BatchResponse(len(messages))
         for message in messages:
             kind, fault = classify(message)
@@ -877,16 +937,51 @@ class Peer:
             try:
                 self.handle_notification(message["method"], message.get("params"))
             except BaseException as error:  # SystemExit as well
-                warn("the notification %.80r failed", message["method"], error=error)
+                self.complain("notifications that failed", "the notification %.80r "
+                              "failed", message["method"], error=error)
         with self._lock:
             self._append_answer(sink, batch, None)
 
-    def _fail_request_of(self, response: Json, fault: str) -> None:
-        """End a request whose response is malformed, because no other will come."""
-        pending = self._pending.find(response.get("id"))
-        if pending is not None and self._pending.remove(pending):
-            pending.finish(None, ValueError(
-                f"{self.label}{pending}: the response is malformed: {fault}"))
+    # What looks like the response to a request, but is malformed, fails this request,
+    # because no other response will come.
+
+    def _fail_request_of(self, message: Any, fault: str) -> bool:
+        """Fail the request that a malformed message seems to answer, if there is one.
+        """
+        if type(message) is not dict or "method" in message:
+            return False
+        pending = self._pending.find_similar(message.get("id"))
+        if pending is None or not self._pending.remove(pending):
+            return False
+        pending.finish(None, ValueError(
+            f"{self.label}{pending}: the response is malformed: {fault}"))
+        return True
+
+    def _fail_request_named_in(self, line: bytes, fault: str) -> None:
+        """Fail the request whose id stands in a line that is not JSON."""
+        ends = bytes(line[:500]) + bytes(line[500:][-500:])
+        name = re.search(rb'"id"\s*:\s*(\d{1,18})\b', ends)
+        if name is not None and ends.lstrip()[:1] == b"{" and b'"jsonrpc"' in ends:
+            self._fail_request_of({"id": int(name[1])}, fault)
+
+    def complain(self, kind: str, message: str, *args: object,
+                 error: BaseException | None = None) -> None:
+        """Log a warning about the other side, but only the first ten of each kind.
+        close() logs how many more there were."""
+        with self._lock:
+            self._complaints[kind] += 1
+            is_logged = self._complaints[kind] <= COMPLAINTS
+        if is_logged:
+            warn(message, *args, error=error)
+
+    def _log_number_of_complaints(self) -> None:
+        with self._lock:
+            complaints = self._complaints
+            self._complaints = collections.Counter()
+        for kind, count in complaints.items():
+            if count > COMPLAINTS:
+                warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
+                     kind)
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
@@ -903,7 +998,13 @@ class Peer:
             request.cancelled = True
             if request.handler is not None:
                 self._cancelled_jobs.add(request)
+            else:
+                self._kept_in -= request.size
             self._append_answer(request.sink, request.batch, None)
+        if self.withdraw is not None and request.job is not None:
+            if self.withdraw(request.job):
+                with self._lock:
+                    self._forget_cancelled(request)
         reason = RequestCancelled("the request that needed it was cancelled")
         for pending in request.outgoing:
             self.give_up(pending, reason)
@@ -945,7 +1046,17 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        requests = self._pending.create(self, calls)
+        requests = [self.prepare(method, params) for method, params in calls]
+        self.send_requests(requests, about)
+        return requests
+
+    def prepare(self, method: str, params: Params) -> PendingRequest:
+        """Make a request with a new id. PendingRequest.send() sends it."""
+        with self._lock:
+            return PendingRequest(self, next(self._ids), method, params)
+
+    def send_requests(self, requests: list[PendingRequest],
+                      about: IncomingRequest | None = None) -> None:
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
@@ -960,7 +1071,6 @@ class Peer:
                 about.outgoing += tuple(requests)
             self._append_about(about, line)
         self.flush()
-        return requests
 
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
         """Put a notification or a request into the outbox. The caller holds the lock.
@@ -993,6 +1103,7 @@ class Peer:
         Incoming requests can still be answered. Calling this again has no effect.
         """
         self._pending.close(why or ConnectionClosed("the connection is closed"))
+        self._log_number_of_complaints()
         self.flush()
 
     def _break_connection(self, error: Exception) -> None:
@@ -1023,24 +1134,17 @@ class Peer:
                 self._waiting_for_writes -= 1
 
 
+COMPLAINTS = 10  # warnings of one kind that a connection logs
+
+
 class PendingTable:
     """The requests of a peer that are not finished. It shares the peer's lock."""
 
-    def __init__(self, lock: threading.Lock, bounds: Bounds,
-                 ids: Iterator[int]) -> None:
+    def __init__(self, lock: threading.Lock, bounds: Bounds) -> None:
         self.closed: Exception | None = None  # why no request can be sent any more
         self._lock = lock
         self._limit = bounds.pending
-        self._ids = ids
         self._requests: dict[Id, PendingRequest] = {}
-
-    def create(self, peer: Peer, calls: Sequence[tuple[str, Params]],
-               ) -> list[PendingRequest]:
-        """Make a request with a new id for each (method, params)."""
-        with self._lock:
-            ids = [next(self._ids) for _ in calls]
-        return [PendingRequest(peer, rid, method, params)
-                for rid, (method, params) in zip(ids, calls)]
 
     def add(self, requests: list[PendingRequest]) -> None:
         """Add requests that are about to be sent. The caller holds the lock."""
@@ -1057,6 +1161,22 @@ class PendingTable:
         """Return the request that a response with this id belongs to."""
         with self._lock:
             return self._requests.get(rid) if type(rid) in (int, str) else None
+
+    def find_similar(self, rid: Any) -> PendingRequest | None:
+        """Return the request that a malformed response seems to belong to: "5" and 5.0
+        look like the id 5."""
+        if type(rid) is float and rid.is_integer():
+            rid = int(rid)
+        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
+            rid = int(rid)
+        return self.find(rid)
+
+    def only_one(self) -> PendingRequest | None:
+        """Return the pending request, if there is exactly one."""
+        with self._lock:
+            if len(self._requests) == 1:
+                return next(iter(self._requests.values()))
+            return None
 
     def without_response(self) -> list[PendingRequest]:
         """Return the requests whose responses have not arrived."""
@@ -1082,27 +1202,19 @@ class PendingTable:
         with self._lock:
             return self._requests.pop(pending.id, None) is not None
 
-    def settle(self, message: Json, label: str) -> None:
-        """Give a response to its request. label names the other side in a warning."""
+    def settle(self, message: Json, size: int) -> bool:
+        """Give a response of `size` bytes to its request. Return False if there is no
+        such request."""
         rid: Any = message.get("id")
         pending = None
         if type(rid) in (int, str):  # in Python True == 1, but true is not an id
             with self._lock:
                 pending = self._requests.pop(rid, None)
-        if pending is not None:
-            pending.finish_with(message)
-        elif self.closed is None:
-            self._warn_of(message, label)
-
-    def _warn_of(self, message: Json, label: str) -> None:
-        rid = message.get("id")
-        with self._lock:
-            ids = list(self._requests)
-        advice = ""
-        if type(rid) is str and any(rid == str(one) for one in ids):
-            advice = f" (a request has the integer {rid} as its id)"
-        warn("%signored a response, because no request has the id %.40r%s: %.60s",
-             label, rid, advice, message.get("error") or "a result")
+        if pending is None:
+            return False
+        pending.size = size
+        pending.finish_with(message)
+        return True
 
     def close(self, why: Exception) -> None:
         """Fail the requests whose responses have not arrived, and accept no more."""
@@ -1128,6 +1240,7 @@ class PendingRequest:
     # True: the response has arrived, but result() does not return it yet, because a
     # client has to call functions of the user before, such as on_progress.
     has_response = False
+    size = 0  # bytes of the response
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
         self.peer = peer
@@ -1147,6 +1260,18 @@ class PendingRequest:
         if isinstance(self.params, dict) and self.params.get("name"):
             return f"{self.method} {self.params['name']!r}"
         return self.method
+
+    def send(self) -> None:
+        """Send the request. Raises what Peer.request() raises."""
+        self.peer.send_requests([self])
+
+    def __enter__(self) -> PendingRequest:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Leaving the block with an exception, such as Ctrl-C, cancels the request."""
+        if kind is not None:
+            self.cancel("interrupted")
 
     def finish(self, result: Any, error: Exception | None) -> None:
         """Note the outcome, and wake the threads that wait for it."""
@@ -1182,7 +1307,8 @@ class PendingRequest:
         called again, and from several threads.
         """
         if not self.wait(timeout):
-            error = RequestTimeout(f"{self.peer.label}{self}: no response in {timeout} "
+            seconds = round(timeout or 0, 3)
+            error = RequestTimeout(f"{self.peer.label}{self}: no response in {seconds} "
                                    "s; a larger timeout allows more time")
             self._give_up(error)
             # Another thread may have removed the request from the table just before.
@@ -1230,6 +1356,7 @@ class BatchResponse:
     def __init__(self, size: int) -> None:
         self._missing = size  # messages of the batch that are not finished
         self._lines: list[bytes] = []
+        self.size = 0  # bytes of these lines
 
     @property
     def complete(self) -> bool:
@@ -1244,6 +1371,7 @@ class BatchResponse:
         self._missing -= 1
         if line is not None:
             self._lines.append(line)
+            self.size += len(line)
         if self._missing == 0 and self._lines:
             return b"[" + b",".join(self._lines) + b"]"
         return None
@@ -1330,6 +1458,15 @@ class Pool:
                 spawn(self._run_queue)
                 self._running += 1
             self._queue.append(job)
+
+    def withdraw(self, job: Job) -> bool:
+        """Take a job out of the queue. Return False if it is not there any more."""
+        with self._changed:
+            try:
+                self._queue.remove(job)
+            except ValueError:
+                return False
+            return True
 
     def _run_queue(self) -> None:
         """Run jobs of the queue until it is empty. _running counts this thread already.
@@ -1452,7 +1589,7 @@ class ReadingPool(Pool):
             if request is None:
                 yield peer.flush
             else:
-                job = functools.partial(peer.run_job, request)
+                request.job = job = functools.partial(peer.run_job, request)
                 # This thread has the turn, so no other thread can become the reader
                 # now, and _running does not increase. So no lock is needed to see that
                 # it is 0, and that the pool is not full.
@@ -1832,6 +1969,8 @@ class PipeWriter:
             self._short_size = select.PIPE_BUF
             self._poll = select.poll()
             self._poll.register(file.fileno(), select.POLLOUT)
+
+    def start(self) -> None:
         spawn(self._run)
 
     def send(self, line: bytes) -> None:
@@ -1959,20 +2098,18 @@ class RunningProcess:
         self._on_line = on_line
         self._on_close = on_close
         self._is_broken = False
+        self._has_started = False  # all threads
         self._writer: PipeWriter | None = None
         self._ended = threading.Event()
         self._process = start_process(settings.command, settings.env, settings.cwd)
 
     def start(self) -> None:
-        """Start the threads. If that fails, the process is killed."""
-        try:
-            self._writer = PipeWriter(self._process.stdin, self._longest)
-            self._reader = spawn(self._read)
-            spawn(self._watch)
-        except BaseException:  # no thread can be started, or a signal arrived
-            self._process.kill()
-            self._process.wait()
-            raise
+        """Start the threads. If that fails, close() kills the process."""
+        self._writer = PipeWriter(self._process.stdin, self._longest)
+        self._writer.start()
+        self._reader = spawn(self._read)
+        spawn(self._watch)
+        self._has_started = True
 
     def send(self, line: bytes) -> None:
         """Send one line. If the process has closed its stdin, the line is dropped, and
@@ -1987,6 +2124,10 @@ class RunningProcess:
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+        if not self._has_started:  # no thread waits for the end of the process
+            self._process.kill()
+            self._process.wait()
+            self._ended.set()
         if not self._ended.wait(self._close_timeout):
             self._process.terminate()
             if not self._ended.wait(self._close_timeout):
@@ -4041,12 +4182,17 @@ class ServerSession(McpPeer):
         with self._lock:
             if uri not in self._subscribed_uris:
                 self._check_room(1)
+                if self._kept_in + len(uri) > self.bounds.memory:
+                    raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._subscribed_uris.add(uri)
+                self._kept_in += len(uri)
 
     def unsubscribe(self, uri: str) -> None:
         """End the subscription of a legacy session to a resource."""
         with self._lock:
-            self._subscribed_uris.discard(uri)
+            if uri in self._subscribed_uris:
+                self._subscribed_uris.remove(uri)
+                self._kept_in -= len(uri)
 
     def listen(self, context: Context, wanted: Json) -> None:
         """Acknowledge a modern subscription. From now on it gets notifications."""
@@ -5375,7 +5521,7 @@ class Client:
         self.wanted = None  # the revision to ask for
         if protocol_version is not None:
             self.wanted = REVISIONS[protocol_version]
-        self.callbacks = Callbacks(on_notification)
+        self.callbacks = Callbacks(on_notification, bounds.memory)
         self.inputs = InputHandlers(on_elicit, on_sample, roots)
         if extensions:
             check_extensions("Client", extensions)
@@ -5388,6 +5534,8 @@ class Client:
         # sides have agreed on a revision.
         self._new_session: ClientSession | None = None
         self._session: ClientSession | None = None
+        self._gives_up = threading.Event()  # close() was called during connect()
+        self._pid: int | None = None  # the process that has connected
         self.row = newest_revision(modern=False)  # connect() sets the real one
         self.protocol_version: str | None = None
         self.server_info: Json = {}
@@ -5400,8 +5548,11 @@ class Client:
         After close() or a crash this connects again, and renews all subscriptions. It
         goes on counting ids, so that a late response to an old request is ignored.
         """
+        self._check_process()
         with self._connecting:
             self.close()
+            self._gives_up.clear()
+            self._pid = os.getpid()
             try:
                 # This calls _open_session(), which sets self._new_session.
                 introduction = Opening(self).agree()
@@ -5419,14 +5570,25 @@ class Client:
                 raise
         return self
 
+    def gives_up(self) -> bool:
+        """Whether close() was called on another thread during connect()."""
+        return self._gives_up.is_set()
+
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
         if self._new_session is not None:  # the server has ended, and Opening retries
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
-        self._transport.open(session.receive, session.close)
+        # Before open(), so that close() ends what an interrupted open() has begun.
         self._new_session = session
+        try:
+            self._transport.open(session.receive, session.close)
+        except Exception:  # there is nothing to close
+            self._new_session = None
+            raise
+        if self._gives_up.is_set():
+            raise ConnectionClosed(CLOSED_HERE)
         return session
 
     def close(self) -> None:
@@ -5434,18 +5596,26 @@ class Client:
 
         The server has close_timeout seconds to end after EOF, and again after SIGTERM.
 
-        Requests that wait for a response are cancelled, and get ConnectionClosed. This
-        may be called twice, from any thread, and from a callback.
+        Requests that wait for a response are cancelled, and get ConnectionClosed. A
+        connect() on another thread fails. This may be called twice, from any thread,
+        and from a callback. In a forked process it has no effect.
         """
+        if self._is_forked():
+            return
+        self._gives_up.set()
+        session = self._new_session
+        if session is not None and self._session is None:
+            session.close(ConnectionClosed(CLOSED_HERE))  # connect() waits no longer
         with self._connecting:
             session = self._new_session
-            self._new_session = None
             self._session = None
             if session is not None:
-                why = ConnectionClosed("closed by this client")
+                why = ConnectionClosed(CLOSED_HERE)
                 session.give_up_all(why)  # so that the server does not finish them
                 session.close(why)
                 self._transport.close()
+                # At the end, so that another close() can finish an interrupted one.
+                self._new_session = None
 
     def __enter__(self) -> Client:
         return self if self.connected else self.connect()
@@ -5468,15 +5638,22 @@ class Client:
         The PendingRequest that this returns has the methods cancel() and
         result(timeout). result() returns the result unchanged.
         """
-        return self._connected_session().request(method, self._with_meta(params))
+        pending = self._prepare(method, params)
+        with pending:
+            pending.send()
+        return pending
+
+    def _prepare(self, method: str, params: Json | None) -> PendingRequest:
+        return self._connected_session().prepare(method, self._with_meta(params))
 
     def request(self, method: str, params: Json | None = None,
                 timeout: float | None = None) -> Json:
         """Send a request and return its result. Input requests on the way are answered.
 
-        Raises RpcError as the server sent it; RequestTimeout after timeout seconds
-        without a response; ConnectionClosed; ValueError if the result does not have the
-        shape that the specification demands. [2026-07-28 basic/patterns/mrtr]
+        Raises RpcError as the server sent it; RequestTimeout after timeout seconds,
+        which include the answers to input requests; ConnectionClosed; ValueError if the
+        result does not have the shape that the specification demands, or if the server
+        asks for too much input. [2026-07-28 basic/patterns/mrtr]
         """
         if params is not None:
             check_type("Client.request", "params", params, dict, "a dict")
@@ -5485,7 +5662,10 @@ class Client:
             check_type("Client.request", "timeout", timeout, (int, float),
                        "a number of seconds")
             seconds = timeout
-        return self._result_of(self.start(method, params), params, seconds)
+        pending = self._prepare(method, params)
+        with pending:
+            pending.send()
+            return self._result_of(pending, params, time.monotonic() + seconds)
 
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
@@ -5532,7 +5712,18 @@ class Client:
         if session is None:
             raise ConnectionClosed(f"not connected to {self.name}; use the client in "
                                    "`with Client(...) as client`, or call connect()")
+        self._check_process()
         return session
+
+    def _is_forked(self) -> bool:
+        return self._pid is not None and self._pid != os.getpid()
+
+    def _check_process(self) -> None:
+        """The threads of a connection exist only in the process that has opened it."""
+        if self._is_forked():
+            raise ConnectionClosed(f"the connection to {self.name} belongs to the "
+                                   f"process {self._pid}, which has forked this one; "
+                                   "make a new Client here")
 
     def _with_meta(self, params: Json | None) -> Json | None:
         """Add what a modern request says about its client."""
@@ -5541,37 +5732,49 @@ class Client:
         return with_client_meta(params, self.row, self.inputs.capabilities)
 
     def _result_of(self, pending: PendingRequest, params: Json | None,
-                   timeout: float) -> Json:
+                   deadline: float) -> Json:
         """Wait for a result, and answer the input requests that come before it."""
         session = pending.peer
         method = pending.method
         rounds = 0
+        inputs = 0
         while True:
-            result: Json = pending.result(timeout)
+            with pending:
+                result: Json = pending.result(deadline - time.monotonic())
             is_modern = is_modern_request(pending)
             result_shape(is_modern).check(result, method)
             if not is_modern or result.get("resultType") != "input_required":
                 return result
+            requests = result.get("inputRequests", {})
             rounds += 1
-            if rounds > ROUND_LIMIT:
+            inputs += len(requests)
+            if rounds > ROUND_LIMIT or inputs > INPUT_LIMIT:
                 raise ValueError(f"{method}: the server still asks for input after "
-                                 f"{ROUND_LIMIT} rounds")
-            responses = self._answer_inputs(method, result.get("inputRequests", {}))
+                                 f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
+            responses = self._answer_inputs(method, requests, deadline)
             if self._session is not session:
                 raise ConnectionClosed("closed before the input was complete")
-            pending = self.start(method, {
+            pending = self._prepare(method, {
                 **(params or {}), "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
+            with pending:
+                pending.send()
 
-    def _answer_inputs(self, method: str, requests: Json) -> Json:
+    def _answer_inputs(self, method: str, requests: Json, deadline: float) -> Json:
         """Answer the input requests of a modern result."""
-        try:
-            return {key: self.inputs.answer(one["method"], one.get("params"), self.row)
-                    for key, one in requests.items()}
-        except (RpcError, NotImplementedError) as error:
-            # As an RpcError, it would look like an error response of the server.
-            raise ValueError(f"{method}: cannot answer an input request of the server: "
-                             f"{error}") from None
+        responses = {}
+        for key, one in requests.items():
+            if time.monotonic() > deadline:
+                raise RequestTimeout(f"{method}: the time was over before all input "
+                                     "requests of the server were answered")
+            try:
+                responses[key] = self.inputs.answer(
+                    one["method"], one.get("params"), self.row)
+            except (RpcError, NotImplementedError) as error:
+                # As an RpcError, it would look like an error response of the server.
+                raise ValueError(f"{method}: cannot answer an input request of the "
+                                 f"server: {error}") from None
+        return responses
 
     def batch(self, calls: Sequence[tuple[str, Json | None]],
               timeout: float | None = None) -> list[Any]:
@@ -5580,8 +5783,7 @@ class Client:
 
         They are sent in one line if the revision has batches. The server may answer in
         any order. timeout is the time for all responses together. When it is over,
-        RequestTimeout is raised, and the requests without a response are cancelled. If
-        a modern server asks for input, the call may take longer than timeout.
+        RequestTimeout is raised, and the requests without a response are cancelled.
         """
         for call in calls:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
@@ -5597,9 +5799,8 @@ class Client:
                 for method, params in calls:
                     pending.append(self.start(method, params))
             for one, (_, params) in zip(pending, calls):
-                left = max(0.0, deadline - time.monotonic())
                 try:
-                    results.append(self._result_of(one, params, left))
+                    results.append(self._result_of(one, params, deadline))
                 except RpcError as error:
                     results.append(error)
         finally:
@@ -5614,15 +5815,22 @@ class Client:
     def _list(self, method: str) -> list[Json]:
         """Return the items of all pages.
 
-        The result is empty if the server does not offer such items. ValueError means
-        more than PAGE_LIMIT pages.
+        The result is empty if the server does not offer such items. All pages together
+        may take `timeout` seconds. ValueError means that they have more than
+        bounds.line bytes, or that the list has no end.
         """
         kind = LISTS[method]
+        deadline = time.monotonic() + self.timeout
         items: list[Json] = []
         params: Json = {}
-        for _ in range(PAGE_LIMIT):
+        cursors = set()
+        size = 0
+        while True:
+            pending = self._prepare(method, params)
             try:
-                page = self.request(method, params)
+                with pending:
+                    pending.send()
+                    page = self._result_of(pending, params, deadline)
             except RpcError as error:
                 is_offered = METHODS[method].capability in self.server_capabilities
                 if error.code == METHOD_NOT_FOUND and not is_offered:
@@ -5630,10 +5838,20 @@ class Client:
                 raise
             page_schema(kind).check(page, method)
             items += page[kind]
-            if page.get("nextCursor") is None:  # "" is a cursor
+            cursor = page.get("nextCursor")
+            if cursor is None:  # "" is a cursor
                 return items
-            params = {"cursor": page["nextCursor"]}
-        raise ValueError(f"{method}: the server sent more than {PAGE_LIMIT} pages")
+            if cursor in cursors:
+                raise ValueError(f"{method}: the server repeats the cursor "
+                                 f"{cursor!r:.40}, so the list has no end")
+            cursors.add(cursor)
+            size += pending.size
+            if size > self.bounds.line or len(cursors) >= PAGE_LIMIT:
+                raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages "
+                                 f"or {self.bounds.line} bytes")
+            if time.monotonic() > deadline:
+                raise RequestTimeout(f"{method}: not all pages came in {self.timeout} s")
+            params = {"cursor": cursor}
 
     def list_tools(self) -> list[Json]:
         """Return all tools: [{"name", "inputSchema", ...}, ...].
@@ -5746,8 +5964,10 @@ class Client:
         self.request("server/discover" if self.row.modern else "ping")
 
 
+CLOSED_HERE = "closed by this client"
 PAGE_LIMIT = 1_000  # pages of one list
 ROUND_LIMIT = 10  # how often a modern request may ask for input
+INPUT_LIMIT = 100  # inputs that it may ask for, in all rounds together
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 
 
@@ -5785,7 +6005,8 @@ class ClientSession(McpPeer):
     def admit_request(self, request: IncomingRequest) -> Handler | None:
         """Serve ping and requests for input. Modern servers must not send requests."""
         if self.row.modern:
-            warn("%signored a request of a modern server: %s", self.label, request)
+            self.complain("requests of a modern server", "%signored a request of a "
+                          "modern server: %s", self.label, request)
             self.cancel_incoming(request.request_id)  # so it gets no response
             return None
         return self._serve
@@ -5797,7 +6018,8 @@ class ClientSession(McpPeer):
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
-        self._callbacks.notify(method, params if isinstance(params, dict) else {})
+        self._callbacks.notify(method, params if isinstance(params, dict) else {},
+                               self._line_size)
 
     def handle_response(self, message: Json) -> None:
         """Hand a response to the thread that waits for it.
@@ -5823,7 +6045,8 @@ class ClientSession(McpPeer):
         cause = error.message
         if error.code == PARSE_ERROR:
             cause += " (is it from print()? stdout is for messages; print to stderr)"
-        warn("%signored %.80s: %s", self.label, ascii(message), cause)
+        self.complain("messages that are not valid", "%signored %.80s: %s", self.label,
+                      ascii(message), cause)
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, sink, batch)
         else:
@@ -5910,6 +6133,8 @@ class Opening:
                 raise
             # Otherwise both sides speak a legacy version.
         except ConnectionClosed as error:  # some legacy servers end at once
+            if self._client.gives_up():
+                raise
             warn("%s; connecting again, with a legacy handshake", error)
             self._session = self._client._open_session()
         except (RequestTimeout, ValueError):  # no response, or a strange one
@@ -6151,10 +6376,13 @@ class Callbacks:
     first callback, and ends LINGER seconds after the last one.
     """
 
-    def __init__(self, on_notification: Callable[[str, Json], Any] | None) -> None:
+    def __init__(self, on_notification: Callable[[str, Json], Any] | None,
+                 memory: int) -> None:
         self._on_notification = on_notification
+        self._memory = memory  # bytes that may wait; see Bounds.memory
         self._changed = threading.Condition()  # guards everything below
-        self._jobs: collections.deque[Job] = collections.deque()
+        self._jobs: collections.deque[tuple[Job, int]] = collections.deque()
+        self._waiting = 0  # bytes of the notifications in _jobs
         self._thread: threading.Thread | None = None
         self._has_dropped = False
         self._newest_token = 0
@@ -6184,8 +6412,9 @@ class Callbacks:
         with self._changed:
             del self._listeners[token]
 
-    def notify(self, method: str, params: Json) -> None:
-        """Pass a notification to on_notification. Progress goes to its listener, too.
+    def notify(self, method: str, params: Json, size: int) -> None:
+        """Pass a notification of `size` bytes to on_notification. Progress goes to its
+        listener, too.
 
         If too many callbacks wait, the notification is dropped. This is logged once.
         """
@@ -6194,7 +6423,8 @@ class Callbacks:
         with self._changed:
             if method == "notifications/progress" and type(token) is int:
                 listener = self._listeners.get(token)
-            is_full = len(self._jobs) >= CALLBACK_LIMIT
+            is_full = (len(self._jobs) >= CALLBACK_LIMIT
+                       or self._waiting > self._memory)
             has_dropped = self._has_dropped
             if is_full:
                 self._has_dropped = True
@@ -6203,9 +6433,9 @@ class Callbacks:
                 warn("the callbacks are too slow; notifications were dropped")
             return
         if listener is not None:
-            self.put(functools.partial(listener.report, params))
+            self.put(functools.partial(listener.report, params), size)
         if self._on_notification is not None:
-            self.put(functools.partial(self._on_notification, method, params))
+            self.put(functools.partial(self._on_notification, method, params), size)
 
     def may_report(self, pending: PendingRequest) -> bool:
         """Tell whether on_progress may still be called for a request."""
@@ -6218,10 +6448,11 @@ class Callbacks:
         # it waits, no other callback can run. So this response must not wait.
         return listener is not None and not listener.in_callback
 
-    def put(self, job: Job) -> None:
+    def put(self, job: Job, size: int = 0) -> None:
         """Run a job after those that wait."""
         with self._changed:
-            self._jobs.append(job)
+            self._jobs.append((job, size))
+            self._waiting += size
             if self._thread is None:
                 self._thread = spawn(self._run)
             self._changed.notify()
@@ -6232,7 +6463,8 @@ class Callbacks:
                 if not self._changed.wait_for(lambda: len(self._jobs) > 0, LINGER):
                     self._thread = None  # the next job starts a new thread
                     return
-                job = self._jobs.popleft()
+                job, size = self._jobs.popleft()
+                self._waiting -= size
             try:
                 job()
             except BaseException as error:  # SystemExit as well

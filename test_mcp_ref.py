@@ -1251,7 +1251,7 @@ class TestEnvelope(unittest.TestCase):
 ! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
 > {"jsonrpc":"2.0","id":"$id1","method":"x/one"}
 > {"jsonrpc":"2.0","id":"$id2","method":"x/two","params":{"a":1}}
-! other = str(id1) if type(id1) is int else 1
+! other = "x" if type(id1) is int else 1
 = other != id1 and id1 != id2 and {type(id1), type(id2)} <= {int, str}
 < {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
 < {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
@@ -1518,14 +1518,56 @@ class TestPeer(unittest.TestCase):
                 peer.request("sum", params).result(0)
 
     def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
-        """Ids that only look like the id 1, or that Python considers equal, are different ids."""
+        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
+        without an id may belong to either."""
         peer = Peer(lambda line: None, lambda job: job())
-        pending = peer.request("a")
-        for rid in (b"true", b"1.0", b"null", b'"1"', b"[1]", b"{}", b"1"):
+        pending, _ = peer.request("a"), peer.request("b")
+        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
             self.assertFalse(pending.wait(0))
             peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
         with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
             pending.result(DEADLINE)
+
+    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
+        """No other response will come. The id is another one, or the message, the batch or the line
+        around it is malformed."""
+        for line in ('{"jsonrpc":"2.0","id":"1","result":{}}', '{"jsonrpc":"2.0","id":1.0,"result":{}}',
+                     '{"jsonrpc":"2.0","id":"1","error":{"code":5,"message":"no"}}',
+                     '{"jsonrpc":"2.0","id":1}', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+                     '{"jsonrpc":"2.0","id":1,"result":NaN}', '{"jsonrpc":"2.0","id":1,"result":{"a":',
+                     '{"jsonrpc":"2.0","result":{"a":"%s,"id":1}' % ("x" * 2000)):
+            with self.subTest(line):
+                peer = Peer(lambda line: None, lambda job: job())
+                pending, other = peer.request("a"), peer.request("b")
+                peer.receive(line.encode())
+                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
+                self.assertRaises(ValueError, pending.result)
+        end = Wire("2025-11-25")  # a revision without batches
+        server = Peer(end.give, lambda job: job(), methods={
+            "initialize": lambda **params: end.welcome, "notifications/initialized": lambda: None})
+        end.send = lambda line: b"x/one" in line or server.receive(line)  # type: ignore
+        end.client.connect()
+        pending = end.client.start("x/one")
+        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
+        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
+
+    def test_an_error_without_an_id_ends_the_only_pending_request(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job())
+        pending = peer.request("a")
+        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
+        self.assertRaisesRegex(RpcError, "-32700", pending.result, 0)
+
+    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
+        """The text of each may be another one. Kinds are counted separately."""
+        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            for n in range(30):
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
+                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
+            self.assertEqual(20, len(logs.output))
+            peer.close()
+            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
+        self.assertEqual(22, len(logs.output))
 
     def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
         broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
@@ -1587,6 +1629,119 @@ class TestPeer(unittest.TestCase):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
 
+    def test_waiting_requests_beyond_a_number_of_bytes_are_refused(self) -> None:
+        """The bound is Bounds.memory. A cancelled request counts until its job was taken, unless
+        the transport can withdraw the job."""
+        end, ballast = HeldServer(fixture_server(bounds=Bounds(memory=3_000))), "x" * 1000
+
+        def refused() -> List[Any]:
+            return [one["id"] for one in end.out() if one.get("error", {}).get("code") == 429]
+
+        for rid in (10, 20):
+            for n in range(4):
+                end.call(rid + n, "echo", text=ballast)
+            end.say("notifications/cancelled", {"requestId": rid})
+            end.call(rid + 4, "echo", text=ballast)
+            self.assertEqual([rid + 3, rid + 4], refused())
+            end.jobs.pop(0)()
+            end.call(rid + 5, "echo", text=ballast)
+            self.assertEqual([], refused())
+            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+
+        def withdraw(job: Any) -> bool:
+            end.jobs.remove(job)
+            return True
+
+        end.session.withdraw = withdraw
+        for rid in range(30, 50):
+            end.call(rid, "echo", text=ballast)
+            end.say("notifications/cancelled", {"requestId": rid})
+        self.assertEqual(([], []), (end.jobs, end.out()))
+
+    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
+        """Whoever unsubscribes may subscribe to another URI."""
+        end = HeldServer(fixture_server(bounds=Bounds(memory=4_100)))
+        end.say("initialize", hello("2025-11-25"), id=0)
+        end.say("notifications/initialized", {})
+        end.out()
+        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
+        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
+                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
+                                         ("", uris[3])]):
+            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
+        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
+
+    def test_the_responses_of_a_batch_are_bounded(self) -> None:
+        """The bound is Bounds.memory. The next batch has room again."""
+        server = Server("s", "1", bounds=Bounds(memory=10_000))
+
+        @server.tool
+        def big(size: int) -> str:
+            "Return a long text."
+            return "x" * size
+
+        end = HeldServer(server)
+        end.say("initialize", hello("2025-03-26"), id=0)
+        end.say("notifications/initialized", {})
+        end.out()
+        for _ in range(2):
+            end.give(json.dumps([{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {
+                "name": "big", "arguments": {"size": 4000}}} for n in range(5)]).encode())
+            (responses,) = end.run()
+            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
+            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
+
+    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
+        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
+        reads, writes = threading.Event(), threading.Event()
+        server, began = Server("s", "1", bounds=Bounds(line=1_000)), []  # type: ignore[var-annotated]
+
+        def send(line: bytes) -> None:
+            writes.set()
+            reads.wait(DEADLINE)
+
+        @server.tool
+        def big() -> str:
+            "Return a long text."
+            began.append(reads.is_set())
+            return "x" * 2000
+
+        end = HeldServer(server)
+        end.session = server.connect(send, end.jobs.append)
+        for rid in range(5):
+            end.call(rid, "big")
+        threads = [threading.Thread(target=job, daemon=True) for job in end.jobs]
+        threads[0].start()
+        self.assertTrue(writes.wait(DEADLINE))
+        threads[1].start()
+        threads[1].join(DEADLINE)  # its result waits
+        for thread in threads[2:]:
+            thread.start()
+            thread.join(0.05)  # without the bound, it would begin now
+        reads.set()
+        for thread in threads:
+            thread.join(DEADLINE)
+        self.assertEqual([False, False, True, True, True], began)
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
+        """Only strings and nulls are corrected."""
+        import tracemalloc
+
+        end = HeldServer(fixture_server())
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "echo", "arguments": {"text": [[] for _ in range(50_000)]},
+            "_meta": modern_meta()}}).encode()
+        peaks = []
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
+            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
+            before = tracemalloc.get_traced_memory()[0]
+            use(line)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        self.assertLess(peaks[1], 1.3 * peaks[0])
+
     @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
     def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
         """The client sends cancelled calls, responses, notifications and invalid messages."""
@@ -1647,7 +1802,7 @@ class TestPeer(unittest.TestCase):
                 (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
             with self.subTest(name):
                 self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000), Bounds())
+        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
 
 
 # --- Part I: stdio --------------------------------------------------------------------------------
@@ -5711,8 +5866,6 @@ class TestClientOpening(unittest.TestCase):
 ! slow, quick = client.start("x/slow"), client.start("x/quick")
 > {"jsonrpc":"2.0","id":"$a","method":"x/slow"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/quick"}
-! other = float(b)
-< {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
 < {"jsonrpc":"2.0","id":"$b","result":{"n":1}}
 ! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(slow.result)
 ! quick.cancel("too late"); slow.cancel("why"); slow.cancel("twice")
@@ -5858,6 +6011,82 @@ class TestClientRequests(unittest.TestCase):
 """, [("new", '{"tools": [], "nextCursor": str(one["id"])}', "list_tools()"),
             ("circle", '{"tools": [], "nextCursor": "again"}', "list_tools()"),
             ("input", '{"resultType": "input_required"}', "call_tool('x')")])
+
+    def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Wire, List[Any]]:
+        """Return a wire to a server that answers with these pages, and a list of its requests."""
+        end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
+
+        def send(line: bytes) -> None:
+            message = json.loads(line)
+            if message["method"] == "tools/list":
+                asked.append(message)
+                result = page(len(asked))
+            else:
+                result = end.welcome
+            if "id" in message:
+                end.give(json.dumps({
+                    "jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+        end.send = send  # type: ignore[method-assign]
+        end.client.connect()
+        return end, asked
+
+    def test_a_cursor_that_comes_again_ends_a_list(self) -> None:
+        end, asked = self.pages(lambda n: {"tools": [], "nextCursor": "ab"[n % 2]})
+        self.assertRaisesRegex(ValueError, "cursor", end.client.list_tools)
+        self.assertEqual(3, len(asked))
+
+    def test_a_list_has_a_size_and_a_deadline_for_all_pages_together(self) -> None:
+        """The size is Bounds.line, the deadline is the timeout of the client."""
+        tools = [{"name": "x" * 1000}]
+        end, asked = self.pages(lambda n: {"tools": tools, "nextCursor": str(n)},
+                                bounds=Bounds(line=5_000))
+        self.assertRaisesRegex(ValueError, "5000 bytes", end.client.list_tools)
+        self.assertEqual(5, len(asked))
+        pause = threading.Event()
+        end, asked = self.pages(lambda n: pause.wait(0.1) or {"tools": tools, "nextCursor": str(n)},
+                                timeout=0.35)
+        self.assertRaises(RequestTimeout, end.client.list_tools)
+        self.assertLess(len(asked), 6)
+
+    def test_one_call_asks_the_user_for_at_most_a_hundred_inputs(self) -> None:
+        """The user is not asked at all if a result asks for more."""
+        for count, asked in (100, 100), (101, 0):
+            end, seen = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
+            form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
+            result: Any = {"resultType": "input_required", "inputRequests": {
+                str(n): {"method": "elicitation/create", "params": form} for n in range(count)}}
+
+            def elicit(params: Any) -> Any:
+                seen.append(1)
+                return {"action": "decline"}
+
+            def send(line: bytes) -> None:
+                message = json.loads(line)
+                answer = end.welcome if message["method"] == "server/discover" else result
+                if "inputResponses" in message["params"]:
+                    answer = {"resultType": "complete"}
+                end.give(json.dumps({
+                    "jsonrpc": "2.0", "id": message["id"], "result": answer}).encode())
+
+            end.elicit, end.send = elicit, send  # type: ignore[assignment, method-assign]
+            end.client.connect()
+            if asked:
+                end.client.call_tool("x")
+            else:
+                self.assertRaisesRegex(ValueError, "100 inputs", end.client.call_tool, "x")
+            self.assertEqual(asked, len(seen))
+
+            def slow(params: Any) -> Any:
+                seen.append(1)
+                threading.Event().wait(0.3)
+                return {"action": "decline"}
+
+            end.elicit = slow  # type: ignore[assignment]
+            seen.clear()
+            if asked:
+                self.assertRaises(RequestTimeout, end.client.call_tool, "x", timeout=0.2)
+                self.assertEqual(1, len(seen))
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
