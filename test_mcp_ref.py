@@ -2388,6 +2388,25 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             env=PROCESS_ENV, timeout=DEADLINE)
         self.assertEqual(130, done.returncode)
 
+    @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
+    def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
+        """The library was loaded before Python started. Other signals still end the server."""
+        source = """#include <signal.h>
+#include <unistd.h>
+static void handle(int number) { if (write(2, "kept\\n", 5)) {} }
+__attribute__((constructor)) static void load(void) { signal(SIGTERM, handle); }"""
+        with tempfile.TemporaryDirectory() as folder:
+            library = os.path.join(folder, "handler.so")
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
+                           input=source.encode(), timeout=3 * DEADLINE)
+            child = self.start(env={"LD_PRELOAD": library})
+            child.child.send_signal(signal.SIGTERM)
+            child.read_stderr("kept")
+            self.assertIn("kept", child.said)
+            self.assertEqual("done", child.out(""))
+            child.child.send_signal(signal.SIGINT)
+            self.assertEqual(128 + signal.SIGINT, child.wait_for_end())
+
     def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
         """A line that does not fit into the pipe arrives completely, in both directions. Another
         process that shares the descriptors may make them non-blocking at any time."""
