@@ -5301,6 +5301,17 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(("third", 3), (key, len(keys)))
         self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
 
+    def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
+        """OURS: An answer in the signed state has priority over another one with the same key."""
+        bob = {"action": "accept", "content": {"name": "Bob"}}
+        for method, params in ASKING_REQUESTS:
+            with self.subTest(method):
+                first = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})
+                got = self.talk.request(
+                    method, params, inputResponses={"who": bob, "where": {"roots": []}},
+                    requestState=first["result"]["requestState"])
+                self.assertEqual(["Ada"], re.findall("Ada|Bob", str(got["result"])))
+
     def test_a_request_state_is_valid_only_for_the_request_that_it_was_made_for(self) -> None:
         """The order of the members in params does not matter. [mrtr.state.replay-binding]"""
         more = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "3"}}),
