@@ -5609,6 +5609,35 @@ class TestSubscriptions(unittest.TestCase):
         response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
         self.assertIn(b"still served", response)
 
+    def test_a_client_that_does_not_read_gets_only_as_many_notifications_as_may_wait(self) -> None:
+        """OURS: While more than bounds.line bytes wait, further notifications are dropped."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                writes, reads = threading.Event(), threading.Event()
+                self.addCleanup(reads.set)
+
+                def write(client: Subscriber, line: bytes) -> None:
+                    if Subscriber.UPDATED in line and not reads.is_set():
+                        writes.set()
+                        reads.wait(3 * DEADLINE)
+                    client.lines.put(line)
+
+                server = fixture_server(bounds=Bounds(line=2000))
+                client = Subscriber(server, revision, write)
+                server.resource_updated("fixture://text")
+                self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
+                for _ in range(100):
+                    server.resource_updated("fixture://text")
+                reads.set()
+                client.give(json.dumps({"jsonrpc": "2.0", "id": "end", "method": "tools/list",
+                                        "params": client.meta}).encode())
+                lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
+                sizes = [len(line) for line in itertools.takewhile(
+                    lambda line: b'"end"' not in line, lines)]
+                self.assertEqual(2000 // sizes[0] + 2, len(sizes))
+                server.resource_updated("fixture://text")  # now it reads again
+                self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
+
 
 # --- Part III: the client -------------------------------------------------------------------------
 # These transcripts test our Client. It writes the lines with ">", and the runner plays the server.
