@@ -6071,6 +6071,27 @@ class TestClientRequests(unittest.TestCase):
             ("circle", '{"tools": [], "nextCursor": "again"}', "list_tools()"),
             ("input", '{"resultType": "input_required"}', "call_tool('x')")])
 
+    def test_a_list_that_a_server_neither_offers_nor_knows_is_empty(self) -> None:
+        """OURS: If the server offers it, or sends another error, the client raises the error."""
+        plays_rows(self, r"""
+== The server answers the request for a list with an error  OURS 2025-11-25 raw client
+! wire.welcome["capabilities"] = %s; client.connect()
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+! got = None; got = client.%s()
+> {"jsonrpc":"2.0","id":"$a","method":"%s"}
+< {"jsonrpc":"2.0","id":"$a","error":{"code":%s,"message":"no"}}
+= (got, getattr(raised, "code", None)) == %s
+""", [(f"{name} {offers} {code}", offers, name, method, code, outcome) for name, method, offer in (
+            ("list_tools", "tools/list", '{"tools": {}}'),
+            ("list_prompts", "prompts/list", '{"prompts": {}}'),
+            ("list_resources", "resources/list", '{"resources": {}}'),
+            ("list_resource_templates", "resources/templates/list", '{"resources": {}}'))
+            for offers, code, outcome in (
+                ("{}", -32601, ([], None)), ("{}", -32603, (None, -32603)),
+                (offer, -32601, (None, -32601)))])
+
     def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Wire, List[Any]]:
         """Return a wire to a server that answers with these pages, and a list of its requests."""
         end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
