@@ -6380,6 +6380,19 @@ class TestClientRequests(unittest.TestCase):
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
 ! client.close()
 
+== After close() a client sends no response of the old connection, not even after connect()  OURS
+   2025-11-25 client offers
+! jobs, gate = queue.Queue(), threading.Event()
+! wire.sample = lambda params: (
+   jobs.put(threading.current_thread()), gate.wait(DEADLINE), fixture_sample(params))[2]
+< {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}
+! job = jobs.get(timeout=DEADLINE); client.close(); client.connect()
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+! gate.set(); job.join(DEADLINE)
+= not job.is_alive()
+
 == In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
    2025-06-18 raw client
 ! client = wire.client = Client(
