@@ -6472,6 +6472,37 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
 
+    def test_close_cancels_a_call_even_while_another_thread_is_writing(self) -> None:
+        """OURS: The other thread also writes the cancellation, and close() waits for that."""
+        class Slow(Wire):
+            """A transport that needs some time for the notification x/slow."""
+
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                if message["method"] == "initialize":
+                    self.give(mcp_ref.encode({
+                        "jsonrpc": "2.0", "id": message["id"], "result": self.welcome}))
+                elif message["method"] == "x/slow":
+                    writes.set()
+                    call.wait(DEADLINE)  # close() has given up the call,
+                    ended.wait(0.1)      # and must not end the connection yet
+                self.lines.put(message["method"])
+
+            def close(self) -> None:
+                super().close()
+                self.lines.put(b"the end")
+                ended.set()
+
+        writes, ended, wire = threading.Event(), threading.Event(), Slow(LEGACY[-1])
+        wire.client.connect()
+        call = wire.client.start("x/call")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(wire.client.notify, "x/slow")
+            self.assertTrue(writes.wait(DEADLINE))
+            wire.client.close()
+        self.assertEqual(["x/call", "x/slow", "notifications/cancelled", b"the end"],
+                         [wire.take(0) for _ in range(wire.lines.qsize())][2:])
+
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
         [elic.result.action] [elic.result.value-types] [elic.result.value-types-multi]"""
