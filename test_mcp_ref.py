@@ -6981,6 +6981,16 @@ class TestClientProcess(unittest.TestCase):
                 self.assertTrue(os.path.exists(ended), "run() has not returned")
                 self.assertRaisesRegex(ConnectionClosed, "closed by", pending.result, 0)
 
+    def test_close_writes_the_lines_that_wait_before_eof(self) -> None:
+        """OURS: The server reads nothing until SIGTERM, which close() sends later than EOF."""
+        with tempfile.NamedTemporaryFile("r") as file:
+            with self.spawn(file.name, close_timeout=1.0) as client:
+                client.call_tool("signal.pthread_sigmask(signal.SIG_BLOCK, [15])\nanswer()\n"
+                                 "signal.sigwait([15])")
+                client.notify("x/long", {"x": "x" * 300_000})  # more than the pipe holds
+                client.start("tools/call", {"name": "ends('last line')"})
+            self.assertEqual("last line", file.read())
+
     def test_a_command_on_windows_is_found_by_its_whole_name_and_opens_no_window(self) -> None:
         """For example, the command npx is the file npx.cmd."""
         code = """import shutil, subprocess, sys, mcp_ref
