@@ -581,7 +581,7 @@ class IncomingRequest:
     # The values of a new request. Each request may set its own.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # what the transport got to run
+    job: Job | None = None  # for Peer.withdraw
     outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
 
     def __init__(self, message: Json, sink: Sink | None,
@@ -732,7 +732,7 @@ class Peer:
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
-        if self.unwritten > self.bounds.line:
+        if self.unwritten > 0:
             self.wait_for_room()
         try:
             # A cancelled request gets no response, so its outcome does not matter.
@@ -907,9 +907,11 @@ class Peer:
         """
 
     def _start_job(self, request: IncomingRequest) -> None:
-        request.job = functools.partial(self.run_job, request)
+        job = functools.partial(self.run_job, request)
+        if self.withdraw is not None:
+            request.job = job
         try:
-            self._start(request.job)
+            self._start(job)
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
 
@@ -1589,7 +1591,7 @@ class ReadingPool(Pool):
             if request is None:
                 yield peer.flush
             else:
-                request.job = job = functools.partial(peer.run_job, request)
+                job = functools.partial(peer.run_job, request)
                 # This thread has the turn, so no other thread can become the reader
                 # now, and _running does not increase. So no lock is needed to see that
                 # it is 0, and that the pool is not full.
