@@ -2746,6 +2746,27 @@ class TestSchema(unittest.TestCase):
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
 
+    def test_a_check_ends_soon_whatever_it_compares(self) -> None:
+        """Either the value fits, or the number of steps is the fault. The work may not be quadratic
+        without costing steps."""
+        numbers = [*range(12_000)]
+        names = {f"n{n}": n for n in range(200)}
+        for why, schema, value in (
+                ("enum", {"items": {"enum": numbers}}, numbers),
+                ("uniqueItems", {"allOf": [{"uniqueItems": True}] * 3_000}, [*range(20_000)]),
+                ("const", {"allOf": [{"const": numbers}] * 3_000}, numbers),
+                ("patternProperties", {"additionalProperties": {}, "patternProperties": {
+                    f"^{n}$": {} for n in range(600)}}, names)):
+            with self.subTest(why):
+                began = time.process_time()
+                try:
+                    mcp_ref.validate(value, schema)
+                except ValueError as error:
+                    self.assertIn("too much", str(error))
+                self.assertLess(time.process_time() - began, 2.0)
+        with self.assertRaises(ValueError):
+            mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
+
     def test_a_message_names_the_place_and_the_expected_and_the_actual_value(self) -> None:
         """They come in this order. Other words may stand between them."""
         for value, schema, place, named in FAULTS:
@@ -5850,6 +5871,22 @@ class TestClientOpening(unittest.TestCase):
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{}}'),
                 (legacy, '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":5}')))])
 
+    def test_close_on_another_thread_ends_a_connect_to_a_silent_server_at_once(self) -> None:
+        """All timeouts are the default ones. The client can connect again."""
+        for options in {}, {"protocol_version": LEGACY[-1]}, {"protocol_version": MODERN}:
+            with self.subTest(options), concurrent.futures.ThreadPoolExecutor(1) as pool:
+                end = Wire(MODERN)
+                client = Client(end, **options)  # type: ignore[arg-type]
+                for opened in 1, 2:
+                    connecting = pool.submit(client.connect)
+                    self.assertIsNotNone(end.take(DEADLINE))  # now connect() waits
+                    began = time.monotonic()
+                    client.close()
+                    self.assertIsInstance(connecting.exception(DEADLINE), ConnectionClosed)
+                    self.assertLess(time.monotonic() - began, 1.0)
+                    self.assertEqual((opened, True, False),
+                                     (end.opened, end.closed(), client.connected))
+
     def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
         """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
         is not a file URI. [roots.uri-file]"""
@@ -6881,6 +6918,35 @@ class TestCallbacks(unittest.TestCase):
         # One callback may be running while 10,000 others wait.
         self.assertEqual([*["a"] * 5000, *range(5001)][:len(heard)], heard)
         self.assertIn(len(heard), (10_000, 10_001))
+
+    def test_notifications_that_wait_for_a_callback_are_bounded_in_bytes(self) -> None:
+        """The bound is Bounds.memory. Beyond it, notifications are dropped with one warning, until
+        there is room again."""
+        heard: "queue.Queue[int]" = queue.Queue()
+        begins, goes_on = threading.Event(), threading.Event()
+
+        def on_notification(method: str, params: Any) -> None:
+            begins.set()
+            goes_on.wait(DEADLINE)
+            heard.put(params["n"])
+
+        end, _ = TestClientRequests.pages(
+            self, lambda n: {}, on_notification=on_notification,  # type: ignore[arg-type]
+            bounds=Bounds(memory=10_000))
+        self.addCleanup(end.client.close)
+        line = b'{"jsonrpc":"2.0","method":"x/news","params":{"n":%d,"x":"' + b"x" * 1000 + b'"}}'
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            end.give(line % 0)
+            self.assertTrue(begins.wait(DEADLINE))
+            for n in range(1, 100):
+                end.give(line % n)
+            goes_on.set()
+            first = [heard.get(timeout=DEADLINE) for _ in range(10)]
+            end.give(line % 100)
+            rest = [*iter(lambda: heard.get(timeout=DEADLINE), 100)]
+        self.assertEqual([*range(len(first + rest))], first + rest)
+        self.assertIn(len(first + rest), (10, 11, 12))  # one runs, and one may pass the bound
+        self.assertEqual(1, len(logs.output), logs.output)
 
     def test_an_exception_in_a_callback_is_logged_and_later_callbacks_run(self) -> None:
         steps: List[Any] = []
