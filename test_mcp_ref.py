@@ -6597,6 +6597,70 @@ class TestClientAnswers(unittest.TestCase):
 = call.result(DEADLINE)["content"] == []
 """, rows)
 
+    def checked(self, pattern: str, value: str) -> Tuple[List[bool], int]:
+        """Let a client check a value, in a form and in a result of a tool, by a pattern of the
+        server. Return for each whether the value fits, and how many warnings say that it was
+        not checked."""
+        end = Wire(LEGACY[-1], offers=True)
+        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
+        content = {"a": value}
+        end.elicit = lambda params: {"action": "accept", "content": content}
+        server = Peer(end.give, lambda job: job(), methods={
+            "initialize": lambda **params: end.welcome, "notifications/initialized": lambda: None,
+            "tools/list": lambda **params: {"tools": [{
+                "name": "x", "inputSchema": {"type": "object"}, "outputSchema": schema}]},
+            "tools/call": lambda **params: {"content": [], "structuredContent": content}})
+        end.send = server.receive  # type: ignore[method-assign, assignment]
+        fits = []
+        with end.client as client, self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            client.list_tools()
+            for ask in (
+                    lambda: server.request("elicitation/create", {
+                        "message": "?", "requestedSchema": schema}).result(DEADLINE),
+                    lambda: client.call_tool("x"), lambda: client.call_tool("x")):
+                try:
+                    ask()
+                    fits.append(True)
+                except (RpcError, ValueError):
+                    fits.append(False)
+            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
+        return fits, sum("not checked" in line for line in logs.output)
+
+    def test_a_pattern_of_the_server_is_skipped_if_its_check_could_take_too_long(self) -> None:
+        """OURS: Python's re would stop all threads meanwhile. One warning is logged for each schema;
+        here are the form and the output schema. Other patterns are checked."""
+        long = "a" * 40 + "!"  # takes a lifetime
+        for pattern, value in (
+                ("^(a+)+$", long), ("^(a*)*$", long), ("^(a|aa)+$", long), ("^(?:a+)+?$", long),
+                ("^(a|a){40,}$", long), ("^((a+))*$", long), ("^((a|b)c?)+$", long),
+                ("^(a+){30}$", long), ("^(a?){40}$", long), ("^b$", "a" * 1001),
+                ("a*a*a*a*a*b", "a" * 900)):
+            with self.subTest(pattern):
+                began = time.monotonic()
+                self.assertEqual(([True] * 3, 2), self.checked(pattern, value))
+                self.assertLess(time.monotonic() - began, DEADLINE)
+        for pattern, value in (
+                ("^b$", "a" * 1000), (r"^\d{4}-\d\d?$", "a"), ("^(red|green)$", "blue"),
+                (r"^[(a+)+]$", "b"), (r"^\(a+\)+$", "a"), ("^(ab){2}$", "ab"),
+                (r"^[^@\s]+@[^@\s]+$", "ada"), ("^(a+)?b", "a")):
+            with self.subTest(pattern):
+                self.assertEqual(([False] * 3, 0), self.checked(pattern, value))
+
+    def test_every_pattern_of_the_author_is_checked(self) -> None:
+        """OURS: A server trusts the schemas of its own tools."""
+        server = Server("s", "1")
+
+        @server.tool(input_schema={"type": "object", "properties": {
+            "a": {"pattern": "^(a+)+$"}, "b": {"pattern": "^b+$"}}})
+        def tool(a: str = "a", b: str = "b") -> Dict[str, str]:
+            "Accept what fits."
+            return {}
+
+        with Client(server, timeout=DEADLINE) as client:
+            for arguments, is_error in (({"a": "aa", "b": "b" * 2000}, None), ({"a": "aa!"}, True),
+                                        ({"b": "b" * 2000 + "!"}, True)):
+                self.assertEqual(is_error, client.call_tool("tool", arguments).get("isError"))
+
     def test_a_call_that_still_requires_input_after_ten_rounds_fails(self) -> None:
         """OURS: The user is not asked an eleventh time, and the call raises ValueError."""
         class Asking(Wire):
