@@ -7327,6 +7327,24 @@ class TestCommandLine(ProcessCase):
         self.beside(check, [("a server", "MCP --trace"),
                             ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
 
+    def test_marks_that_change_the_direction_of_text_are_escaped(self) -> None:
+        """Otherwise a user could agree to another URL than the one that is shown."""
+        marks = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        serve = f"""
+from mcp_ref import Context, Server
+server = Server("s", "1", instructions={marks!r})
+@server.tool(description={marks!r})
+def visit(context: Context) -> str:
+    return context.elicit({marks!r}, url="https://a.example/" + {marks!r})["action"]
+server.run()"""
+        for line, count in ("MCP inspect --", 2), ("MCP --trace call visit --", 3):
+            child = self.command(line, *PYTHON, "-c", serve, stdin=subprocess.DEVNULL,
+                                 env={"PYTHONIOENCODING": "utf-8"})
+            status, out, errors = self.told(child)
+            self.assertEqual(0, status)
+            self.assertNotRegex(out + errors, f"[{marks}]")
+            self.assertLessEqual(count, (out + errors).count(ascii(marks)[1:-1]))
+
     def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
         """The id of an error may be of any type, or belong to no request. Then no latency is shown,
         and no line is lost."""
