@@ -71,6 +71,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import linecache
 import logging
 import ntpath
 import os
@@ -6697,6 +6698,37 @@ class TestClientAnswers(unittest.TestCase):
         self.assertEqual((10, ValueError), ask(50))
 
 
+def interrupted(job: Callable[[], Any], at: int) -> int:
+    """Call a function, and raise KeyboardInterrupt before it runs line number `at` of mcp_ref.py,
+    counted from the beginning of the call. Return how many lines have begun.
+
+    Lines that begin with `with` or `try` are not counted. Python reports the first also when a
+    block ends, and the second before the block begins, where no signal is handled.
+    """
+    file, count = Client.connect.__code__.co_filename, 0
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename != file:
+            return None
+        if event == "line" and not linecache.getline(file, frame.f_lineno).lstrip().startswith(
+                ("with ", "try:")):
+            count += 1
+            if count == at:
+                raise KeyboardInterrupt
+        return trace
+
+    tracer_before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        job()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(tracer_before)
+    return count
+
+
 class TestInProcess(unittest.TestCase):
     """Client(server) connects to a server in the same process, for example in tests of tools."""
 
@@ -6792,6 +6824,49 @@ class TestInProcess(unittest.TestCase):
             threading.Thread(target=run, daemon=True).start()
             self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
             client.close()
+
+    def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
+        """OURS: Nor does an interrupted request stay pending: only two may be."""
+        for revision, method, *arguments in (
+                (MODERN, "call_tool", "echo", {"text": "a"}), (LEGACY[-1], "list_tools"),
+                (LEGACY[-1], "call_tool", "count", {"to": 1}, None, lambda *step: None)):
+            client = self.client(fixture_server(), protocol_version=revision,
+                                 bounds=Bounds(pending=2))
+            for line in itertools.count(1):
+                lines = interrupted(lambda: getattr(client, method)(*arguments), line)
+                self.assertEqual("b", text_of(client.call_tool("echo", {"text": "b"})))
+                if lines < line:  # the call had no such line
+                    break
+            self.assertGreater(line, 50)
+
+    @unittest.skipUnless(hasattr(signal, "pthread_kill"), "signals of POSIX")
+    def test_an_interrupted_call_is_cancelled_and_does_not_stay_pending(self) -> None:
+        """OURS: The interrupt comes while the client sends, or while it waits for the response."""
+        def interrupt() -> None:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore
+
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
+        class Mute(Wire):
+            """A server that answers initialize only."""
+            def send(self, line: bytes) -> None:
+                message = json.loads(line)
+                sent.append(message)
+                if message["method"] == "initialize":
+                    self.give(mcp_ref.encode({
+                        "jsonrpc": "2.0", "id": message["id"], "result": self.welcome}))
+                elif len(sent) == 3:  # after initialize and notifications/initialized
+                    interrupt_it()
+
+        for method, *arguments in ("call_tool", "x"), ("list_tools",), ("ping",):
+            for interrupt_it in interrupt, lambda: threading.Timer(0.02, interrupt).start():
+                sent: List[Any] = []
+                with Mute(LEGACY[-1], bounds=Bounds(pending=1)).client as client:
+                    self.assertRaises(KeyboardInterrupt, getattr(client, method), *arguments)
+                    request, cancelled = sent[2:]
+                    self.assertEqual("notifications/cancelled", cancelled["method"])
+                    self.assertEqual(request["id"], cancelled["params"]["requestId"])
+                    client.start("x/one").cancel()
 
     def test_a_root_may_have_a_name(self) -> None:
         client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
@@ -7188,6 +7263,23 @@ for command in ["npx", "-y"], ["other.exe"]:
                              "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
             self.assertRaises(KeyboardInterrupt, client.connect)
             self.assert_gone(int(file.read()))
+
+    def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
+        """OURS: Every third line is tried. The client can connect again."""
+        client = self.spawn()
+        lines = interrupted(client.connect, 0)
+        client.close()
+        threads = {*threading.enumerate()}
+        before = os.listdir("/dev/fd")
+        for line in range(1, lines + 1, 3):
+            interrupted(client.connect, line)
+            client.close()
+            for thread in {*threading.enumerate()} - threads:
+                thread.join(DEADLINE)
+            self.assertEqual(set(), {*threading.enumerate()} - threads)
+            self.assertEqual(before, os.listdir("/dev/fd"), f"after line {line} of {lines}")
+        with client:
+            self.assertTrue(client.connected)
 
     def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
         """OURS: The pipe is full, and only a part of the line has been written."""
