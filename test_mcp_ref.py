@@ -1987,6 +1987,56 @@ os.write(2, b"the child lived on\\n")"""
             ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
             ("a shell", "os.system(shlex.join(child) + ' &')")])
 
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_child_that_a_tool_has_forked_and_that_goes_on_does_not_answer(self) -> None:
+        """It would answer as well when it returns from the tool, and read stdin afterwards. With
+        workers=0, the tool runs on the main thread."""
+        def check(workers: int, code: str) -> None:
+            child = self.start(f"workers={workers}")
+            fork = "pid = os.fork()\nout = str(pid > 0)\n"
+            for rid in range(3):
+                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
+                self.assertEqual("True", text_of(child.until(rid)["result"]))
+            for rid in range(3, 6):
+                child.send(process_line(rid))
+            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
+
+        self.beside(check, [(f"{case}", *case) for case in (
+            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_process_of_multiprocessing_in_a_tool_can_be_terminated(self) -> None:
+        """SIGTERM ends it as any other process, and not as the server."""
+        code = """import multiprocessing
+ready, sink = os.pipe()
+process = multiprocessing.get_context("fork").Process(
+    target=lambda: os.write(sink, b"x") and threading.Event().wait())
+process.start(), os.read(ready, 1), process.terminate(), process.join(%s)
+out = process.exitcode""" % DEADLINE
+
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            self.assertEqual(["-15"] * 3, [child.out(code) for _ in range(3)])
+            self.assertEqual(({}, ""), (child.end(), child.said))
+
+        self.beside(check, [("64", 64), ("0", 0)])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_forked_child_that_outlives_a_killed_server_does_not_hold_stdout_open(self) -> None:
+        """The host sees the end of stdout."""
+        def check(fork: str) -> None:
+            child = self.start()
+            child.run(f"{fork}\n    {PROCESS_HOLD}\n    os.write(2, b'lived on\\n'), os._exit(0)")
+            child.until("run")
+            child.child.kill()
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # the end, and not Empty
+            child.gate.close()
+            child.read_stderr("lived on")
+            self.assertIn("lived on", child.said)
+
+        self.beside(check, [("a tool", "if not os.fork():"), (
+            "a child of a child", "if not os.fork() and not os.fork():")])
+
     # Workers.
 
     def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
@@ -7265,19 +7315,20 @@ for command in ["npx", "-y"], ["other.exe"]:
             self.assert_gone(int(file.read()))
 
     def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
-        """OURS: Every third line is tried. The client can connect again."""
+        """OURS: Every eighth line is tried. The client can connect again."""
         client = self.spawn()
-        lines = interrupted(client.connect, 0)
-        client.close()
+        for _ in range(2):  # the first time, more lines run
+            lines = interrupted(client.connect, 0)
+            client.close()
         threads = {*threading.enumerate()}
-        before = os.listdir("/dev/fd")
-        for line in range(1, lines + 1, 3):
+        before = len(os.listdir("/dev/fd"))
+        for line in range(1, lines + 1, 8):
             interrupted(client.connect, line)
             client.close()
             for thread in {*threading.enumerate()} - threads:
                 thread.join(DEADLINE)
             self.assertEqual(set(), {*threading.enumerate()} - threads)
-            self.assertEqual(before, os.listdir("/dev/fd"), f"after line {line} of {lines}")
+            self.assertEqual(before, len(os.listdir("/dev/fd")), f"after line {line} of {lines}")
         with client:
             self.assertTrue(client.connected)
 
@@ -7299,6 +7350,31 @@ for command in ["npx", "-y"], ["other.exe"]:
                 with self.assertRaises(RequestTimeout):
                     client.call_tool("x", {"a": "x" * size}, timeout=0.2)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_client_in_a_forked_process_says_that_it_belongs_to_another_process(self) -> None:
+        """OURS: There, close() has no effect, and the client of the parent goes on."""
+        for server in [sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], Server("", ""):
+            with Client(server, timeout=DEADLINE, protocol_version="2025-11-25") as client:
+                pid = os.fork()
+                if not pid:
+                    said = []
+                    try:
+                        for use in (client.ping, client.list_tools, client.connect,
+                                    lambda: client.call_tool("answer()"), lambda: client.start("x"),
+                                    lambda: client.notify("x"), lambda: client.subscribe("x:1")):
+                            try:
+                                use()
+                            except ConnectionClosed as error:
+                                said.append(str(os.getppid()) in str(error))
+                        client.close()
+                    finally:
+                        os._exit(said != [True] * 7)
+                self.assertEqual((pid, 0), os.waitpid(pid, 0))
+                self.assertTrue(client.connected)
+                if isinstance(server, list):
+                    self.assertEqual([], client.call_tool("answer()")["content"])
+                client.start("x/one")
 
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
