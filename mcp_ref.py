@@ -1723,9 +1723,11 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
             peer.is_forked = True
             streams.abandon()
             signals.restore()
+        signals.release()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=abandon)
+        os.register_at_fork(before=signals.hold, after_in_child=abandon,
+                            after_in_parent=signals.release)
     all_done = None
     try:
         all_done = signals.call(lambda: runner.serve(peer, lines, drain))
@@ -1905,7 +1907,8 @@ class Signals:
         self.number: int | None = None  # of the first signal that arrived
         self._raises = False  # True: the first signal raises Interrupted
         self._abort = abort
-        self._set_handler = signal.signal
+        self._signal = signal
+        self._before_fork = threading.local()  # the signal mask of the thread
         self._replaced: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -1944,7 +1947,16 @@ class Signals:
 
     def restore(self) -> None:
         for number, handler in self._replaced.items():
-            self._set_handler(number, handler)
+            self._signal.signal(number, handler)
+
+    def hold(self) -> None:
+        """Hold back signals while this thread forks. Python forgets a signal that
+        reaches the child before restore()."""
+        self._before_fork.mask = self._signal.pthread_sigmask(
+            self._signal.SIG_BLOCK, self._replaced)
+
+    def release(self) -> None:
+        self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._before_fork.mask)
 
 
 class PipeWriter:
@@ -2129,6 +2141,8 @@ class RunningProcess:
         if not self._has_started:  # no thread waits for the end of the process
             self._process.kill()
             self._process.wait()
+            self._process.stdin.close()
+            self._process.stdout.close()
             self._ended.set()
         if not self._ended.wait(self._close_timeout):
             self._process.terminate()
@@ -2214,7 +2228,7 @@ class Schema:
         # What checks need again and again is prepared once: the keys of enum and const,
         # by the id() of the argument, and compiled patterns.
         self.keys: dict[int, frozenset[Any]] = {}
-        self.patterns: dict[str, Pattern] = {}
+        self.patterns: dict[str, Pattern | None] = {}  # None: not checked
         self._trusted = trusted
         self._has_skipped = threading.Event()  # a pattern was not checked
         self._examine(schema, "#")
@@ -2286,17 +2300,25 @@ class Schema:
                 self._add_pattern(pattern, place)
 
     def _add_pattern(self, pattern: str, place: str) -> None:
-        try:
-            self.patterns[pattern] = Pattern(pattern)
-        except (re.error, ValueError, OverflowError):
-            raise NotImplementedError(f"{place}: Python's re does not support the "
-                                      f"pattern {pattern!r:.80}") from None
+        self.patterns[pattern] = None
+        if self._trusted or is_simple(pattern):
+            try:
+                self.patterns[pattern] = Pattern(pattern)
+            except (re.error, ValueError, OverflowError, RecursionError):
+                raise NotImplementedError(f"{place}: Python's re does not support the "
+                                          f"pattern {pattern!r:.80}") from None
 
-    def matches(self, value: str, pattern: str) -> bool | None:
+    def matches(self, value: str, pattern: str,
+                count: Callable[[int], Any]) -> bool | None:
         """Tell whether a pattern matches. None: that was not checked."""
         prepared = self.patterns[pattern]
-        if self._trusted or prepared.is_quick(value):
-            return prepared.compiled.search(value) is not None
+        if prepared is not None:
+            steps = 1
+            if not self._trusted:
+                steps = prepared.most_steps(value)
+            if self._trusted or (steps <= MATCH_LIMIT and len(value) <= 1_000):
+                count(steps // 1_000)
+                return prepared.compiled.search(value) is not None
         if not self._has_skipped.is_set():
             self._has_skipped.set()
             warn("the pattern %.80r of the other side was not checked, because that "
@@ -2359,6 +2381,7 @@ class FlatObject:
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
+MATCH_LIMIT = 1_000_000  # steps of one match, about 10 ms
 DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
 
 
@@ -2413,8 +2436,8 @@ class Walk:
         self.root = root  # the Schema; None for an argument of a keyword
         self._steps = 0
 
-    def count_step(self) -> None:
-        self._steps += 1
+    def count_step(self, steps: int = 1) -> None:
+        self._steps += steps
         if self._steps > STEP_LIMIT:
             raise TooMuchWork
 
@@ -2424,7 +2447,7 @@ class Walk:
 
     def matches(self, value: str, pattern: str) -> bool | None:
         self.count_step()
-        matches: bool | None = self.root.matches(value, pattern)
+        matches: bool | None = self.root.matches(value, pattern, self.count_step)
         return matches
 
     def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
@@ -2555,46 +2578,39 @@ class Pattern:
     """
 
     def __init__(self, pattern: str) -> None:
+        # Split the pattern into parts. Replace the parts that are just a `$`.
         parts = re.findall(r"""
             \\.                       # an escape, such as \$
             | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
-            | \(\?[:=!]               # the beginning of a group that is not captured
-            | \{ \d+ (?: ,\d* )? \}   # a quantifier, such as {2,5}
             | .                       # any other character
             """, pattern, re.VERBOSE | re.DOTALL)
         translated = [r"\Z" if part == "$" else part for part in parts]
         self.compiled = re.compile("".join(translated), re.ASCII)
-        self._is_nested = False  # a repeated group can match in many ways
-        self._quantifiers = 0  # those with a variable number
-        self._measure(parts)
+        self._choices = sum(part in ("*", "+", "?", "|", ",") for part in parts)
+        if parts[:1] != ["^"]:
+            self._choices += 1  # where the match begins
 
-    def _measure(self, parts: list[str]) -> None:
-        """Look for what makes a match slow: (a+)+ takes 2**n steps for a string of n
-        characters, and a*a*a* takes n**3."""
-        # For each open group, whether it holds a quantifier or an alternative. The last
-        # item is for the group that was just closed.
-        groups = [False]
-        closed = False
-        for part in parts:
-            varies = part in ("*", "+", "?") or (part[0] == "{" and "," in part)
-            repeats = part in ("*", "+") or (part[0] == "{" and len(part) > 1)
-            if closed and repeats:
-                self._is_nested = True
-            closed = False
-            if part[0] == "(":
-                groups.append(False)
-            elif part == ")" and len(groups) > 1:
-                closed = groups.pop()
-                groups[-1] = groups[-1] or closed
-            elif varies or part == "|":
-                groups[-1] = True
-                self._quantifiers += 1
+    def most_steps(self, value: str) -> int:
+        """Return how long a match of a simple pattern takes at most: a*a*a* may look at
+        n**3 ways to divide n characters."""
+        steps: int = len(value) ** self._choices
+        return steps
 
-    def is_quick(self, value: str) -> bool:
-        """Tell whether a match surely takes less than about two seconds."""
-        if self._is_nested or len(value) > 1_000:
-            return False
-        return len(value) ** self._quantifiers < 100_000_000
+
+# Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not match
+# n characters. So only patterns without such groups are simple: a group contains no
+# group, and if it contains a choice, it is not repeated.
+_CHARACTER = r"\\[^0-9]|\[\^?(?:\\.|[^]\\])+]"  # an escape or a class
+_REPEAT = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?})?"
+_ITEM = r"[^][(){}*+?|\\^$]" + _REPEAT
+_SIMPLE = rf"\^?(?:{_ITEM}|\((?:{_ITEM}|\|)+\){_REPEAT})*\$?"
+_REPEATED_CHOICE = r"\([^)]*[*+?{|][^)]*\)[*+{]"
+
+
+def is_simple(pattern: str) -> bool:
+    bare = re.sub(_CHARACTER, "c", pattern[:1_001]).replace("(?:", "(")
+    return (len(pattern) <= 1_000 and re.fullmatch(_SIMPLE, bare) is not None
+            and re.search(_REPEATED_CHOICE, bare) is None)
 
 
 # Applicators. Each function yields what is wrong with the value or its parts.
@@ -5602,7 +5618,7 @@ class Client:
         connect() on another thread fails. This may be called twice, from any thread,
         and from a callback. In a forked process it has no effect.
         """
-        if self._is_forked():
+        if self.is_forked():
             return
         self._gives_up.set()
         session = self._new_session
@@ -5717,12 +5733,12 @@ class Client:
         self._check_process()
         return session
 
-    def _is_forked(self) -> bool:
+    def is_forked(self) -> bool:
         return self._pid is not None and self._pid != os.getpid()
 
     def _check_process(self) -> None:
         """The threads of a connection exist only in the process that has opened it."""
-        if self._is_forked():
+        if self.is_forked():
             raise ConnectionClosed(f"the connection to {self.name} belongs to the "
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
@@ -5796,7 +5812,9 @@ class Client:
         results: list[Any] = []
         try:
             if self.row.batches and calls:
-                pending = self._connected_session().request_batch(calls)
+                session = self._connected_session()
+                pending = [session.prepare(*call) for call in calls]
+                session.send_requests(pending)
             else:
                 for method, params in calls:
                     pending.append(self.start(method, params))
@@ -5984,8 +6002,8 @@ class ClientSession(McpPeer):
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         def send_while_open(line: bytes) -> None:
             # After close(), the transport may serve another session. Nothing of this
-            # session must be sent then.
-            if self._pending.closed is None:
+            # session must be sent then, and nothing by a process that was forked.
+            if self._pending.closed is None and not client.is_forked():
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)

@@ -6685,7 +6685,9 @@ class TestClientAnswers(unittest.TestCase):
                 ("^(a+)+$", long), ("^(a*)*$", long), ("^(a|aa)+$", long), ("^(?:a+)+?$", long),
                 ("^(a|a){40,}$", long), ("^((a+))*$", long), ("^((a|b)c?)+$", long),
                 ("^(a+){30}$", long), ("^(a?){40}$", long), ("^b$", "a" * 1001),
-                ("a*a*a*a*a*b", "a" * 900)):
+                ("a*a*a*a*a*b", "a" * 900), ("a*a*a*[bc]", "a" * 464), ("a*a*[bc]", "a" * 1000),
+                ("^(a+){,30}$", long), ("(?x)^(a+) +$", long), ("^(?:){100000000}$", long),
+                ("(" * 3000 + ")" * 3000, long), ("^b$|c", long), ("^" + "b" * 2000, long)):
             with self.subTest(pattern):
                 began = time.monotonic()
                 self.assertEqual(([True] * 3, 2), self.checked(pattern, value))
