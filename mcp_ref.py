@@ -361,10 +361,11 @@ class Bounds(NamedTuple):
     - In: requests without a response, the URIs of subscriptions, and, in a client,
       notifications that wait for a callback. Beyond the bound, a request gets TOO_MANY,
       and a notification is dropped with one warning. Bytes are counted as they came;
-      as Python objects, many small values take ten times as much.
+      as Python objects, many small values take 10 to 25 times as much.
     - Out: the responses of unfinished batches. A response beyond the bound is replaced
-      by TOO_MANY. All other lines wait in the outbox. While it holds more than `line`
-      bytes, no job begins, no line is read, and notifications are dropped.
+      by TOO_MANY, as is one with which its batch would be longer than `line`. All other
+      lines wait in the outbox. While it holds more than `line` bytes, no job begins, no
+      line is read, and notifications are dropped.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
@@ -761,7 +762,8 @@ class Peer:
             del self._incoming[request.request_id]
             self._kept_in -= request.size
             if request.batch is not None:
-                if self._kept_out + len(line) > self.bounds.memory:
+                if (self._kept_out + len(line) > self.bounds.memory
+                        or request.batch.size + len(line) > self.bounds.line):
                     line = response_line(request.request_id, RpcError(
                         TOO_MANY, "The responses of the batch are too long"))
             self._append_answer(request.sink, request.batch, line)
@@ -1722,7 +1724,10 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         if not is_over.is_set():
             peer.is_forked = True
             streams.abandon()
-            signals.restore()
+            try:
+                signals.restore()
+            except ValueError:
+                pass  # PyPy allows this only if the main thread has forked
         signals.release()
 
     if hasattr(os, "register_at_fork"):
@@ -4197,20 +4202,21 @@ class ServerSession(McpPeer):
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy session to a resource."""
+        size = 4 * len(uri)  # a character takes up to 4 bytes in Python
         with self._lock:
             if uri not in self._subscribed_uris:
                 self._check_room(1)
-                if self._kept_in + len(uri) > self.bounds.memory:
+                if self._kept_in + size > self.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._subscribed_uris.add(uri)
-                self._kept_in += len(uri)
+                self._kept_in += size
 
     def unsubscribe(self, uri: str) -> None:
         """End the subscription of a legacy session to a resource."""
         with self._lock:
             if uri in self._subscribed_uris:
                 self._subscribed_uris.remove(uri)
-                self._kept_in -= len(uri)
+                self._kept_in -= 4 * len(uri)
 
     def listen(self, context: Context, wanted: Json) -> None:
         """Acknowledge a modern subscription. From now on it gets notifications."""
@@ -5567,9 +5573,9 @@ class Client:
         goes on counting ids, so that a late response to an old request is ignored.
         """
         self._check_process()
+        self._gives_up.clear()
         with self._connecting:
-            self.close()
-            self._gives_up.clear()
+            self._end_session()
             self._pid = os.getpid()
             try:
                 # This calls _open_session(), which sets self._new_session.
@@ -5584,7 +5590,7 @@ class Client:
                 for subscription in list(self.subscriptions):
                     subscription.renew()
             except BaseException:
-                self.close()
+                self._end_session()
                 raise
         return self
 
@@ -5625,15 +5631,18 @@ class Client:
         if session is not None and self._session is None:
             session.close(ConnectionClosed(CLOSED_HERE))  # connect() waits no longer
         with self._connecting:
-            session = self._new_session
-            self._session = None
-            if session is not None:
-                why = ConnectionClosed(CLOSED_HERE)
-                session.give_up_all(why)  # so that the server does not finish them
-                session.close(why)
-                self._transport.close()
-                # At the end, so that another close() can finish an interrupted one.
-                self._new_session = None
+            self._end_session()
+
+    def _end_session(self) -> None:
+        session = self._new_session
+        self._session = None
+        if session is not None:
+            why = ConnectionClosed(CLOSED_HERE)
+            session.give_up_all(why)  # so that the server does not finish them
+            session.close(why)
+            self._transport.close()
+            # At the end, so that another close() can finish an interrupted one.
+            self._new_session = None
 
     def __enter__(self) -> Client:
         return self if self.connected else self.connect()
