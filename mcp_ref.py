@@ -1988,8 +1988,6 @@ class PipeWriter:
             self._short_size = select.PIPE_BUF
             self._poll = select.poll()
             self._poll.register(file.fileno(), select.POLLOUT)
-
-    def start(self) -> None:
         spawn(self._run)
 
     def send(self, line: bytes) -> None:
@@ -2106,29 +2104,59 @@ class RunningProcess:
     """One run of a ChildProcess.
 
     One thread reads its stdout, one writes to its stdin if the pipe is full, and one
-    waits for its end.
+    starts it and waits for its end. Ctrl-C reaches none of them, so that it cannot leave
+    a process or a pipe behind.
     """
 
     def __init__(self, settings: ChildProcess, on_line: Send,
                  on_close: Callable[[Exception], Any]) -> None:
+        self._settings = settings
         self._name = " ".join(settings.command)
         self._longest = settings.longest
         self._close_timeout = settings.close_timeout
         self._on_line = on_line
         self._on_close = on_close
         self._is_broken = False
-        self._has_started = False  # all threads
+        self._process: Any = None
         self._writer: PipeWriter | None = None
+        self._failure: Exception | None = None  # why it could not be started
+        self._started = threading.Event()  # or it could not be started
         self._ended = threading.Event()
-        self._process = start_process(settings.command, settings.env, settings.cwd)
 
     def start(self) -> None:
-        """Start the threads. If that fails, close() kills the process."""
-        self._writer = PipeWriter(self._process.stdin, self._longest)
-        self._writer.start()
-        self._reader = spawn(self._read)
-        spawn(self._watch)
-        self._has_started = True
+        """Start the process. OSError means that it cannot be started."""
+        spawn(self._run)
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        settings = self._settings
+        try:
+            process = start_process(settings.command, settings.env, settings.cwd)
+            self._process = process
+            self._writer = PipeWriter(process.stdin, self._longest)
+            reader = spawn(self._read)
+        except Exception as error:
+            self._failure = error
+            if self._process is not None:  # no thread can be started
+                with self._process:  # waits, and closes the pipes
+                    self._process.kill()
+            self._started.set()
+            return
+        self._started.set()
+        status = process.wait()
+        self._ended.set()
+        # Before on_close() is called, the reader hands over the last lines. If a child
+        # of the process still has the same stdout open, the reader does not end.
+        reader.join(self._close_timeout)
+        if status < 0:
+            how = f"was killed by signal {-status}"
+        elif status > 0:
+            how = f"ended with status {status}; its stderr is above"
+        else:
+            how = "ended with status 0; does it call run()?"
+        self._on_close(ConnectionClosed(f"{self._name} {how}"))
 
     def send(self, line: bytes) -> None:
         """Send one line. If the process has closed its stdin, the line is dropped, and
@@ -2141,14 +2169,11 @@ class RunningProcess:
             spawn(functools.partial(self._report, "has closed its stdin"))
 
     def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        if not self._has_started:  # no thread waits for the end of the process
-            self._process.kill()
-            self._process.wait()
-            self._process.stdin.close()
-            self._process.stdout.close()
-            self._ended.set()
+        # Ctrl-C may have come before the thread that starts the process.
+        self._started.wait(self._close_timeout)
+        if self._writer is None or self._failure is not None:
+            return
+        self._writer.close()
         if not self._ended.wait(self._close_timeout):
             self._process.terminate()
             if not self._ended.wait(self._close_timeout):
@@ -2164,25 +2189,11 @@ class RunningProcess:
     def _report(self, what: str) -> None:
         """Close the connection, because the process no longer talks.
 
-        If the process is just ending, _watch() reports its exit status, which helps
+        If the process is just ending, _run() reports its exit status, which helps
         more.
         """
         if not self._ended.wait(self._close_timeout):
             self._on_close(ConnectionClosed(f"{self._name} {what}"))
-
-    def _watch(self) -> None:
-        status = self._process.wait()
-        self._ended.set()
-        # Before on_close() is called, the reader hands over the last lines. If a child
-        # of the process still has the same stdout open, the reader does not end.
-        self._reader.join(self._close_timeout)
-        if status < 0:
-            how = f"was killed by signal {-status}"
-        elif status > 0:
-            how = f"ended with status {status}; its stderr is above"
-        else:
-            how = "ended with status 0; does it call run()?"
-        self._on_close(ConnectionClosed(f"{self._name} {how}"))
 
 
 # ======================================================================================
@@ -5845,8 +5856,8 @@ class Client:
         """Return the items of all pages.
 
         The result is empty if the server does not offer such items. All pages together
-        may take `timeout` seconds. ValueError means that they have more than
-        bounds.line bytes, or that the list has no end.
+        may take `timeout` seconds. ValueError means that they have more than half of
+        bounds.line in bytes, or that the list has no end.
         """
         kind = LISTS[method]
         deadline = time.monotonic() + self.timeout
@@ -5875,9 +5886,11 @@ class Client:
                                  f"{cursor!r:.40}, so the list has no end")
             cursors.add(cursor)
             size += pending.size
-            if size > self.bounds.line or len(cursors) >= PAGE_LIMIT:
+            # As Python objects, the items may take ten times as much.
+            longest = self.bounds.line // 2
+            if size > longest or len(cursors) >= PAGE_LIMIT:
                 raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages "
-                                 f"or {self.bounds.line} bytes")
+                                 f"or {longest} bytes")
             if time.monotonic() > deadline:
                 raise RequestTimeout(f"{method}: not all pages came in {self.timeout} s")
             params = {"cursor": cursor}

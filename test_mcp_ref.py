@@ -6207,10 +6207,10 @@ class TestClientRequests(unittest.TestCase):
         self.assertEqual(3, len(asked))
 
     def test_a_list_has_a_size_and_a_deadline_for_all_pages_together(self) -> None:
-        """The size is Bounds.line, the deadline is the timeout of the client."""
+        """The size is half of Bounds.line, the deadline is the timeout of the client."""
         tools = [{"name": "x" * 1000}]
         end, asked = self.pages(lambda n: {"tools": tools, "nextCursor": str(n)},
-                                bounds=Bounds(line=5_000))
+                                bounds=Bounds(line=10_000))
         self.assertRaisesRegex(ValueError, "5000 bytes", end.client.list_tools)
         self.assertEqual(5, len(asked))
         pause = threading.Event()

@@ -281,7 +281,8 @@ def run_server() -> None:
     server.run(drain=0.0)
 
 
-@on_server("results", "600 results of 3 MB after 0.3 s each, the client never reads")
+# 64 workers have results of 3 MB, once as text and once or twice as a line.
+@on_server("results", "600 results of 3 MB after 0.3 s each, the client never reads", MB=600)
 def attack_results(attacked: Attacked) -> None:
     Wire(attacked).flood(call(n, "big_later") for n in range(600))
     attacked.wait_until_quiet()
@@ -293,7 +294,7 @@ def attack_results_at_once(attacked: Attacked) -> None:
     attacked.wait_until_quiet()
 
 
-@on_server("batches", "3 batches of 200 results of 3 MB, the client never reads")
+@on_server("batches", "3 batches of 200 results of 3 MB, the client never reads", MB=750)
 def attack_batches(attacked: Attacked) -> None:
     Wire(attacked, "2025-03-26").flood([call(f"{batch} {n}", "big") for n in range(200)]
                                        for batch in range(3))
@@ -329,7 +330,8 @@ def attack_cancelled(attacked: Attacked) -> None:
     attacked.wait_until_quiet()
 
 
-@on_server("waiting_lists+", "the same, with 1 MB of empty lists in _meta")
+# Bounds.memory counts bytes as they come. As Python objects, an empty list takes 28 times as much.
+@on_server("waiting_lists+", "the same, with 1 MB of empty lists in _meta", MB=4_000)
 def attack_waiting_lists(attacked: Attacked) -> None:
     wire = Wire(attacked)
     wire.read_on()
@@ -684,7 +686,7 @@ def client_notifications() -> None:
 
 
 @on_client("notifications_lists+", "the same, 200 notifications of 1 MB of empty lists",
-           notifications_of_lists)
+           notifications_of_lists, MB=4_000)
 def client_notifications_lists() -> None:
     client_notifications()
 
@@ -718,7 +720,6 @@ SCHEMAS.update({
     "pattern_many+": ({"properties": {"v": {"contains": {"pattern": "a*a*[^a]c"}}}},
                       ["a" * 1000] * 200),
     "pattern_deep+": pattern_result("(" * 5_000 + ")" * 5_000, "a"),
-    "pattern_not+": ({"properties": {"v": {"not": {"pattern": "^(a+)+$"}}}}, "b"),
 })
 
 
@@ -764,8 +765,6 @@ for schema_name, schema_what in {
         "pattern_deep+": "output schema: pattern of 5,000 parentheses: no other exception",
 }.items():
     on_client(schema_name, schema_what, with_schema, seconds=2, faults=0)(client_schema)
-on_client("pattern_not+", "output schema: not ^(a+)+$: not checked means no fault", with_schema,
-          seconds=2, faults=0)(client_unchecked)
 
 
 def with_form(message: Json) -> Iterator[Any]:
