@@ -40,10 +40,14 @@ from http_wire import (
 
 from mcp_ref import (
     HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN_ERRORS,
-    PARSE_ERROR, REVISIONS, RpcError, Server, Pool, classify, decode,
+    PARSE_ERROR, REVISIONS, Bounds, RpcError, Server, Pool, classify, decode,
     newest_revision, revision_of, response_line)
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
+RESUMABLE = 100  # streams of a session that are kept; an empty one takes 2 KB
+LINES = 1000  # of a stream in memory; a short line takes 100 bytes more than its text
+DRAIN = 1.0  # seconds for a client to close a connection after its last response
 # An error response with one of these codes has the HTTP status 400.
 BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS)
 
@@ -55,6 +59,13 @@ class Limits(NamedTuple):
     sessions: int = 1000
     head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
+    # All lines that are kept so that clients can resume: those of one stream, of one
+    # session, and of all sessions together. A response may be as long as the longest
+    # request, and a session may have two of these.
+    kept_of_stream: int = 4 << 20
+    kept_of_session: int = 8 << 20
+    kept: int = 256 << 20
+    unread: int = Bounds().line  # lines of a stream that wait for a slow client
     request: float = 20.0  # until a request has arrived completely
     idle: float = 60.0  # between two requests, and until a blocked write fails
     session: float = 1800.0  # until an unused legacy session ends
@@ -69,6 +80,10 @@ class Stream:
     It is a sink of the session, so any thread may add lines. At most one connection
     reads them. A new reader replaces the old one, because the old connection may be
     broken without a sign of it on this side.
+
+    Lines that the reader has taken are kept, because the client may resume the stream
+    if they are lost on the way. Without a reader, all lines are kept for this. The
+    oldest lines are dropped when there are too many.
     """
 
     def __init__(self, session: HttpSession, reader: Optional[Handler]) -> None:
@@ -77,7 +92,9 @@ class Stream:
         self._changed = threading.Condition()  # guards everything that follows
         self._reader = reader  # the handler that may read
         # The newest lines with their numbers, which count from 1.
-        self._lines: deque[tuple[int, bytes]] = deque(maxlen=1000)
+        self._lines: deque[tuple[int, bytes]] = deque()
+        self._size = 0  # bytes of these lines
+        self._most_kept = session.limits.kept_of_stream  # bytes to keep for resumption
         self._count = 0  # lines so far
         self._taken = 0  # number of the newest line that a reader has taken
         self._ended = False
@@ -90,7 +107,42 @@ class Stream:
             else:
                 self._count += 1
                 self._lines.append((self._count, line))
+                self._size += len(line)
+                self._drop_lines()
             self._changed.notify_all()
+        self.session.limit_streams()
+
+    def _drop_lines(self) -> None:
+        """Drop the oldest lines that are too many. The caller holds the lock."""
+        while self._lines:
+            number, line = self._lines[0]
+            most = self._most_kept
+            if self._reader is not None and number > self._taken:
+                # A connected client waits for this line. The newest one is delivered
+                # to it, however long it is.
+                if number == self._count:
+                    return
+                most = self.session.limits.unread
+            if self._size <= most and len(self._lines) <= LINES:
+                return
+            self._lines.popleft()
+            self._size -= len(line)
+
+    def size(self) -> int:
+        """Return the bytes of the lines that are in memory."""
+        with self._changed:
+            return self._size
+
+    def keep(self, most: int) -> None:
+        """Keep at most so many bytes for resumption from now on."""
+        with self._changed:
+            self._most_kept = most
+            self._drop_lines()
+
+    def has_nothing_left(self) -> bool:
+        """Return whether the stream has ended and all its lines were dropped."""
+        with self._changed:
+            return self._ended and not self._lines
 
     def let_go(self) -> None:
         """Close the connection that reads this stream, if its client can resume it.
@@ -111,8 +163,15 @@ class Stream:
             self._changed.notify_all()
             return self._taken
 
-    def take(self, reader: Handler, after: int,
-             timeout: float) -> tuple[list[tuple[int, bytes]], bool]:
+    def leave(self, reader: Handler) -> None:
+        """The connection of this reader ends."""
+        with self._changed:
+            if self._reader is reader:
+                self._reader = None
+                self._drop_lines()
+        self.session.limit_streams()
+
+    def take(self, reader: Handler, after: int, timeout: float) -> tuple[Lines, bool]:
         """Wait for lines with numbers greater than `after`.
 
         Return them with their numbers, and whether this reader has to stop: because the
@@ -124,13 +183,20 @@ class Stream:
                 timeout)
             if self._reader is not reader:
                 return [], True
+            lines = [one for one in self._lines if one[0] > after]
             self._taken = self._count
-            return [one for one in self._lines if one[0] > after], self._ended
+            self._drop_lines()
+            return lines, self._ended
 
     def ended_empty(self) -> bool:
         """Return whether the stream has ended without a single line."""
         with self._changed:
             return self._ended and self._count == 0
+
+    def is_read_to_its_end(self, reader: Handler) -> bool:
+        """Return whether this reader has taken the last line."""
+        with self._changed:
+            return self._ended and self._reader is reader
 
 
 class HttpSession:
@@ -143,11 +209,13 @@ class HttpSession:
     def __init__(self, server: HttpServer) -> None:
         self.id = secrets.token_urlsafe(32)
         self.used = time.monotonic()  # when a client used it last
-        self.unasked = Stream(self, None)  # for lines that belong to no POST
-        self.peer = server.mcp.connect(self.unasked, server.workers.start)
+        self.limits = server.limits
+        self._server = server
         self._receiving = threading.Lock()  # held while the peer receives a line
         self._lock = threading.Lock()  # guards what follows
-        self._resumable: deque[Stream] = deque(maxlen=100)  # the newest ones
+        self._resumable: list[Stream] = []  # the oldest one first
+        self.unasked = Stream(self, None)  # for lines that belong to no POST
+        self.peer = server.mcp.connect(self.unasked, server.workers.start)
 
     def receive(self, body: bytes, reader: Handler) -> Stream:
         """Give a line to the session. Return the stream of its answer."""
@@ -159,16 +227,36 @@ class HttpSession:
     def make_resumable(self, stream: Stream) -> None:
         """Keep a stream, so that a later request can resume it."""
         with self._lock:
-            if stream not in self._resumable:
+            if stream not in (self.unasked, *self._resumable):
                 self._resumable.append(stream)
 
     def find_stream(self, name: str) -> Optional[Stream]:
         """Return the resumable stream that has this name, or None."""
         with self._lock:
-            for stream in self._resumable:
+            for stream in (self.unasked, *self._resumable):
                 if stream.name == name:
                     return stream
         return None
+
+    def forget(self, stream: Stream) -> None:
+        """Do not keep a stream any longer: the client has it."""
+        with self._lock:
+            if stream in self._resumable:
+                self._resumable.remove(stream)
+        stream.keep(0)
+
+    def limit_streams(self) -> None:
+        """Forget the oldest streams, until the rest fits into the limits."""
+        most = min(self.limits.kept_of_session, self._server.kept_of_each())
+        with self._lock:
+            self.unasked.keep(min(self.limits.kept_of_stream, most))
+            kept = [one for one in self._resumable if not one.has_nothing_left()]
+            size = self.unasked.size() + sum(one.size() for one in kept)
+            while kept and (size > most or len(kept) > RESUMABLE):
+                oldest = kept.pop(0)
+                size -= oldest.size()
+                oldest.keep(0)  # its reader, if there is one, still gets all lines
+            self._resumable = kept
 
 
 # The standard library parses the head of a request, but it is too tolerant. To it, a
@@ -200,6 +288,7 @@ class Handler(BaseHTTPRequestHandler):
     request_id: Any  # of the message, if it is known to be a modern request
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
+    written: Optional[Stream] = None  # whose end a client got that was still there
 
     def handle(self) -> None:
         self.limits = self.server.limits
@@ -209,9 +298,24 @@ class Handler(BaseHTTPRequestHandler):
             self.connection.shutdown(socket.SHUT_WR)
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
-            self.set_deadline(1.0)
+            self.set_deadline(DRAIN)
+            began = time.monotonic()
             while self.rfile.read(1 << 16):
                 pass
+            # The client has closed its side, too, unless the deadline has passed. It
+            # does so because it has read the end of its events.
+            if self.written is not None and time.monotonic() < began + DRAIN:
+                self.written.session.forget(self.written)
+
+    def has_left(self) -> bool:
+        """Return whether the client has closed its side of the connection."""
+        self.connection.settimeout(0.0)
+        try:
+            return not self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        finally:
+            self.connection.settimeout(self.limits.idle)
 
     def set_deadline(self, seconds: Optional[float]) -> None:
         """Stop reading from the connection after so many seconds; None: never."""
@@ -463,11 +567,11 @@ class Handler(BaseHTTPRequestHandler):
             stream = found
             stream.take_over(self)
             after = int(number)
-        self.write_events(stream, after)
+        self.write_events(stream, after, [], must_stop=False)
 
     def write_answer(self, stream: Stream) -> None:
         """Answer a POST: as JSON if only a response comes, and soon; else as events."""
-        lines, _ = stream.take(self, 0, self.limits.quick)
+        lines, must_stop = stream.take(self, 0, self.limits.quick)
         if stream.ended_empty():  # the message has no response, or it was cancelled
             self.write_response(202)
             return
@@ -475,9 +579,10 @@ class Handler(BaseHTTPRequestHandler):
             line = lines[0][1]
             message = decode(line)
             if member(message, "method") is None:  # a response is the last line
+                stream.keep(0)
                 self.write_response(self.status_of(message, stream.session), line)
                 return
-        self.write_events(stream, 0)
+        self.write_events(stream, 0, lines, must_stop)
 
     def status_of(self, response: Any, session: HttpSession) -> int:
         code = member(response, "error", "code")
@@ -487,37 +592,51 @@ class Handler(BaseHTTPRequestHandler):
             return 404  # only in the modern era
         return 200
 
-    def write_events(self, stream: Stream, after: int) -> None:
-        """Send lines as events, until the stream ends or the client has left."""
+    def write_events(self, stream: Stream, after: int, lines: Lines,
+                     must_stop: bool) -> None:
+        """Send lines as events, until the stream ends or the client has left.
+
+        `lines` and must_stop are what take() has returned so far.
+        """
         self.close_connection = True  # the end of the connection ends the events
         self.extra_headers.update({
             "Content-Type": "text/event-stream",
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no"})
-        self.write_response(200, None)
         session = stream.session
         revision = session.peer.row  # None for a modern request
         if revision is not None:
             session.make_resumable(stream)
-        if revision is newest_revision(modern=False):
-            # An event without data. It gives the client an id to resume from, even if
-            # the connection breaks before the first line. Older clients do not expect
-            # such an event.
-            retry = round(1000 * self.limits.retry)
-            self.wfile.write(
-                f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
-        must_stop = False
-        while not must_stop:
-            lines, must_stop = stream.take(self, after, self.limits.pulse)
-            for number, line in lines:
-                event = b"data: " + line + b"\n\n"
-                if revision is not None:
-                    event = f"id: {stream.name}-{number}\n".encode() + event
-                self.wfile.write(event)
-                after = number
-            if not lines and not must_stop:
-                self.wfile.write(b":\n\n")  # a comment; fails if the client has left
-            session.used = time.monotonic()
+        try:
+            self.write_response(200, None)
+            if revision is newest_revision(modern=False):
+                # An event without data. It gives the client an id to resume from, even
+                # if the connection breaks before the first line. Older clients do not
+                # expect such an event.
+                retry = round(1000 * self.limits.retry)
+                self.wfile.write(
+                    f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
+            while True:
+                if must_stop and stream.is_read_to_its_end(self):
+                    if not self.has_left():
+                        self.written = stream
+                for number, line in lines:
+                    event = b"data: " + line + b"\n\n"
+                    if revision is not None:
+                        event = f"id: {stream.name}-{number}\n".encode() + event
+                    self.wfile.write(event)
+                    after = number
+                session.used = time.monotonic()
+                if must_stop:
+                    return
+                lines, must_stop = stream.take(self, after, self.limits.pulse)
+                if not lines and not must_stop:
+                    # A comment. This fails if the client has left.
+                    self.wfile.write(b":\n\n")
+        finally:
+            stream.leave(self)
+            if revision is None:
+                stream.keep(0)
 
     def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write the head of a response, and its body unless that is None."""
@@ -586,6 +705,11 @@ class HttpServer(ThreadingHTTPServer):
         with self._lock:
             return self.sessions.get(name)
 
+    def kept_of_each(self) -> int:
+        """Return how many bytes each session may keep, so that all keep limits.kept."""
+        with self._lock:
+            return self.limits.kept // max(1, len(self.sessions))
+
     def end(self, session: HttpSession) -> None:
         """End a session. Its calls are cancelled, and its streams end.
 
@@ -617,7 +741,10 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Stop slow requests, and end unused sessions. Called twice a second."""
+        """Stop slow requests, and end unused sessions. Called twice a second.
+
+        A session whose share of the memory has shrunk forgets streams.
+        """
         now = time.monotonic()
         with self._lock:
             deadlines = list(self.deadlines.items())
@@ -627,6 +754,7 @@ class HttpServer(ThreadingHTTPServer):
                 with suppress(OSError):  # it is closed already
                     connection.shutdown(socket.SHUT_RD)
         for session in sessions:
+            session.limit_streams()
             if session.used < now - self.limits.session:
                 self.end(session)
 

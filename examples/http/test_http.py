@@ -89,6 +89,7 @@ def fixture(case: Any) -> Server:
     @server.tool
     def count(ctx: Context) -> str:
         """Report 1, wait for case.go or a cancellation, report 2, and answer."""
+        case.sinks.append(weakref.ref(ctx.sink))
         ctx.progress(1, 2)
         case.running.set()
         end = time.monotonic() + DEADLINE
@@ -100,10 +101,11 @@ def fixture(case: Any) -> Server:
         return "counted"
 
     @server.tool
-    def let_go(ctx: Context) -> str:
-        """Close the connection, then answer."""
+    def let_go(ctx: Context, size: int = 5) -> str:
+        """Close the connection, then answer with `size` letters."""
+        case.sinks.append(weakref.ref(ctx.sink))
         getattr(ctx.sink, "let_go", lambda: None)()
-        return "later"
+        return ("later" * size)[:size]
 
     @server.tool
     def ask(ctx: Context) -> str:
@@ -123,6 +125,12 @@ def fixture(case: Any) -> Server:
     server.prompt("placed")(lambda region: region)
     server.resource("test://r", name="r")(lambda: "r")
     return server
+
+
+def much(ctx: Context) -> str:
+    for number in range(1, 6):
+        ctx.progress(number, 5, "report" * 100)
+    return "x" * 5000
 
 
 class Talk:
@@ -248,6 +256,7 @@ class HttpCase(unittest.TestCase):
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
+        self.sinks: List[Any] = []  # weak references to the streams of calls
         self.mcp = fixture(self)
         self.http = self.serve()
 
@@ -570,6 +579,10 @@ class TestStreams(HttpCase):
         talk.close()
         self.eventually(lambda: not self.http.deadlines, "the server sees that it broke")
         self.assertEqual(200, talk.post("tools/call", ADD)[0])
+        again = self.talk()
+        again.headers = talk.headers
+        response = again.send("GET", Last_Event_ID=prime)
+        self.assertEqual(["notifications/progress"], methods(said(response, 1)))  # the first one
         self.go.set()
         response = talk.send("GET", Last_Event_ID=first)
         events = [one for one in http_client.events(response) if one[1]]
@@ -579,10 +592,107 @@ class TestStreams(HttpCase):
         names = {prime, first, *(name for name, _, _ in events)}
         others = {name for name, _, _ in http_client.events(talk.open("tools/call", COUNT))}
         self.assertEqual((4, 4, 8), (len(names), len(others), len(names | others)))
-        self.assertEqual(3, len(said(talk.send("GET", Last_Event_ID=prime))))  # from the beginning
         for nobody in ("99-0", "x", prime[:-1], prime + "9" * 400):
             gone = talk.send("GET", Last_Event_ID=nobody)
             self.assertEqual((400, True), (gone.status, bool(gone.read())))
+
+    def resumed(self, talk: Talk, name: str) -> Tuple[int, List[Any]]:
+        """Resume a stream. Return the status, and the texts of the answers that came."""
+        response = talk.send("GET", Last_Event_ID=name)
+        if response.status != 200:
+            self.assertTrue(response.read())
+            return response.status, []
+        return 200, [first_text(one["result"]) for one in said(response) if "result" in one]
+
+    def is_released(self, number: int) -> bool:
+        gc.collect()
+        return self.sinks[number]() is None
+
+    def test_a_stream_is_forgotten_when_its_client_has_read_it_to_its_end(self) -> None:
+        self.go.set()
+        talk = self.talk(NEWEST)
+        prime, *_, last = http_client.events(talk.open("tools/call", COUNT))
+        self.assertIn(b"counted", last.data)
+        self.eventually(lambda: self.is_released(0), "a stream is left")
+        for name in (prime.id, last.id):
+            self.assertEqual((400, []), self.resumed(talk, name))
+
+    def test_a_stream_is_kept_if_its_client_may_have_left_before_its_end(self) -> None:
+        talk = self.talk(NEWEST)
+        session = [f"{name}: {talk.headers[name]}".encode() for name in (
+            "Mcp-Session-Id", "MCP-Protocol-Version")]
+        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
+            sock.sendall(spell(message(1, "tools/call", COUNT), *session))
+            self.assertTrue(self.running.wait(DEADLINE))
+            sock.shutdown(socket.SHUT_WR)  # like a client that has gone, but does not reset
+            self.go.set()
+            answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+        self.assertIn(b"counted", answer)
+        talk.close()
+        self.eventually(lambda: not self.http.deadlines, "a connection is left")
+        first = re.findall(rb"id: (\S+)\n", answer)[0].decode()
+        self.assertEqual((200, ["counted"]), self.resumed(talk, first))
+
+    def left(self, talk: Talk, size: int) -> str:
+        """Call a tool whose answer comes when its client has left. Return its first event."""
+        response = talk.open("tools/call", {"name": "let_go", "arguments": {"size": size}})
+        event, = http_client.events(response)
+        return str(event.id)
+
+    def test_the_bytes_that_are_kept_of_a_stream_are_limited(self) -> None:
+        talk = self.talk(NEWEST, self.serve(LIMITS._replace(kept_of_stream=2000)))
+        short, long = self.left(talk, 1000), self.left(talk, 2000)
+        self.eventually(lambda: self.is_released(1), "a stream that cannot be resumed is left")
+        self.assertEqual((400, []), self.resumed(talk, long))
+        status, (text,) = self.resumed(talk, short)
+        self.assertEqual((200, 1000), (status, len(text)))
+
+    def test_the_bytes_that_are_kept_of_a_session_are_limited(self) -> None:
+        server = self.serve(LIMITS._replace(kept_of_session=2500))
+        talk, other = self.talk(NEWEST, server), self.talk(NEWEST, server)
+        elsewhere = self.left(other, 2000)
+        oldest, *newer = (self.left(talk, 1000) for _ in range(3))
+        self.eventually(lambda: self.is_released(1), "the oldest stream is left")
+        self.assertEqual((400, []), self.resumed(talk, oldest))
+        for name in newer:
+            self.assertEqual(200, self.resumed(talk, name)[0])
+        self.assertEqual(200, self.resumed(other, elsewhere)[0])
+
+    def test_the_bytes_that_are_kept_of_all_sessions_are_limited(self) -> None:
+        server = self.serve(LIMITS._replace(kept=4000))
+        talk = self.talk(NEWEST, server)
+        name = self.left(talk, 1500)
+        self.talk(NEWEST, server)
+        self.assertEqual(200, self.resumed(talk, name)[0])  # at most 2000 for each
+        name = self.left(talk, 1500)
+        self.talk(NEWEST, server)
+        self.eventually(lambda: self.is_released(1), "a stream is left")
+        self.assertEqual((400, []), self.resumed(talk, name))
+
+    def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
+        self.mcp.tool(name="much", description="-")(much)
+        for quick in (0.0, 10.0):
+            server = self.serve(LIMITS._replace(
+                kept_of_stream=10, kept_of_session=10, quick=quick))
+            for version in (NEWEST, MODERN):
+                with self.subTest(quick=quick, version=version):
+                    call = self.talk(version, server).open("tools/call", {
+                        "name": "much", "_meta": {"progressToken": 1}})
+                    *reports, answer = said(call)
+                    self.assertEqual([1, 2, 3, 4, 5], [
+                        one["params"]["progress"] for one in reports])
+                    self.assertEqual(5000, len(first_text(answer["result"])))
+
+    def test_lines_that_a_slow_client_does_not_read_are_limited_and_the_newest_stays(self) -> None:
+        server = self.serve(LIMITS._replace(unread=1000))
+        reader: Any = object()
+        stream = http_server.Stream(server.open_session(), reader)
+        for letter in (b"a", b"b", b"c", b"d" * 3):
+            stream(letter * 400)
+        self.assertEqual(([(4, b"d" * 1200)], False), stream.take(reader, 0, 0.0))
+        stream(b"e")
+        stream(None)
+        self.assertEqual(([(5, b"e")], True), stream.take(reader, 4, 0.0))
 
     def test_a_modern_request_is_cancelled_when_its_stream_breaks(self) -> None:
         """[http.cancel.disconnect-is-cancel] [http.cancel.stop-work] [http.sse.x-accel]
