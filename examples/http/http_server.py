@@ -216,6 +216,7 @@ class HttpSession:
         self._resumable: list[Stream] = []  # the oldest one first
         self.unasked = Stream(self, None)  # for lines that belong to no POST
         self.peer = server.mcp.connect(self.unasked, server.workers.start)
+        self.peer.withdraw = server.workers.withdraw
 
     def receive(self, body: bytes, reader: Handler) -> Stream:
         """Give a line to the session. Return the stream of its answer."""
@@ -288,6 +289,7 @@ class Handler(BaseHTTPRequestHandler):
     request_id: Any  # of the message, if it is known to be a modern request
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
+    body: bytes  # of the request, until its session has it
     written: Optional[Stream] = None  # whose end a client got that was still there
 
     def handle(self) -> None:
@@ -333,7 +335,8 @@ class Handler(BaseHTTPRequestHandler):
         self.request_version = "HTTP/1.1"
         self.request_id = None
         self.extra_headers = {}
-        body = None
+        self.body = b""
+        is_read = False
         self.set_deadline(self.limits.idle)
         if not self.rfile.peek(1):
             return
@@ -341,11 +344,12 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.read_head()
             self.check_access()
-            body = self.read_body()
+            self.body = self.read_body()
+            is_read = True
             self.set_deadline(None)
-            self.serve(body)
+            self.serve()
         except RpcError as error:
-            if body is None:
+            if not is_read:
                 self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
             line = response_line(self.request_id, error, null_id=False)
@@ -459,12 +463,12 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(401, "The token is missing or wrong. Send the header "
                           "Authorization: Bearer TOKEN")
 
-    def serve(self, body: bytes) -> None:
+    def serve(self) -> None:
         accept = self.fields.get("accept", "*/*")
         if not re.search(r"text/event-stream|\*/\*", accept):
             raise Refused(406, "The header Accept must contain text/event-stream")
         if self.command == "POST":
-            self.post(body)
+            self.post()
         elif self.command not in ("GET", "DELETE") or self.is_modern():
             self.extra_headers["Allow"] = "POST, GET, DELETE"
             raise Refused(405, f"{self.command} is not allowed here. Use POST or, in a "
@@ -501,33 +505,48 @@ class Handler(BaseHTTPRequestHandler):
         session.used = time.monotonic()
         return session
 
-    def post(self, body: bytes) -> None:
+    def post(self) -> None:
         content_type = self.fields.get("content-type", "").partition(";")[0]
         if content_type.strip().lower() != "application/json":
             raise Refused(415, "Content-Type is not application/json")
-        message = decode(body)
-        if self.is_modern(message):
-            self.post_modern(body, message)
-        else:
-            self.post_legacy(body, message)
+        stream = self.receive()
+        self.body = b""  # the answer may take long, and the body may have megabytes
+        if stream is None:
+            self.write_response(202)
+            return
+        try:
+            self.write_answer(stream)
+        finally:
+            if stream.session.peer.row is None:  # not a legacy session
+                self.server.end(stream.session)
 
-    def post_legacy(self, body: bytes, message: Any) -> None:
-        """Serve a line of a session. initialize opens one. [2025-11-25 transports]"""
+    def receive(self) -> Optional[Stream]:
+        """Give the body to its session. Return the stream of the answer.
+
+        None means that the message has no effect.
+        """
+        message = decode(self.body)
+        if self.is_modern(message):
+            return self.receive_modern(message)
+        return self.receive_legacy(message)
+
+    def receive_legacy(self, message: Any) -> Stream:
+        """Receive a line of a session. initialize opens one. [2025-11-25 transports]"""
         is_first = member(message, "method") == "initialize" and (
             "mcp-session-id" not in self.fields)
         if is_first:
             session = self.server.open_session(self.limits.sessions)
         else:
             session = self.find_session()
-        stream = session.receive(body, self)
+        stream = session.receive(self.body, self)
         if session.peer.row is None:  # the handshake was refused
             self.server.end(session)
         elif is_first:
             self.extra_headers["Mcp-Session-Id"] = session.id
-        self.write_answer(stream)
+        return stream
 
-    def post_modern(self, body: bytes, message: Any) -> None:
-        """Serve a request without a session. Closing the connection cancels it."""
+    def receive_modern(self, message: Any) -> Optional[Stream]:
+        """Receive a request without a session. Closing the connection cancels it."""
         kind, fault = classify(message)
         if fault is not None:
             raise Refused(400, f"Invalid request: {fault}")
@@ -536,9 +555,8 @@ class Handler(BaseHTTPRequestHandler):
                           "requests")
         if kind == "notification":
             # A notification refers to a session or to a request, and this line has
-            # neither. So it has no effect.
-            self.write_response(202)
-            return
+            # neither.
+            return None
         self.request_id = message["id"]
         tools = self.server.mcp.entries("tools")
         for header, value in body_headers(message, tools).items():
@@ -546,11 +564,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise RpcError(HEADER_MISMATCH, f"The header {header} does not match "
                                f"the body, which has {value!r:.80}")
         revision_of(member(message, "params", "_meta") or {})
-        session = self.server.open_session()
-        try:
-            self.write_answer(session.receive(body, self))
-        finally:
-            self.server.end(session)
+        return self.server.open_session().receive(self.body, self)
 
     def get(self, session: HttpSession) -> None:
         """Send the lines of a session that belong to no POST, or resume a stream."""
@@ -722,6 +736,7 @@ class HttpServer(ThreadingHTTPServer):
         session.peer.close()
         for request in session.peer.unanswered():
             session.peer.cancel_incoming(request.request_id)
+            request.job = None  # a cycle, which would keep the arguments in memory
         session.peer.flush()
         session.unasked(None)
 

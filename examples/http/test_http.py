@@ -706,6 +706,30 @@ class TestStreams(HttpCase):
         self.assertTrue(self.cancelled.wait(DEADLINE))
         self.eventually(lambda: not kept(), "sessions are left")
 
+    def test_a_call_that_waits_for_its_turn_is_released_when_it_is_cancelled(self) -> None:
+        """Its session is not kept until the calls before it have ended."""
+        self.mcp = Server("queue", "1.0", workers=1)
+
+        @self.mcp.tool
+        def wait() -> str:
+            """Wait."""
+            self.running.set()
+            self.go.wait(2 * DEADLINE)
+            return "waited"
+
+        kept, server = kept_sessions(self.mcp), self.serve()
+        first = self.talk(MODERN, server).open("tools/call", {"name": "wait"})
+        self.assertTrue(self.running.wait(DEADLINE))
+        for _ in range(3):
+            talk = self.talk(MODERN, server)
+            response = talk.open("tools/call", {"name": "wait"})
+            self.assertEqual(200, response.status)
+            response.close()
+            talk.close()
+        self.eventually(lambda: kept() == 1, "a cancelled request is left")
+        self.go.set()
+        self.assertEqual("waited", first_text(said(first)[-1]["result"]))
+
     def test_a_tool_can_close_its_stream_and_the_client_fetches_the_answer_later(self) -> None:
         """[http.sse.early-close] [http.sse.not-closed-early]"""
         talk = self.talk(NEWEST)
