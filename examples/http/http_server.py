@@ -47,6 +47,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
 RESUMABLE = 100  # streams of a session that are kept; an empty one takes 2 KB
 LINES = 1000  # of a stream in memory; a short line takes 100 bytes more than its text
+PIECE = 64 << 10  # bytes to read at once
 DRAIN = 1.0  # seconds for a client to close a connection after its last response
 # An error response with one of these codes has the HTTP status 400.
 BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS)
@@ -59,6 +60,9 @@ class Limits(NamedTuple):
     sessions: int = 1000
     head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
+    # All bodies whose requests have no response so far. The arguments in them can take
+    # ten times as much as Python objects.
+    bodies: int = 256 << 20
     # All lines that are kept so that clients can resume: those of one stream, of one
     # session, and of all sessions together. A response may be as long as the longest
     # request, and a session may have two of these.
@@ -86,8 +90,10 @@ class Stream:
     oldest lines are dropped when there are too many.
     """
 
-    def __init__(self, session: HttpSession, reader: Optional[Handler]) -> None:
+    def __init__(self, session: HttpSession, reader: Optional[Handler],
+                 body_size: int = 0) -> None:
         self.session = session
+        self._body_size = body_size  # bytes of the POST
         self.name = secrets.token_hex(8)
         self._changed = threading.Condition()  # guards everything that follows
         self._reader = reader  # the handler that may read
@@ -110,6 +116,8 @@ class Stream:
                 self._size += len(line)
                 self._drop_lines()
             self._changed.notify_all()
+        if line is None:
+            self.session.server.count_body(-self._body_size)
         self.session.limit_streams()
 
     def _drop_lines(self) -> None:
@@ -210,7 +218,7 @@ class HttpSession:
         self.id = secrets.token_urlsafe(32)
         self.used = time.monotonic()  # when a client used it last
         self.limits = server.limits
-        self._server = server
+        self.server = server
         self._receiving = threading.Lock()  # held while the peer receives a line
         self._lock = threading.Lock()  # guards what follows
         self._resumable: list[Stream] = []  # the oldest one first
@@ -220,7 +228,8 @@ class HttpSession:
 
     def receive(self, body: bytes, reader: Handler) -> Stream:
         """Give a line to the session. Return the stream of its answer."""
-        stream = Stream(self, reader)
+        stream = Stream(self, reader, reader.body_size)
+        reader.body_size = 0  # the stream counts it now
         with self._receiving:
             self.peer.receive(body, stream)
         return stream
@@ -248,7 +257,7 @@ class HttpSession:
 
     def limit_streams(self) -> None:
         """Forget the oldest streams, until the rest fits into the limits."""
-        most = min(self.limits.kept_of_session, self._server.kept_of_each())
+        most = min(self.limits.kept_of_session, self.server.kept_of_each())
         with self._lock:
             self.unasked.keep(min(self.limits.kept_of_stream, most))
             kept = [one for one in self._resumable if not one.has_nothing_left()]
@@ -290,6 +299,7 @@ class Handler(BaseHTTPRequestHandler):
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
+    body_size: int  # the bytes of it that this handler has counted
     written: Optional[Stream] = None  # whose end a client got that was still there
 
     def handle(self) -> None:
@@ -336,6 +346,7 @@ class Handler(BaseHTTPRequestHandler):
         self.request_id = None
         self.extra_headers = {}
         self.body = b""
+        self.body_size = 0
         is_read = False
         self.set_deadline(self.limits.idle)
         if not self.rfile.peek(1):
@@ -354,6 +365,8 @@ class Handler(BaseHTTPRequestHandler):
             status = error.status if isinstance(error, Refused) else 400
             line = response_line(self.request_id, error, null_id=False)
             self.write_response(status, line)
+        finally:
+            self.server.count_body(-self.body_size)
 
     def read_head(self) -> None:
         """Read and check the head. The library then parses it."""
@@ -420,11 +433,17 @@ class Handler(BaseHTTPRequestHandler):
         """Read exactly `size` bytes of a body that has size_so_far bytes already."""
         if size + size_so_far > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        data: bytes = self.rfile.read(size)
-        if len(data) < size:
-            raise Refused(408, "The body did not arrive completely within "
-                          f"{self.limits.request} seconds")
-        return data
+        data = bytearray()
+        while len(data) < size:
+            # In pieces, so that only what has arrived is counted.
+            piece = self.rfile.read(min(size - len(data), PIECE))
+            if not piece:
+                raise Refused(408, "The body did not arrive completely within "
+                              f"{self.limits.request} seconds")
+            self.server.count_body(len(piece))
+            self.body_size += len(piece)
+            data += piece
+        return bytes(data)
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -698,6 +717,7 @@ class HttpServer(ThreadingHTTPServer):
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
         self.workers = Pool(max(server.workers, 1))
         self._lock = threading.Lock()  # guards the tables that follow
+        self._bodies = 0  # bytes; see Limits.bodies
         self.sessions: dict[str, HttpSession] = {}
         # For each connection, when to stop reading from it.
         self.deadlines: dict[Any, Optional[float]] = {}
@@ -718,6 +738,18 @@ class HttpServer(ThreadingHTTPServer):
     def find_session(self, name: str) -> Optional[HttpSession]:
         with self._lock:
             return self.sessions.get(name)
+
+    def count_body(self, size: int) -> None:
+        """Count bytes of a body. Refuse them if there are too many.
+
+        A negative size means that a body is no longer in memory.
+        """
+        with self._lock:
+            if size > 0 and self._bodies + size > self.limits.bodies:
+                raise Refused(503, "The requests that are being served have "
+                              f"{self.limits.bodies} bytes, and no more are allowed. "
+                              "Try again later")
+            self._bodies += size
 
     def kept_of_each(self) -> int:
         """Return how many bytes each session may keep, so that all keep limits.kept."""

@@ -1044,6 +1044,29 @@ class TestSecurity(HttpCase):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
+    def test_the_bytes_of_all_bodies_together_are_limited(self) -> None:
+        """A body counts from its arrival to the response."""
+        server = self.serve(LIMITS._replace(bodies=140_000, request=DEADLINE))
+        talk, padding = self.talk(NEWEST, server), {"_meta": {"padding": "x" * 80_000}}
+
+        def status() -> int:
+            with contextlib.closing(Talk(server, MODERN)) as one:
+                return int(one.post("tools/list", padding)[0])
+
+        for _ in range(3):
+            self.eventually(lambda: status() == 200, "a body that was answered still counts")
+        with socket.create_connection(server.server_address[:2], DEADLINE) as sock:
+            body = message(1, "tools/list", padding)
+            sock.sendall(spell(body)[:-100])  # the rest never comes
+            self.eventually(lambda: status() == 503, "an incomplete body is not counted")
+        self.eventually(lambda: status() == 200, "a body that broke off still counts")
+        call = talk.open("tools/call", {**COUNT, "_meta": {**COUNT["_meta"], **padding["_meta"]}})
+        self.assertTrue(self.running.wait(DEADLINE))
+        self.assertEqual(503, status())
+        self.go.set()
+        self.assertEqual(3, len(said(call)))
+        self.eventually(lambda: status() == 200, "the body of the call still counts")
+
     def test_a_public_server_needs_a_token_and_every_request_must_bring_it(self) -> None:
         """[http.bearer.missing-401] [http.bearer.invalid-401] [http.bearer.malformed-400]
         [http.bearer.every-request] [http.bearer.not-in-query]
