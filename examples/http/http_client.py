@@ -33,7 +33,8 @@ from http_wire import (
     META_VERSION, Json, argument_headers, body_headers, member, to_header)
 
 from mcp_ref import (
-    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, classify, decode, encode)
+    HEADER_MISMATCH, PAGE_LIMIT, Bounds, Client, ConnectionClosed, classify, decode,
+    encode)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
 ATTEMPTS = 5  # to resume a stream, without a new event in between
@@ -109,6 +110,7 @@ class Exchange:
         self.last_event_id = ""
         self.is_redirected = False
         self.is_repeated = False
+        self.detour: Optional[Exchange] = None  # that has to come before this one
         self.dropped = threading.Event()  # set when the answer is no longer wanted
         self._lock = threading.Lock()  # guards what follows
         self._waiting: list[Any] = []  # ids of requests without a response so far
@@ -131,9 +133,10 @@ class Exchange:
     def drop(self) -> None:
         """Close the connection. For a modern server, this cancels the request."""
         self.dropped.set()
-        if self.sock is not None:
-            with suppress(OSError):  # it is closed already
-                self.sock.shutdown(socket.SHUT_RDWR)
+        for exchange in (self, self.detour):
+            if exchange is not None and exchange.sock is not None:
+                with suppress(OSError):  # it is closed already
+                    exchange.sock.shutdown(socket.SHUT_RDWR)
 
 
 class HttpTransport:
@@ -249,6 +252,8 @@ class HttpTransport:
         Without a verb, it is a GET if the exchange listens, or if its answer has broken
         off after some events. Otherwise it is a POST.
         """
+        if exchange.dropped.is_set():
+            raise ConnectionError("the answer is no longer wanted")
         if not verb:
             is_get = bool(exchange.last_event_id) or not exchange.line
             verb = "GET" if is_get else "POST"
@@ -342,7 +347,7 @@ class HttpTransport:
                         not exchange.is_repeated):
                     # The headers that the tool asks for may be unknown here.
                     exchange.is_repeated = True
-                    self._read_tools(exchange.message["params"]["_meta"])
+                    self._read_tools(exchange)
                     self._post(exchange)
                     return
                 self._deliver(exchange, line)
@@ -438,19 +443,38 @@ class HttpTransport:
             usable.append(tool)
         return usable
 
-    def _read_tools(self, meta: Json) -> None:
-        """Read the list of tools again. It has changed, or it was never read."""
-        params: Json = {"_meta": meta}
+    def _read_tools(self, call: Exchange) -> None:
+        """Read the list of tools again. It has changed, or it was never read.
+
+        This ends when the call is dropped. ValueError means that the list has no end.
+        """
+        params: Json = {"_meta": call.message["params"]["_meta"]}
+        cursors = set()
+        size = 0
         while True:
             exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
                                         "method": "tools/list", "params": params}))
-            self._request(exchange)
-            result = member(decode(next(self._lines(exchange))), "result")
-            self._end(exchange)
+            exchange.dropped = call.dropped
+            call.detour = exchange
+            try:
+                self._request(exchange)
+                line = next(self._lines(exchange))
+            finally:
+                self._end(exchange)
+            result = member(decode(line), "result")
             self._usable_tools(result["tools"])
-            if result.get("nextCursor") is None:
+            cursor = result.get("nextCursor")
+            if cursor is None:
                 return
-            params["cursor"] = result["nextCursor"]
+            if cursor in cursors:
+                raise ValueError("tools/list: the server repeats the cursor "
+                                 f"{cursor!r:.40}, so the list has no end")
+            cursors.add(cursor)
+            size += len(line)
+            if size > LONGEST or len(cursors) >= PAGE_LIMIT:
+                raise ValueError("tools/list: the list has more than "
+                                 f"{PAGE_LIMIT} pages or {LONGEST} bytes")
+            params["cursor"] = cursor
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import http.client
 import io
 import itertools
 import json
+import logging
 import re
 import select
 import socket
@@ -1220,6 +1221,52 @@ class TestClient(HttpCase):
             self.eventually(lambda: len(lines) > rid - 6, "an answer")
         self.assertEqual([*range(6, 12)], [json.loads(line)["id"] for line in lines])
         self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
+
+    def test_a_list_of_tools_without_an_end_is_given_up(self) -> None:
+        """The client reads it again, because the server refuses the headers of a call."""
+        for repeats, fault in ((True, "repeats the cursor 'c'"), (False, "1000 pages")):
+            def answer(to: Any, repeats: bool = repeats) -> Any:
+                if to["method"] == "tools/call":
+                    return 400, {"Content-Type": "application/json"}, {
+                        "jsonrpc": "2.0", "id": to["id"],
+                        "error": {"code": -32020, "message": "no"}}
+                cursor = "c" if repeats else str(len(fake.seen))
+                return result(to, tools=[], nextCursor=cursor)
+
+            fake = self.fake(answer)
+            with self.subTest(repeats=repeats), self.client(fake.url) as client:
+                with self.assertRaisesRegex(RpcError, fault):
+                    client.call_tool("any")
+                self.assertEqual(2 if repeats else 1000, fake.methods().count("tools/list"))
+
+    def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
+        """Here it comes between two pages, while a warning about a tool is logged."""
+        bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {
+            "r": {"type": "number", "x-mcp-header": "Region"}}}}
+
+        def answer(to: Any) -> Any:
+            if to["method"] == "tools/call":
+                return 400, {"Content-Type": "application/json"}, {
+                    "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
+            return result(to, tools=[bad], nextCursor=str(len(fake.seen)))
+
+        def wait(record: Any) -> bool:
+            self.running.set()
+            return not self.go.wait(DEADLINE)
+
+        logger = logging.getLogger("http_client")
+        logger.addFilter(wait)
+        self.addCleanup(logger.removeFilter, wait)
+        fake, lines = self.fake(answer), []  # type: Any, List[Any]
+        threads = threading.active_count()
+        transport = self.closed_later(http_client.HttpTransport(fake.url))
+        transport.open(lines.append, lines.append)
+        transport.send(message(5, "tools/call", modern({"name": "any"})))
+        self.assertTrue(self.running.wait(DEADLINE))
+        transport.close()
+        self.go.set()
+        self.eventually(lambda: threading.active_count() <= threads, "it still reads")
+        self.assertEqual((["tools/call", "tools/list"], []), (fake.methods(), lines))
 
     def test_late_answers_have_no_effect_after_close(self) -> None:
         fake, lines, closed = self.fake(self.slow), [], []  # type: Any, List[Any], List[Any]
