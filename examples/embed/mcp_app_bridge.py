@@ -34,9 +34,9 @@ from mcp_app import (
     HANDSHAKE_SECONDS, authenticate, end, failure, private_folder, read_private,
     write_private)
 from mcp_ref import (
-    INTERNAL_ERROR, LISTS, META, METHODS, READY, REVISIONS, ConnectionClosed,
-    Context, McpPeer, PendingRequest, Registry, RequestCancelled, RpcError, Server,
-    ServerSession, spawn)
+    INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
+    ConnectionClosed, Context, McpPeer, PendingRequest, Registry, RequestCancelled,
+    RpcError, Server, ServerSession, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
@@ -225,15 +225,23 @@ class AppPeer(RelayingPeer):
             earlier.cancel()
 
     def read_list(self, method: str) -> list[Json]:
-        """Return the items of all pages of a list."""
+        """Return the items of all pages. ValueError means that the list has no end."""
         items: list[Json] = []
         params: Json = {}
+        cursors = set()
         while True:
             page = self.ask(method, params)
             items += page[LISTS[method]]
-            if page.get("nextCursor") is None:
+            cursor = page.get("nextCursor")
+            if cursor is None:
                 return items
-            params = {"cursor": page["nextCursor"]}
+            if cursor in cursors:
+                raise ValueError(f"{method}: the application repeats the cursor "
+                                 f"{cursor!r:.40}, so the list has no end")
+            cursors.add(cursor)
+            if len(cursors) >= PAGE_LIMIT:
+                raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages")
+            params = {"cursor": cursor}
 
     def admit_request(self, request: Any) -> Any:
         return self._relay_to_host
@@ -419,6 +427,10 @@ class Bridge(Server):
                     lists[kind] = app.read_list(method)
             self._use({"info": about["_meta"][META + "serverInfo"], "lists": lists,
                        "instructions": about.get("instructions", "")})
+        except ValueError as error:
+            # They are read again when the application says that they have changed.
+            self._note(f"the lists of {self.title} cannot be used: {error}")
+            return
         except (OSError, RpcError) as error:
             self._note(f"the lists of {self.title} cannot be read: {error}")
             time.sleep(POLL_SECONDS)

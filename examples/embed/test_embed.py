@@ -503,6 +503,50 @@ class TestSurvives(EmbedTest):
                 session.close()
         self.assertIn("not now", self.stderr_of("mcp_app_bridge"))
 
+    def test_lists_without_an_end_are_given_up_and_calls_still_work(self) -> None:
+        """The test is the application. It repeats its cursor, or sends ever new ones."""
+        for repeats, fault in ((True, "repeats the cursor"), (False, "1000 pages")):
+            with self.subTest(repeats=repeats), \
+                    socket.create_server(("127.0.0.1", 0)) as listener:
+                file = self.write_record(port=listener.getsockname()[1])
+                thread = threading.Thread(target=self.serve_endless_lists, args=(
+                    listener, repeats))
+                thread.start()
+                host = Host(self, MODERN, connect=False)
+                try:
+                    host.connect()
+                    deadline = time.monotonic() + DEADLINE
+                    while fault not in self.stderr_of("mcp_app_bridge"):
+                        self.assertLess(time.monotonic(), deadline, "it reads on")
+                        host.ping()
+                    self.assertEqual("called", host.say("any"))
+                finally:
+                    host.close()
+                    mcp_app.end(listener)
+                    thread.join(DEADLINE)
+                file.unlink()
+
+    def serve_endless_lists(self, listener: socket.socket, repeats: bool) -> None:
+        """Be an application whose lists have no end."""
+        discovered = {"supportedVersions": [MODERN], "capabilities": {"tools": {}},
+                      "ttlMs": 0, "cacheScope": "private"}
+        listener.settimeout(DEADLINE)
+        connection, _ = listener.accept()
+        connection.settimeout(DEADLINE)
+        with connection, connection.makefile("rb") as lines, contextlib.suppress(OSError):
+            mcp_app.authenticate(connection, lines, bytes(32), "app", "bridge")
+            for number, line in enumerate(lines):
+                message = json.loads(line)
+                answers: dict[str, Json] = {
+                    "server/discover": discovered,
+                    "tools/list": {"tools": [], "nextCursor": "c" if repeats else str(number),
+                                   "ttlMs": 0, "cacheScope": "private"},
+                    "tools/call": {"content": [{"type": "text", "text": "called"}]}}
+                if message.get("method") in answers:
+                    result = {"resultType": "complete", **answers[message["method"]]}
+                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+                    connection.sendall(json.dumps(answer).encode() + b"\n")
+
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
         for version in self.eras():
