@@ -1011,6 +1011,14 @@ class TestSecurity(HttpCase):
         self.assertIn(b"\r\n\r\nHTTP/1.1 200", answer)  # the answer to HEAD has no body
         self.assertEqual([100, 200], self.statuses(spell(INIT, b"Expect: 100-continue")))
 
+    def test_unread_input_is_drained_before_the_connection_closes(self) -> None:
+        """Otherwise the connection is reset, and the client can lose the response."""
+        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
+            sock.sendall(spell(b"x" * 2_000_000))  # its head is refused
+            answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
+        self.assertRegex(answer, rb"\AHTTP/1\.1 413 ")
+        self.assertIn(b"The body is longer than", answer)
+
     def test_slow_requests_are_refused_and_idle_connections_are_closed(self) -> None:
         slow, idle = self.serve(LIMITS._replace(request=0.3)), self.serve(LIMITS._replace(idle=0.3))
 
