@@ -741,14 +741,6 @@ def client_schema() -> Any:
     return {"seconds": seconds, "faults": int(failed not in ("", "ValueError"))}
 
 
-def client_unchecked() -> Any:
-    """Nothing is wrong with the result, or at least that was not checked."""
-    client = connected(timeout=2.0)
-    client.list_tools()
-    seconds, failed = outcome_of(lambda: client.call_tool(sys.argv[-1]))
-    return {"seconds": seconds, "faults": int(failed != "")}
-
-
 for schema_name, schema_what in {
         "enum": "output schema: enum of 12,000, for 12,000 items",
         "unique": "output schema: 3,000 times uniqueItems on 20,000 items",
