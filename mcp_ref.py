@@ -159,6 +159,7 @@ answer        the response to an incoming message, or None if the message gets n
 outbox        the lines that a peer has to write
 sink          a function that writes what belongs to one incoming line, such as its
               answer; only transports such as HTTP need it
+reply         where the answer to a batch goes, or to a line with a sink
 turn          the right to read the input; one thread at a time has it
 definition    the item of tools/list, or of another list method, for one tool, resource,
               template or prompt
@@ -178,6 +179,7 @@ from __future__ import annotations
 
 import binascii
 import collections
+import contextlib
 import enum
 import functools
 import io
@@ -570,29 +572,61 @@ Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 Handler = Callable[[Any], Any]  # computes the result of an incoming request
-# A transport may give a sink with an incoming line. To serve the line, this side may
-# send notifications and requests, and then it sends the answer. The sink is called with
-# each of these outgoing lines, and at the end with None.
-Sink = Callable[[Any], Any]
+
+
+class Reply:
+    """Where the answer to a line goes, if the line is a batch or came with a sink.
+
+    A batch is answered by one line with all responses, once all its messages are done.
+    A sink gets each outgoing line that belongs to the incoming one, and None at the end.
+    Callers hold the lock of the peer. [jsonrpc 6]
+    """
+
+    def __init__(self, sink: Send | None, messages: int = 1,
+                 is_batch: bool = False) -> None:
+        self.sink = sink  # None: the lines go to the transport
+        self.is_batch = is_batch
+        self.size = 0  # bytes of the responses that wait for the rest of their batch
+        self._missing = messages  # without an answer so far
+        self._responses: list[bytes] = []
+
+    def add(self, line: bytes | None) -> list[bytes | None]:
+        """Add the answer to one message, None if it gets none. Return what to send."""
+        self._missing -= 1
+        if line is not None:
+            self._responses.append(line)
+            self.size += len(line)
+        if self._missing > 0:
+            return []
+        self.size = 0
+        lines: list[bytes | None] = [*self._responses]
+        if self.is_batch and lines:
+            lines = [b"[" + b",".join(self._responses) + b"]"]
+        if self.sink is not None:
+            lines.append(None)
+        return lines
 
 
 class IncomingRequest:
     """A request from the other side, from its arrival to its response."""
 
-    # The values of a new request. Each request may set its own.
+    # Defaults.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
     job: Job | None = None  # for Peer.withdraw
     outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
 
-    def __init__(self, message: Json, sink: Sink | None,
-                 batch: BatchResponse | None, size: int = 0) -> None:
+    def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
         self.request_id: Id = message["id"]
         self.method: str = message["method"]
         self.params: Any = message.get("params")
-        self.sink = sink
-        self.batch = batch
+        self.reply = reply  # None: the response goes to the transport
         self.size = size  # bytes of its line, for Bounds.memory
+
+    @property
+    def sink(self) -> Send | None:
+        """What the transport gave with the line; None: nothing."""
+        return None if self.reply is None else self.reply.sink
 
     def __str__(self) -> str:
         return f"{self.method} {self.request_id!r}"
@@ -603,6 +637,21 @@ def valid_timeout(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     return min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+
+
+def wait_until(condition: Callable[[], bool], timeout: float | None = None) -> bool:
+    """Wait until condition() is true, up to timeout seconds; None: for ever. Return its
+    value.
+
+    It looks every 5 ms. Such waits are rare: a connection ends, or the other side does
+    not read. A condition variable would have to be notified after each line.
+    """
+    began = time.monotonic()
+    while not condition():
+        if timeout is not None and time.monotonic() - began >= timeout:
+            return False
+        time.sleep(0.005)
+    return True
 
 
 def spawn(job: Job) -> threading.Thread:
@@ -655,34 +704,35 @@ class Peer:
         self._kept_out = 0
         self._line_size = 0  # bytes of the message that is being taken in
         self._ids = ids or itertools.count(1)
-        self._pending = PendingTable(self._lock, bounds)
+        self._pending: dict[Id, PendingRequest] = {}  # without a response so far
+        self.closed: Exception | None = None  # why no request can be sent any more
         self._complaints: collections.Counter[str] = collections.Counter()  # by kind
-        self._outbox: collections.deque[tuple[Sink, bytes | None]] = collections.deque()
+        self._outbox: collections.deque[tuple[Send, bytes | None]] = collections.deque()
         self.unwritten = 0  # bytes in the outbox
         self._writing = False  # a thread is writing the lines of the outbox
-        self._written = threading.Condition(self._lock)
-        self._waiting_for_writes = 0  # threads that wait for _written
 
     # How a request is served, from its line to its response.
 
-    def take(self, line: bytes, sink: Sink | None = None) -> IncomingRequest | None:
+    def take(self, line: bytes, sink: Send | None = None) -> IncomingRequest | None:
         """Take in one line, and write nothing yet.
 
         If a job has to compute the response, return the request: the caller runs
         run_job(request), which also writes. Otherwise return None: the caller calls
         flush().
         """
+        reply = None
+        if sink is not None:
+            reply = Reply(sink)
         try:
             if self.trace is not None:
                 self.trace("<", line)
             message = decode(line, self.bounds)
             self._line_size = len(line)  # the transport gives one line at a time
             if type(message) is not list:
-                kind, fault = classify(message)
-                return self._take_message(message, kind, fault, sink)
+                return self._take_message(message, reply)
             self._take_batch(message, sink)
         except RpcError as error:
-            self.refuse(line, error, sink)
+            self.refuse(line, error, reply)
             if error.code == PARSE_ERROR:
                 self._fail_request_named_in(line, error.message)
         except Exception as error:
@@ -690,24 +740,19 @@ class Peer:
                 raise  # a mistake of the transport
             # A defect in this file must not end the session. It costs this line only.
             self.complain("lost lines", "a line was lost", error=error)
-            with self._lock:  # tell the sink that no answer comes
-                self._append_answer(sink, batch=None, line=None)
+            self._answer(reply, None)
         return None
 
-    def _take_message(self, message: Any, kind: str, fault: str | None,
-                      sink: Sink | None, batch: BatchResponse | None = None,
-                      ) -> IncomingRequest | None:
-        """Act on a message that was classified. Return the request if it needs a job.
-        """
+    def _take_message(self, message: Any, reply: Reply | None) -> IncomingRequest | None:
+        """Act on a message. Return the request if it needs a job."""
+        kind, fault = classify(message)
         if fault is not None:
-            error = RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
-            self.refuse(message, error, sink, batch)
-            self._fail_request_of(message, fault)
+            self._take_invalid(message, fault, reply)
             return None
         if kind != "request":
-            self._take_other(message, kind, sink, batch)
+            self._take_other(message, kind, reply)
             return None
-        request = self.incoming_type(message, sink, batch, self._line_size)
+        request = self.incoming_type(message, reply, self._line_size)
         with self._lock:
             in_flight = len(self._incoming) + len(self._cancelled_jobs)
             kept = self._kept_in
@@ -716,8 +761,7 @@ class Peer:
                 self._incoming[request.request_id] = request
                 self._kept_in = kept + request.size
         if not is_new:
-            error = RpcError(INVALID_REQUEST, "Invalid request: the id is in use")
-            self.refuse(message, error, sink, batch)
+            self._take_invalid(message, "the id is in use", reply)
             return None
         try:  # whatever happens from here on, the request gets a response
             if in_flight >= self.bounds.requests or kept > self.bounds.memory:
@@ -733,7 +777,7 @@ class Peer:
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
-        if self.unwritten > 0:
+        if self.unwritten > self.bounds.line:
             self.wait_for_room()
         try:
             # A cancelled request gets no response, so its outcome does not matter.
@@ -761,12 +805,13 @@ class Peer:
         if self._incoming.get(request.request_id) is request:
             del self._incoming[request.request_id]
             self._kept_in -= request.size
-            if request.batch is not None:
+            reply = request.reply
+            if reply is not None and reply.is_batch:
                 if (self._kept_out + len(line) > self.bounds.memory
-                        or request.batch.size + len(line) > self.bounds.line):
+                        or reply.size + len(line) > self.bounds.line):
                     line = response_line(request.request_id, RpcError(
                         TOO_MANY, "The responses of the batch are too long"))
-            self._append_answer(request.sink, request.batch, line)
+            self._append_answer(reply, line)
         else:
             # The request was cancelled or answered before, so this response is dropped.
             self._forget_cancelled(request)
@@ -778,24 +823,22 @@ class Peer:
             self._cancelled_jobs.remove(request)
             self._kept_in -= request.size
 
-    def _append_answer(self, sink: Sink | None, batch: BatchResponse | None,
-                       line: bytes | None) -> None:
-        """Put the answer to a message into the outbox. The caller holds the lock.
+    def _append_answer(self, reply: Reply | None, line: bytes | None) -> None:
+        """Put the answer to a message into the outbox; None: the message gets none. The
+        caller holds the lock."""
+        if reply is not None:
+            kept = reply.size
+            lines = reply.add(line)
+            self._kept_out += reply.size - kept
+            for one in lines:
+                self._append_line(one, reply.sink)
+        elif line is not None:
+            self._append_line(line)
 
-        line is None if the message gets no answer. `batch` is given if the message is
-        part of one. A batch gets one answer, when all its messages are done.
-        """
-        if batch is not None:
-            self._kept_out += len(line or b"")
-            line = batch.add(line)
-            if not batch.complete:
-                return
-            self._kept_out -= batch.size
-        if line is not None:
-            self._outbox.append((sink or self._send, line))
-            self.unwritten += len(line)
-        if sink is not None:
-            self._outbox.append((sink, None))
+    def _append_line(self, line: bytes | None, sink: Send | None = None) -> None:
+        """Put a line into the outbox. The caller holds the lock."""
+        self._outbox.append((sink or self._send, line))
+        self.unwritten += len(line or b"")
 
     def flush(self, request: IncomingRequest | None = None,
               response: bytes = b"") -> None:
@@ -816,8 +859,6 @@ class Peer:
                         request = None
                     if self._writing and not is_writer:
                         return
-                    if self._waiting_for_writes:  # threads in _wait_for_writes()
-                        self._written.notify_all()
                     if not self._outbox:
                         self._writing = False
                         return
@@ -841,7 +882,7 @@ class Peer:
 
     # ********************** The rest of section 3 can wait. ***************************
 
-    def receive(self, line: bytes, sink: Sink | None = None) -> None:
+    def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
 
         A transport such as HTTP has a separate place for the answer to each line. It
@@ -871,7 +912,6 @@ class Peer:
         if request.method not in self._methods:
             raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
         call = bind(self._methods[request.method], request.params)
-
         return lambda request: call()
 
     def handle_notification(self, method: str, params: Params) -> None:
@@ -880,27 +920,9 @@ class Peer:
         if method in self._methods:
             bind(self._methods[method], params)()
 
-    def handle_response(self, message: Json) -> None:
-        """Act on a valid response, on the thread that reads."""
-        rid = message.get("id")
-        if self._pending.settle(message, self._line_size):
-            return
-        alone = self._pending.only_one()
-        if rid is None and alone is not None and self._pending.remove(alone):
-            alone.finish_with(message)  # an error whose sender could not read the id
-        elif not self._fail_request_of(message, f"it has the id {rid!r:.40}"):
-            if self._pending.closed is None:
-                self.complain(
-                    "responses without a request",
-                    "%signored a response, because no request has the id %.40r: %.60s",
-                    self.label, rid, message.get("error") or "a result")
-
-    def refuse(self, message: Any, error: RpcError, sink: Sink | None,
-               batch: BatchResponse | None = None) -> None:
+    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
         """Answer a line or a message that is not valid with an error response."""
-        line = response_line(readable_id(message), error, self.null_id)
-        with self._lock:
-            self._append_answer(sink, batch, line)
+        self._answer(reply, response_line(readable_id(message), error, self.null_id))
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Tell the other side that this side has given up a request.
@@ -917,7 +939,7 @@ class Peer:
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
 
-    def _take_batch(self, messages: list[Any], sink: Sink | None) -> None:
+    def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
         try:
             self.check_batch(messages)
         except RpcError as error:
@@ -925,37 +947,73 @@ class Peer:
                 self._fail_request_of(message, error.message)
             raise
         self._line_size //= len(messages)  # each message counts as much as the others
-        batch = BatchResponse(len(messages))
+        reply = Reply(sink, len(messages), is_batch=True)
         for message in messages:
-            kind, fault = classify(message)
-            request = self._take_message(message, kind, fault, sink, batch)
+            request = self._take_message(message, reply)
             if request is not None:
                 self._start_job(request)
 
-    def _take_other(self, message: Json, kind: str, sink: Sink | None,
-                    batch: BatchResponse | None) -> None:
+    def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
+        self.refuse(message, RpcError(
+            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
+        self._fail_request_of(message, fault)
+
+    def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
         """Act on a notification or on a response."""
         if kind == "response":
-            self.handle_response(message)
+            self._take_response(message)
         else:
             try:
                 self.handle_notification(message["method"], message.get("params"))
             except BaseException as error:  # SystemExit as well
                 self.complain("notifications that failed", "the notification %.80r "
                               "failed", message["method"], error=error)
-        with self._lock:
-            self._append_answer(sink, batch, None)
+        self._answer(reply, None)
 
-    # What looks like the response to a request, but is malformed, fails this request,
-    # because no other response will come.
+    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+        with self._lock:
+            self._append_answer(reply, line)
+
+    # Responses to requests of this side. A malformed message that looks like a response
+    # fails its request, because no other response will come.
+
+    def _take_response(self, message: Json) -> None:
+        rid = message.get("id")
+        pending = self._pop_pending(rid)
+        if rid is None:  # an error whose sender could not read the id
+            with self._lock:
+                if len(self._pending) == 1:
+                    _, pending = self._pending.popitem()
+        if pending is not None:
+            pending.size = self._line_size
+            pending.finish_with(message)
+        elif not self._fail_request_of(message, f"it has the id {rid!r:.40}"):
+            if self.closed is None:
+                self.complain(
+                    "responses without a request",
+                    "%signored a response, because no request has the id %.40r: %.60s",
+                    self.label, rid, message.get("error") or "a result")
+
+    def _pop_pending(self, rid: Any) -> PendingRequest | None:
+        """Remove and return a request of this side. Whoever gets it has to finish it.
+        """
+        if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
+            return None
+        with self._lock:
+            return self._pending.pop(rid, None)
 
     def _fail_request_of(self, message: Any, fault: str) -> bool:
         """Fail the request that a malformed message seems to answer, if there is one.
         """
         if type(message) is not dict or "method" in message:
             return False
-        pending = self._pending.find_similar(message.get("id"))
-        if pending is None or not self._pending.remove(pending):
+        rid = message.get("id")
+        if type(rid) is float and rid.is_integer():
+            rid = int(rid)
+        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
+            rid = int(rid)
+        pending = self._pop_pending(rid)
+        if pending is None:
             return False
         pending.finish(None, ValueError(
             f"{self.label}{pending}: the response is malformed: {fault}"))
@@ -1004,7 +1062,7 @@ class Peer:
                 self._cancelled_jobs.add(request)
             else:
                 self._kept_in -= request.size
-            self._append_answer(request.sink, request.batch, None)
+            self._append_answer(request.reply, None)
         if self.withdraw is not None and request.job is not None:
             if self.withdraw(request.job):
                 with self._lock:
@@ -1065,12 +1123,16 @@ class Peer:
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
         with self._lock:
-            # When `about` is answered or cancelled, it leaves _incoming. If it was
-            # cancelled because the connection broke, add() below raises the reason.
+            if self.closed is not None:
+                # Each call raises the same exception, without earlier tracebacks.
+                raise self.closed.with_traceback(None)
+            # When `about` is answered or cancelled, it leaves _incoming.
             if about is not None and self._incoming.get(about.request_id) is not about:
-                if self._pending.closed is None:
-                    raise RequestCancelled("the request that needs it is over")
-            self._pending.add(requests)
+                raise RequestCancelled("the request that needs it is over")
+            if len(self._pending) + len(requests) > self.bounds.pending:
+                raise RuntimeError(f"{len(self._pending)} requests have no response so "
+                                   "far; bounds.pending allows no more")
+            self._pending.update((one.id, one) for one in requests)
             if about is not None:
                 about.outgoing += tuple(requests)
             self._append_about(about, line)
@@ -1086,18 +1148,16 @@ class Peer:
             if self._incoming.get(about.request_id) is not about:
                 return
             sink = about.sink
-        self._outbox.append((sink or self._send, line))
-        self.unwritten += len(line)
+        self._append_line(line, sink)
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
         """Stop waiting for a response, and tell the other side. Write nothing yet.
 
         This has no effect if the request is finished already.
         """
-        if self._pending.remove(pending):
+        if self._pop_pending(pending.id) is not None:
             pending.finish(None, why)
-            if not pending.has_response:  # the other side is still busy with it
-                self.send_cancelled(pending, str(why))
+            self.send_cancelled(pending, str(why))
 
     # The end.
 
@@ -1106,7 +1166,13 @@ class Peer:
 
         Incoming requests can still be answered. Calling this again has no effect.
         """
-        self._pending.close(why or ConnectionClosed("the connection is closed"))
+        with self._lock:
+            if self.closed is None:
+                self.closed = why or ConnectionClosed("the connection is closed")
+            lost = list(self._pending.values())
+            self._pending.clear()
+        for pending in lost:
+            pending.finish(None, self.closed)
         self._log_number_of_complaints()
         self.flush()
 
@@ -1122,128 +1188,22 @@ class Peer:
 
     def wait_for_room(self) -> None:
         """Block until the outbox holds at most bounds.line bytes."""
-        self._wait_for_writes(lambda: self.unwritten <= self.bounds.line, None)
+        wait_until(lambda: self.unwritten <= self.bounds.line)
 
     def wait_until_written(self, timeout: float) -> None:
         """Wait until all lines are written, for up to timeout seconds."""
-        self._wait_for_writes(lambda: not self._writing and not self._outbox, timeout)
-
-    def _wait_for_writes(self, is_enough: Callable[[], bool],
-                         timeout: float | None) -> None:
-        with self._lock:
-            self._waiting_for_writes += 1
-            try:
-                self._written.wait_for(is_enough, valid_timeout(timeout))
-            finally:
-                self._waiting_for_writes -= 1
+        wait_until(lambda: not self._writing and not self._outbox, timeout)
 
 
 COMPLAINTS = 10  # warnings of one kind that a connection logs
 
 
-class PendingTable:
-    """The requests of a peer that are not finished. It shares the peer's lock."""
-
-    def __init__(self, lock: threading.Lock, bounds: Bounds) -> None:
-        self.closed: Exception | None = None  # why no request can be sent any more
-        self._lock = lock
-        self._limit = bounds.pending
-        self._requests: dict[Id, PendingRequest] = {}
-
-    def add(self, requests: list[PendingRequest]) -> None:
-        """Add requests that are about to be sent. The caller holds the lock."""
-        if self.closed is not None:
-            # Each call raises the same exception, without the traceback of the others.
-            raise self.closed.with_traceback(None)
-        if len(self._requests) + len(requests) > self._limit:
-            raise RuntimeError(f"{self._limit} requests have no response so far; "
-                               "bounds.pending allows no more")
-        for one in requests:
-            self._requests[one.id] = one
-
-    def find(self, rid: Any) -> PendingRequest | None:
-        """Return the request that a response with this id belongs to."""
-        with self._lock:
-            return self._requests.get(rid) if type(rid) in (int, str) else None
-
-    def find_similar(self, rid: Any) -> PendingRequest | None:
-        """Return the request that a malformed response seems to belong to: "5" and 5.0
-        look like the id 5."""
-        if type(rid) is float and rid.is_integer():
-            rid = int(rid)
-        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
-            rid = int(rid)
-        return self.find(rid)
-
-    def only_one(self) -> PendingRequest | None:
-        """Return the pending request, if there is exactly one."""
-        with self._lock:
-            if len(self._requests) == 1:
-                return next(iter(self._requests.values()))
-            return None
-
-    def without_response(self) -> list[PendingRequest]:
-        """Return the requests whose responses have not arrived."""
-        with self._lock:
-            return [one for one in self._requests.values() if not one.has_response]
-
-    def note_response(self, pending: PendingRequest) -> bool:
-        """Record that the response of a request has arrived. The caller finishes the
-        request later.
-
-        Return False if the request is finished already, or if this is a second
-        response.
-        """
-        with self._lock:
-            is_first = pending.id in self._requests and not pending.has_response
-            if is_first:
-                pending.has_response = True
-            return is_first
-
-    def remove(self, pending: PendingRequest) -> bool:
-        """Remove a request. True: the caller has to finish it. False: another thread
-        has removed it before."""
-        with self._lock:
-            return self._requests.pop(pending.id, None) is not None
-
-    def settle(self, message: Json, size: int) -> bool:
-        """Give a response of `size` bytes to its request. Return False if there is no
-        such request."""
-        rid: Any = message.get("id")
-        pending = None
-        if type(rid) in (int, str):  # in Python True == 1, but true is not an id
-            with self._lock:
-                pending = self._requests.pop(rid, None)
-        if pending is None:
-            return False
-        pending.size = size
-        pending.finish_with(message)
-        return True
-
-    def close(self, why: Exception) -> None:
-        """Fail the requests whose responses have not arrived, and accept no more."""
-        lost = []
-        with self._lock:
-            if self.closed is None:
-                self.closed = why
-            for pending in list(self._requests.values()):
-                if not pending.has_response:
-                    del self._requests[pending.id]
-                    lost.append(pending)
-        for pending in lost:
-            pending.finish(None, self.closed)
-
-
 class PendingRequest:
     """A request of this side. Wait for its response with result(), or cancel() it.
 
-    finish() is called once, by the thread that removes the request from the
-    PendingTable of its peer.
+    finish() is called once, by the thread that removes the request from its peer.
     """
 
-    # True: the response has arrived, but result() does not return it yet, because a
-    # client has to call functions of the user before, such as on_progress.
-    has_response = False
     size = 0  # bytes of the response
 
     def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
@@ -1349,36 +1309,6 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
     except TypeError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
     return functools.partial(function, *args, **named)
-
-
-class BatchResponse:
-    """Collects the responses to one batch, which go out in one line. [jsonrpc 6]
-
-    It is changed under the lock of its peer.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._missing = size  # messages of the batch that are not finished
-        self._lines: list[bytes] = []
-        self.size = 0  # bytes of these lines
-
-    @property
-    def complete(self) -> bool:
-        return self._missing == 0
-
-    def add(self, line: bytes | None) -> bytes | None:
-        """Add the response to one message; None: the message gets no response.
-
-        Return the line to send. It is None until the batch is complete. A batch of
-        notifications leads to no line.
-        """
-        self._missing -= 1
-        if line is not None:
-            self._lines.append(line)
-            self.size += len(line)
-        if self._missing == 0 and self._lines:
-            return b"[" + b",".join(self._lines) + b"]"
-        return None
 
 
 # --- 4. Stdio -------------------------------------------------------------------------
@@ -4167,7 +4097,7 @@ class ServerSession(McpPeer):
                            f"Method not found: {context.method[:80]!r}")
         state = self.state
         if context.row.modern:
-            if context.batch is not None:
+            if context.reply is not None and context.reply.is_batch:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
             state = next_state(state, context.method)
@@ -5734,7 +5664,8 @@ class Client:
         else:
             check_type("Client.call_tool", "on_progress", on_progress, Callable,
                        "a function")
-            with self.callbacks.progress_to(on_progress) as token:
+            seconds = self.timeout if timeout is None else timeout
+            with self.callbacks.progress_to(on_progress, seconds) as token:
                 full_meta = {**(meta or {}), "progressToken": token}
                 params = present(name=name, arguments=arguments, _meta=full_meta)
                 result = self.request("tools/call", params, timeout)
@@ -6025,7 +5956,7 @@ class ClientSession(McpPeer):
         def send_while_open(line: bytes) -> None:
             # After close(), the transport may serve another session. Nothing of this
             # session must be sent then, and nothing by a process that was forked.
-            if self._pending.closed is None and not client.is_forked():
+            if self.closed is None and not client.is_forked():
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)
@@ -6037,7 +5968,9 @@ class ClientSession(McpPeer):
 
     def give_up_all(self, why: Exception) -> None:
         """Cancel all requests that have no response so far."""
-        for pending in self._pending.without_response():
+        with self._lock:
+            requests = list(self._pending.values())
+        for pending in requests:
             self.give_up(pending, why)
         self.flush()
         # If another thread is just writing, it also writes the cancellations. Wait for
@@ -6063,26 +5996,7 @@ class ClientSession(McpPeer):
         self._callbacks.notify(method, params if isinstance(params, dict) else {},
                                self._line_size)
 
-    def handle_response(self, message: Json) -> None:
-        """Hand a response to the thread that waits for it.
-
-        If the call has an on_progress function, the response waits until this function
-        was called for the notifications that arrived before the response.
-        """
-        pending = None
-        if self._callbacks.has_listeners:
-            pending = self._pending.find(message.get("id"))
-        if pending is None or not self._callbacks.may_report(pending):
-            super().handle_response(message)
-        elif self._pending.note_response(pending):  # a second response is dropped
-            self._callbacks.put(functools.partial(self._settle, pending, message))
-
-    def _settle(self, pending: PendingRequest, message: Json) -> None:
-        if self._pending.remove(pending):  # otherwise it has timed out
-            pending.finish_with(message)
-
-    def refuse(self, message: Any, error: RpcError, sink: Sink | None,
-               batch: BatchResponse | None = None) -> None:
+    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
         if error.code == PARSE_ERROR:
@@ -6090,10 +6004,9 @@ class ClientSession(McpPeer):
         self.complain("messages that are not valid", "%signored %.80s: %s", self.label,
                       ascii(message), cause)
         if readable_id(message) is not None and not self.row.modern:
-            super().refuse(message, error, sink, batch)
+            super().refuse(message, error, reply)
         else:
-            with self._lock:
-                self._append_answer(sink, batch, None)
+            self._answer(reply, None)
 
 
 # ********************** The rest of section 10 can wait. ******************************
@@ -6428,31 +6341,52 @@ class Callbacks:
         self._thread: threading.Thread | None = None
         self._has_dropped = False
         self._newest_token = 0
-        self._listeners: dict[int, ProgressListener] = {}  # by progress token
+        self._listeners: dict[int, Callable[..., Any]] = {}  # by progress token
 
-    @property
-    def has_listeners(self) -> bool:
-        """Whether any call wants to hear progress."""
-        with self._changed:
-            return len(self._listeners) > 0
+    @contextlib.contextmanager
+    def progress_to(self, on_progress: Callable[..., Any],
+                    timeout: float) -> Iterator[int]:
+        """In the `with` block, call on_progress for progress with the token that this
+        yields. Before the block ends, on_progress has been called for all progress that
+        has arrived.
 
-    def progress_to(self, on_progress: Callable[..., Any]) -> ProgressListener:
-        """Return a context manager, `with callbacks.progress_to(function) as token:`.
-
-        Inside of the `with` block, progress with this token goes to the function.
+        A callback cannot wait for callbacks. If it enters the block, its progress is
+        reported when it has returned.
         """
+        deadline = time.monotonic() + timeout
         with self._changed:
             self._newest_token += 1
-            listener = ProgressListener(
-                self, self._newest_token, on_progress,
-                in_callback=threading.current_thread() is self._thread)
-            self._listeners[listener.token] = listener
-        return listener
+            token = self._newest_token
+            self._listeners[token] = on_progress
+            in_callback = threading.current_thread() is self._thread
+        try:
+            yield token
+            if not in_callback and not self._catch_up(deadline):
+                raise RequestTimeout("on_progress did not return in time")
+        finally:
+            if in_callback:
+                self.put(functools.partial(self._forget, token))
+            else:
+                self._forget(token)
 
-    def forget(self, token: int) -> None:
-        """Send no more progress to a listener."""
+    def _catch_up(self, deadline: float) -> bool:
+        """Wait until the callbacks that wait now have run."""
+        with self._changed:
+            if self._thread is None:
+                return True
+        done = threading.Event()
+        self.put(done.set)
+        return done.wait(max(0.0, deadline - time.monotonic()))
+
+    def _forget(self, token: int) -> None:
         with self._changed:
             del self._listeners[token]
+
+    def _report(self, token: int, params: Json) -> None:
+        with self._changed:
+            on_progress = self._listeners.get(token)
+        if on_progress is not None and "progress" in params:
+            on_progress(params["progress"], params.get("total"), params.get("message"))
 
     def notify(self, method: str, params: Json, size: int) -> None:
         """Pass a notification of `size` bytes to on_notification. Progress goes to its
@@ -6460,11 +6394,10 @@ class Callbacks:
 
         If too many callbacks wait, the notification is dropped. This is logged once.
         """
-        listener = None
         token = params.get("progressToken")
+        is_progress = method == "notifications/progress" and type(token) is int
         with self._changed:
-            if method == "notifications/progress" and type(token) is int:
-                listener = self._listeners.get(token)
+            is_progress = is_progress and token in self._listeners
             is_full = (len(self._jobs) >= CALLBACK_LIMIT
                        or self._waiting > self._memory)
             has_dropped = self._has_dropped
@@ -6474,21 +6407,10 @@ class Callbacks:
             if not has_dropped:
                 warn("the callbacks are too slow; notifications were dropped")
             return
-        if listener is not None:
-            self.put(functools.partial(listener.report, params), size)
+        if is_progress:
+            self.put(functools.partial(self._report, token, params), size)
         if self._on_notification is not None:
             self.put(functools.partial(self._on_notification, method, params), size)
-
-    def may_report(self, pending: PendingRequest) -> bool:
-        """Tell whether on_progress may still be called for a request."""
-        if not isinstance(pending.params, dict):
-            return False
-        token = (pending.params.get("_meta") or {}).get("progressToken")
-        with self._changed:
-            listener = self._listeners.get(token) if type(token) is int else None
-        # If a callback has sent the request, the callback waits for the response. While
-        # it waits, no other callback can run. So this response must not wait.
-        return listener is not None and not listener.in_callback
 
     def put(self, job: Job, size: int = 0) -> None:
         """Run a job after those that wait."""
@@ -6512,36 +6434,6 @@ class Callbacks:
             except BaseException as error:  # SystemExit as well
                 warn("a callback failed: on_notification(method, params) or "
                      "on_progress(progress, total, message)", error=error)
-
-
-class ProgressListener:
-    """Sends the progress of one call to a function, while the call lasts."""
-
-    def __init__(self, callbacks: Callbacks, token: int,
-                 on_progress: Callable[..., Any], in_callback: bool) -> None:
-        self.token = token
-        self.in_callback = in_callback  # a callback makes the call
-        self._callbacks = callbacks
-        self._on_progress = on_progress
-        self._is_over = False  # True: reports that still wait have no effect
-
-    def __enter__(self) -> int:
-        return self.token
-
-    def __exit__(self, *exc: object) -> None:
-        if self.in_callback:  # its progress is reported after the callback has returned
-            self._callbacks.put(self._end)
-        else:
-            self._end()
-
-    def _end(self) -> None:
-        self._is_over = True
-        self._callbacks.forget(self.token)
-
-    def report(self, params: Json) -> None:
-        if not self._is_over and "progress" in params:
-            self._on_progress(params["progress"], params.get("total"),
-                              params.get("message"))
 
 
 class Subscription:

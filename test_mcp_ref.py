@@ -1662,7 +1662,7 @@ class TestPeer(unittest.TestCase):
 
     def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
         """Whoever unsubscribes may subscribe to another URI."""
-        end = HeldServer(fixture_server(bounds=Bounds(memory=16_500)))
+        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
         end.say("initialize", hello("2025-11-25"), id=0)
         end.say("notifications/initialized", {})
         end.out()
