@@ -120,8 +120,8 @@ understand one tools/call, read each section or class only up to that line, skip
         read_lines                       reads stdin and splits it into lines
         Peer.take                        takes in one line
           decode                         turns the line into a message
-          classify                       checks the form of the message
           Peer._take_message             keeps the request until it is answered
+            classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
             ServerSession.admit_request  checks revision, method, lifecycle and params
               FlatObject.fits            checks params quickly
@@ -136,7 +136,8 @@ understand one tools/call, read each section or class only up to that line, skip
           encode                         turns it into a line
         Peer.flush                       adds the response to the outbox, and writes it
           Peer._append_response          notes that the request is answered
-            Peer._append_answer          puts the response into the outbox
+            Peer._append_answer          finds out where it goes
+              Peer._append_line          puts it into the outbox
           serve_stdio.<locals>.send      notices when the client is gone
             write_line                   writes the line to stdout
 
@@ -578,7 +579,7 @@ class Reply:
     """Where the answer to a line goes, if the line is a batch or came with a sink.
 
     A batch is answered by one line with all responses, once all its messages are done.
-    A sink gets each outgoing line that belongs to the incoming one, and None at the end.
+    A sink gets each outgoing line that belongs to the incoming one, and then None.
     Callers hold the lock of the peer. [jsonrpc 6]
     """
 
@@ -743,7 +744,8 @@ class Peer:
             self._answer(reply, None)
         return None
 
-    def _take_message(self, message: Any, reply: Reply | None) -> IncomingRequest | None:
+    def _take_message(self, message: Any, reply: Reply | None,
+                      ) -> IncomingRequest | None:
         """Act on a message. Return the request if it needs a job."""
         kind, fault = classify(message)
         if fault is not None:
@@ -840,17 +842,14 @@ class Peer:
         self._outbox.append((sink or self._send, line))
         self.unwritten += len(line or b"")
 
-    def flush(self, request: IncomingRequest | None = None,
-              response: bytes = b"") -> None:
-        """Write the lines in the outbox.
+    def flush(self, request: IncomingRequest | None = None, response: bytes = b"",
+              is_writer: bool = False) -> None:
+        """Drain the outbox, unless another thread is already draining it.
 
-        If another thread is already writing, it writes these lines, too, and this
-        thread returns at once. If a request is given, its response is put into the
-        outbox first. That could be a separate step, but a second use of the lock would
-        cost 2,000 of 87,000 instructions of a tool call.
+        If a request is given, its response is put into the outbox first. That could be
+        a separate step, but a second use of the lock would cost 2,000 of 87,000
+        instructions of a tool call. is_writer says that this is the draining thread.
         """
-        # One thread at a time is the writer. While there is one, _writing is True.
-        is_writer = False  # whether this thread is the writer
         try:
             while True:
                 with self._lock:
@@ -881,6 +880,17 @@ class Peer:
             raise
 
     # ********************** The rest of section 3 can wait. ***************************
+
+    def flush_soon(self) -> None:
+        """Drain the outbox on a new thread, because the other side may not read."""
+        with self._lock:
+            if self._writing or not self._outbox:
+                return
+            self._writing = True
+        try:
+            spawn(functools.partial(self.flush, is_writer=True))
+        except RuntimeError:  # no thread can be started
+            self.flush(is_writer=True)
 
     def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
@@ -1076,10 +1086,10 @@ class Peer:
         with self._lock:
             return list(self._incoming.values())
 
-    def has_only_cancelled_jobs(self) -> bool:
-        """Tell whether jobs are left, and all their requests were cancelled."""
+    def is_busy(self) -> bool:
+        """Tell whether jobs run or wait, for requests that may be cancelled."""
         with self._lock:
-            return len(self._cancelled_jobs) > 0 and not self._incoming
+            return bool(self._incoming or self._cancelled_jobs)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -1380,13 +1390,13 @@ class Pool:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._changed = threading.Condition()  # guards the two below
+        self._lock = threading.Lock()  # guards the two below
         self._queue: collections.deque[Job] = collections.deque()
         self._running = 0  # threads that run jobs; for ReadingPool, see there
 
     def start(self, job: Job) -> None:
         """Run a job on another thread, as soon as fewer than `limit` are running."""
-        with self._changed:
+        with self._lock:
             if self._running < self._limit:
                 # The new thread waits for the lock, and then finds the job.
                 spawn(self._run_queue)
@@ -1395,7 +1405,7 @@ class Pool:
 
     def withdraw(self, job: Job) -> bool:
         """Take a job out of the queue. Return False if it is not there any more."""
-        with self._changed:
+        with self._lock:
             try:
                 self._queue.remove(job)
             except ValueError:
@@ -1406,12 +1416,11 @@ class Pool:
         """Run jobs of the queue until it is empty. _running counts this thread already.
         """
         while True:
-            with self._changed:
+            with self._lock:
                 # In a ReadingPool, _running may be limit + 1 (see _take_over()). In
                 # that case this thread ends, although jobs wait.
                 if not self._queue or self._running > self._limit:
                     self._running -= 1
-                    self._changed.notify_all()
                     return
                 job = self._queue.popleft()
             job()
@@ -1428,7 +1437,7 @@ class ReadingPool(Pool):
     The turn to read is a lock. The reader holds it while it reads. It releases the turn
     before it runs a job, and takes the turn back afterwards.
 
-    The watching thread, which is the caller of run(), looks at the turn every few
+    The watching thread, which is the caller of serve(), looks at the turn every few
     milliseconds. If the turn is free, the reader is running a job. If no other job has
     begun since the last look, this job is slow. Then the watching thread starts a new
     thread, which takes the turn and is now the reader. When the slow job is done, its
@@ -1451,40 +1460,20 @@ class ReadingPool(Pool):
     def serve(self, peer: Peer, lines: Iterable[bytes], drain: float) -> bool:
         """Serve lines until their end. Then wait up to `drain` seconds for the jobs
         whose requests have no response so far. Return whether all jobs are done."""
-        self.run(self._jobs_of_lines(peer, lines))
-        deadline = time.monotonic() + drain
-        while not self._aborted:
-            with self._changed:
-                if self._running == 0:
-                    return True
-                if peer.has_only_cancelled_jobs():
-                    return False
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                # A job that ends wakes this thread. abort() does not, so this thread
-                # looks again after LONGEST_SLEEP seconds.
-                self._changed.wait(min(left, LONGEST_SLEEP))
-        # abort() was called: the other side is gone, and jobs that need it fail now.
-        # Give them time to log that. If a thread logs while Python ends, Python may
-        # abort with "Fatal Python error".
-        deadline = time.monotonic() + LAST_LOG_TIMEOUT
-        while self._has_jobs() and time.monotonic() < deadline:
-            time.sleep(FIRST_PAUSE)
-        return False
-
-    def run(self, jobs: Iterator[Job]) -> None:
-        """Run the jobs of an iterator until it ends. Slow jobs may still be running.
-
-        The iterator reads the input, so next(jobs) may block. One thread at a time
-        calls it.
-        """
+        jobs = self._jobs_of_lines(peer, lines)
         self._turn.acquire()  # for the new thread, which releases it
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
+        wait_until(lambda: self._aborted or not peer.unanswered(), drain)
+        if self._aborted:
+            # The other side is gone, and jobs that need it fail now. Let them log that:
+            # if a thread logs while Python ends, Python may abort.
+            wait_until(lambda: not peer.is_busy(), LAST_LOG_TIMEOUT)
+            return False
+        return not peer.is_busy()
 
     def abort(self) -> None:
-        """Make run() return soon. A signal handler may call this: it takes no lock."""
+        """Make serve() return soon. A signal handler may call this: it takes no lock."""
         self._aborted = True
 
     def _read(self, jobs: Iterator[Job]) -> None:
@@ -1505,7 +1494,7 @@ class ReadingPool(Pool):
                     # thread is counted in _running, until _run_queue() ends.
                     self._run_queue()
                     return
-        except Exception as error:  # without this, run() would wait for ever
+        except Exception as error:  # without this, serve() would wait for ever
             warn("reading has failed", error=error)
         self._ended = True
         self._wake.set()
@@ -1537,15 +1526,9 @@ class ReadingPool(Pool):
 
     # ********************** The rest of this class can wait. **************************
 
-    def _has_jobs(self) -> bool:
-        """Tell whether a job is running. If the turn is free, the thread that had it
-        runs a job."""
-        with self._changed:
-            return self._running > 0 or not self._turn.locked()
-
     def _queue_if_full(self, job: Job) -> bool:
         """Put a job into the queue and return True, if `limit` threads are running."""
-        with self._changed:
+        with self._lock:
             if self._running < self._limit:
                 return False
             self._queue.append(job)
@@ -1601,7 +1584,7 @@ class ReadingPool(Pool):
 
     def _take_over(self, jobs: Iterator[Job]) -> None:
         """Take the turn and read on. A new thread does this when a job is slow."""
-        with self._changed:
+        with self._lock:
             if not self._turn.acquire(False):
                 return  # the job has ended meanwhile, and its thread reads on
             # The thread of the slow job is not the reader any more, so count it. It
@@ -2034,8 +2017,8 @@ class RunningProcess:
     """One run of a ChildProcess.
 
     One thread reads its stdout, one writes to its stdin if the pipe is full, and one
-    starts it and waits for its end. Ctrl-C reaches none of them, so that it cannot leave
-    a process or a pipe behind.
+    starts it and waits for its end. Ctrl-C reaches none of them, so it cannot leave a
+    process or a pipe behind.
     """
 
     def __init__(self, settings: ChildProcess, on_line: Send,
@@ -2543,9 +2526,9 @@ class Pattern:
         return steps
 
 
-# Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not match
-# n characters. So only patterns without such groups are simple: a group contains no
-# group, and if it contains a choice, it is not repeated.
+# Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not
+# match n characters. So only patterns without such groups are simple: a group contains
+# no group, and if it contains a choice, it is not repeated.
 _CHARACTER = r"\\[^0-9]|\[\^?(?:\\.|[^]\\])+]"  # an escape or a class
 _REPEAT = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?})?"
 _ITEM = r"[^][(){}*+?|\\^$]" + _REPEAT
@@ -4423,7 +4406,6 @@ class Server:
         self.bounds = bounds
         self.signer = StateSigner(state_key or os.urandom(32))
         self.registry = Registry()
-        self._publisher = Publisher()
         self._lock = threading.Lock()  # guards what follows
         self.sessions: set[ServerSession] = set()
         # The tables below are replaced when they change, so readers need no lock.
@@ -4708,7 +4690,7 @@ class Server:
             sessions = list(self.sessions)
         for session in sessions:
             session.publish(method, uri)
-            self._publisher.flush_soon(session)
+            session.flush_soon()
 
     def forget(self, session: ServerSession) -> None:
         """Drop a session that has ended."""
@@ -4990,53 +4972,6 @@ def run_coroutine(coroutine: Any) -> Any:
         # before the coroutine begins. Without close(), Python would also warn that the
         # coroutine was never awaited.
         coroutine.close()
-
-
-LINGER = 1.0  # seconds that a thread of Publisher or Callbacks waits for more work
-
-
-class Publisher:
-    """Writes notifications of changes to sessions, on separate threads.
-
-    A ReadingPool runs the jobs: each of them writes the outbox of one session. If a
-    client does not read, its job is slow, and another thread takes over the next jobs.
-    The threads start with the first change, and end LINGER seconds after the last.
-    """
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()  # guards the two below
-        self._waiting: collections.deque[ServerSession] = collections.deque()
-        self._is_running = False
-
-    def flush_soon(self, session: ServerSession) -> None:
-        """Write the outbox of a session, on another thread."""
-        with self._changed:
-            self._waiting.append(session)
-            self._changed.notify()
-            if self._is_running:
-                return
-            try:
-                spawn(self._run)
-                self._is_running = True
-            except RuntimeError:  # no thread can be started now
-                pass  # the next change tries again
-
-    def _run(self) -> None:
-        try:
-            # run() does not use the limit; only start() and serve() do.
-            ReadingPool(limit=1).run(self._flushes())
-        except RuntimeError:  # no thread can be started; the next change tries again
-            with self._changed:
-                self._is_running = False
-
-    def _flushes(self) -> Iterator[Job]:
-        while True:
-            with self._changed:
-                if not self._changed.wait_for(lambda: len(self._waiting) > 0, LINGER):
-                    self._is_running = False
-                    return
-                session = self._waiting.popleft()
-            yield session.flush
 
 
 # The identifier of an extension: a prefix such as "com.example", a slash, and a name.
@@ -5499,7 +5434,7 @@ class Client:
         # sides have agreed on a revision.
         self._new_session: ClientSession | None = None
         self._session: ClientSession | None = None
-        self._gives_up = threading.Event()  # close() was called during connect()
+        self.gives_up = threading.Event()  # set by close(), also during connect()
         self._pid: int | None = None  # the process that has connected
         self.row = newest_revision(modern=False)  # connect() sets the real one
         self.protocol_version: str | None = None
@@ -5514,7 +5449,7 @@ class Client:
         goes on counting ids, so that a late response to an old request is ignored.
         """
         self._check_process()
-        self._gives_up.clear()
+        self.gives_up.clear()
         with self._connecting:
             self._end_session()
             self._pid = os.getpid()
@@ -5535,10 +5470,6 @@ class Client:
                 raise
         return self
 
-    def gives_up(self) -> bool:
-        """Whether close() was called on another thread during connect()."""
-        return self._gives_up.is_set()
-
     def _open_session(self) -> ClientSession:
         """Start the server, for Opening. Other threads cannot use the session until
         both sides have agreed on a revision."""
@@ -5552,7 +5483,7 @@ class Client:
         except Exception:  # there is nothing to close
             self._new_session = None
             raise
-        if self._gives_up.is_set():
+        if self.gives_up.is_set():
             raise ConnectionClosed(CLOSED_HERE)
         return session
 
@@ -5565,9 +5496,9 @@ class Client:
         connect() on another thread fails. This may be called twice, from any thread,
         and from a callback. In a forked process it has no effect.
         """
-        if self.is_forked():
+        if self._is_forked():
             return
-        self._gives_up.set()
+        self.gives_up.set()
         session = self._new_session
         if session is not None and self._session is None:
             session.close(ConnectionClosed(CLOSED_HERE))  # connect() waits no longer
@@ -5684,12 +5615,12 @@ class Client:
         self._check_process()
         return session
 
-    def is_forked(self) -> bool:
+    def _is_forked(self) -> bool:
         return self._pid is not None and self._pid != os.getpid()
 
     def _check_process(self) -> None:
         """The threads of a connection exist only in the process that has opened it."""
-        if self.is_forked():
+        if self._is_forked():
             raise ConnectionClosed(f"the connection to {self.name} belongs to the "
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
@@ -5823,7 +5754,7 @@ class Client:
                 raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages "
                                  f"or {longest} bytes")
             if time.monotonic() > deadline:
-                raise RequestTimeout(f"{method}: not all pages came in {self.timeout} s")
+                raise RequestTimeout(f"{method}: not all pages in {self.timeout} s")
             params = {"cursor": cursor}
 
     def list_tools(self) -> list[Json]:
@@ -5953,10 +5884,12 @@ class ClientSession(McpPeer):
     """
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
+        process = os.getpid()
+
         def send_while_open(line: bytes) -> None:
             # After close(), the transport may serve another session. Nothing of this
             # session must be sent then, and nothing by a process that was forked.
-            if self.closed is None and not client.is_forked():
+            if self.closed is None and os.getpid() == process:
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)
@@ -6088,7 +6021,7 @@ class Opening:
                 raise
             # Otherwise both sides speak a legacy version.
         except ConnectionClosed as error:  # some legacy servers end at once
-            if self._client.gives_up():
+            if self._client.gives_up.is_set():
                 raise
             warn("%s; connecting again, with a legacy handshake", error)
             self._session = self._client._open_session()
@@ -6323,6 +6256,9 @@ class InputHandlers:
 CALLBACK_LIMIT = 10_000  # callbacks that may wait
 
 
+LINGER = 1.0  # seconds that the thread of Callbacks waits for more work
+
+
 class Callbacks:
     """One thread that calls on_notification and on_progress, in order.
 
@@ -6394,7 +6330,7 @@ class Callbacks:
 
         If too many callbacks wait, the notification is dropped. This is logged once.
         """
-        token = params.get("progressToken")
+        token: Any = params.get("progressToken")
         is_progress = method == "notifications/progress" and type(token) is int
         with self._changed:
             is_progress = is_progress and token in self._listeners

@@ -7325,19 +7325,21 @@ for command in ["npx", "-y"], ["other.exe"]:
 
     def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
         """OURS: Every eighth line is tried. The client can connect again."""
-        client = self.spawn()
-        for _ in range(2):  # the first time, more lines run
-            lines = interrupted(client.connect, 0)
-            client.close()
-        threads = {*threading.enumerate()}
-        before = len(os.listdir("/dev/fd"))
-        for line in range(1, lines + 1, 8):
-            interrupted(client.connect, line)
+        client, threads = self.spawn(), {*threading.enumerate()}
+
+        def left() -> int:
+            """Close the client, and return the number of descriptors that are open then."""
             client.close()
             for thread in {*threading.enumerate()} - threads:
                 thread.join(DEADLINE)
             self.assertEqual(set(), {*threading.enumerate()} - threads)
-            self.assertEqual(before, len(os.listdir("/dev/fd")), f"after line {line} of {lines}")
+            return len(os.listdir("/dev/fd"))
+
+        for _ in range(2):  # the first time, more lines run
+            lines, before = interrupted(client.connect, 0), left()
+        for line in range(1, lines + 1, 8):
+            interrupted(client.connect, line)
+            self.assertEqual(before, left(), f"after line {line} of {lines}")
         with client:
             self.assertTrue(client.connected)
 
