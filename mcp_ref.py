@@ -1473,7 +1473,8 @@ class ReadingPool(Pool):
         return not peer.is_busy()
 
     def abort(self) -> None:
-        """Make serve() return soon. A signal handler may call this: it takes no lock."""
+        """Make serve() return soon. A signal handler may call this, as it takes no
+        lock."""
         self._aborted = True
 
     def _read(self, jobs: Iterator[Job]) -> None:
@@ -3547,61 +3548,32 @@ def shape(required: str = "", **properties: Any) -> Json:
 
 
 class Method(NamedTuple):
-    """A kind of request that clients send. Section 9 has a handler for each.
+    """A kind of request that clients send.
 
     A method that a revision does not have, and a method whose capability the server
     does not offer, get the same answer: method not found. [2026-07-28 basic]
     """
+    handler: Callable[[Any], Any]  # returns the result; None: it comes later
+    params: Any = {}  # a schema; in Server.methods, a Schema
     capability: str = ""  # what the server has to offer; "" means nothing
-    params: Json = {}  # the schema of params
     runs_code: bool = False  # it runs code of the author, so it needs a job
     may_ask: bool = False  # its modern result may be input_required
     cached: bool = False  # its modern result says how long it may be cached
 
 
-_STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
-_PAGE = shape(cursor="string")
-_BY_URI = shape("uri", uri="string")
-# Members that a modern client adds to params when it repeats a request, after the
-# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
-_RETRY: Json = {
-    "requestState": "string",
-    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
+METHODS: dict[str, Method] = {}  # by name; filled by @handles
 
-METHODS = {
-    "initialize": Method(params=shape(
-        "protocolVersion capabilities clientInfo", protocolVersion="string",
-        capabilities="object",
-        clientInfo=shape("name version", name="string", version="string"))),
-    "ping": Method(),
-    "logging/setLevel": Method("logging", shape("level", level={"enum": LOG_LEVELS})),
-    "server/discover": Method(cached=True),
-    "subscriptions/listen": Method(params=shape(
-        "notifications", notifications=shape(
-            toolsListChanged="boolean", promptsListChanged="boolean",
-            resourcesListChanged="boolean", resourceSubscriptions=_STRINGS))),
-    "tools/list": Method("tools", _PAGE, cached=True),
-    "tools/call": Method(
-        "tools", shape("name", name="string", arguments="object", **_RETRY),
-        runs_code=True, may_ask=True),
-    "resources/list": Method("resources", _PAGE, cached=True),
-    "resources/templates/list": Method("resources", _PAGE, cached=True),
-    "resources/read": Method(
-        "resources", shape("uri", uri="string", **_RETRY),
-        runs_code=True, may_ask=True, cached=True),
-    "resources/subscribe": Method("resources", _BY_URI),
-    "resources/unsubscribe": Method("resources", _BY_URI),
-    "prompts/list": Method("prompts", _PAGE, cached=True),
-    "prompts/get": Method(
-        "prompts", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),
-        runs_code=True, may_ask=True),
-    "completion/complete": Method(
-        "completions", shape(
-            "ref argument", argument=shape("name value", name="string", value="string"),
-            context=shape(arguments=_STRING_MAP), ref={"anyOf": [
-                shape("type name", type={"const": "ref/prompt"}, name="string"),
-                shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
-        runs_code=True)}
+
+def handles(name: str, params: Json = {}, capability: str = "",
+            **rules: bool) -> Callable[[F], F]:
+    """Make a function the handler of a method. params is a schema, rules are the last
+    three fields of Method."""
+    def register(handler: F) -> F:
+        METHODS[name] = Method(handler, params, capability, **rules)
+        return handler
+
+    return register
+
 
 # ********************** The rest of section 7 can wait. *******************************
 
@@ -3666,17 +3638,9 @@ INPUT_METHODS = {
 
 
 @functools.lru_cache(maxsize=None)
-def params_schema(method: str) -> Schema:
-    """Return the schema of the params of a request, examined once."""
-    if method in METHODS:
-        return Schema(METHODS[method].params)
-    return Schema(INPUT_METHODS[method].params)
-
-
-@functools.lru_cache(maxsize=None)
-def input_result_schema(method: str) -> Schema:
-    """Return the schema of the result of a request for input, examined once."""
-    return Schema(INPUT_METHODS[method].result)
+def input_schema(method: str, part: str) -> Schema:
+    """Return the schema of the "params" or the "result" of an input, examined once."""
+    return Schema(getattr(INPUT_METHODS[method], part))
 
 
 # --- 8. Lifecycle ---------------------------------------------------------------------
@@ -3785,7 +3749,7 @@ class Context(IncomingRequest):
 
     session: ServerSession
     row: Revision  # the revision of this request
-    served: Served  # the handler of its method, and the rules for this method
+    rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
     binding: str | None = None  # method and params, for StateSigner
     responses: Json  # key of an input request -> the response that a modern client sent
@@ -3980,8 +3944,8 @@ class Context(IncomingRequest):
     def _check_input(self, method: str, params: Json) -> None:
         """Raise an exception if the revision does not have an input, or if the client
         does not offer it."""
-        params_schema(method).check(params, f"{method}: params")
         needs = INPUT_METHODS[method]
+        input_schema(method, "params").check(params, f"{method}: params")
         offer = self.client_capabilities.get(needs.capability)
         needed = []  # parts of the capability
         if method == "elicitation/create":
@@ -4017,13 +3981,6 @@ class Context(IncomingRequest):
 PROGRESS_BURST = 50  # so many reports of a request are sent without delay
 PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is dropped
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
-
-
-class Served(NamedTuple):
-    """A method that a server serves."""
-    method: Method  # its row in METHODS
-    handler: Callable[[Context], Any]  # returns the result; None: it comes later
-    params: Schema  # method.params, examined
 
 
 class ServerSession(McpPeer):
@@ -4074,8 +4031,8 @@ class ServerSession(McpPeer):
             context.row = self.row
         else:
             context.row = self._revision_before_handshake(context)
-        served = self.server.methods.get(context.method)
-        if served is None or context.method in context.row.missing_methods:
+        rules = self.server.methods.get(context.method)
+        if rules is None or context.method in context.row.missing_methods:
             raise RpcError(METHOD_NOT_FOUND,
                            f"Method not found: {context.method[:80]!r}")
         state = self.state
@@ -4084,16 +4041,16 @@ class ServerSession(McpPeer):
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:
             state = next_state(state, context.method)
-        if not served.params.fits(params):  # most params pass this quick check
-            faults = served.params.faults(params)
+        if not rules.params.fits(params):  # most params pass this quick check
+            faults = rules.params.faults(params)
             if faults:
                 raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
-        context.served = served
-        if served.method.runs_code:
+        context.rules = rules
+        if rules.runs_code:
             if context.row.modern:
                 return compute_modern_result
-            return served.handler
-        result = served.handler(context)
+            return rules.handler
+        result = rules.handler(context)
         self.state = state  # not earlier, because the handler may refuse the request
         if result is not None:
             self.respond(context, complete_result(context, result))
@@ -4299,6 +4256,18 @@ class InvalidArguments(RpcError):
     """The arguments of a request do not fit the schema of a function."""
 
 
+_STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
+_PAGE = shape(cursor="string")
+_BY_URI = shape("uri", uri="string")
+# Members that a modern client adds to params when it repeats a request, after the
+# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
+_RETRY: Json = {
+    "requestState": "string",
+    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
+
+
+@handles("tools/call", shape("name", name="string", arguments="object", **_RETRY),
+         "tools", runs_code=True, may_ask=True)
 def _tools_call(context: Context) -> Json:
     """Serve tools/call.
 
@@ -4411,7 +4380,7 @@ class Server:
         # The tables below are replaced when they change, so readers need no lock.
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
-        self.methods: dict[str, Served] = {}
+        self.methods: dict[str, Method] = {}
         self._offer("", {})  # the methods that need no capability
         for capability in ("logging", *capabilities):
             if capability not in CAPABILITIES:
@@ -4638,8 +4607,12 @@ class Server:
                     raise TypeError(f"{name} returned {result!r:.60}; return a dict")
                 return result
 
-            self._serve_methods({name: Served(Method(runs_code=True), handle,
-                                              Schema({}))})
+            with self._lock:
+                if name in self.methods:
+                    raise ValueError(f"Server.method: {name} is registered already; "
+                                     "use another name")
+                self.methods = {
+                    **self.methods, name: Method(handle, Schema({}), runs_code=True)}
             return function
 
         return register
@@ -4669,21 +4642,12 @@ class Server:
 
     def _offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
-        if capability:
-            with self._lock:
-                self.capabilities = {**self.capabilities, capability: value}
-        self._serve_methods({
-            name: Served(method, HANDLERS[name], params_schema(name))
-            for name, method in METHODS.items() if method.capability == capability})
-
-    def _serve_methods(self, methods: dict[str, Served]) -> None:
         with self._lock:
-            for name in methods:
-                # _offer() may add methods of MCP again. That is not a mistake.
-                if name in self.methods and name not in METHODS:
-                    raise ValueError(f"Server.method: {name} is registered already; "
-                                     "use another name")
-            self.methods = {**self.methods, **methods}
+            if capability:
+                self.capabilities = {**self.capabilities, capability: value}
+            self.methods = {**self.methods, **{
+                name: method._replace(params=Schema(method.params))
+                for name, method in METHODS.items() if method.capability == capability}}
 
     def _publish(self, method: str, uri: str | None = None) -> None:
         with self._lock:
@@ -4869,7 +4833,7 @@ def complete_result(context: Context, result: Json) -> Json:
     if not context.row.modern:
         return result
     complete: Json = {"resultType": "complete"}
-    if context.served.method.cached:  # the members are required; 0 means: do not cache
+    if context.rules.cached:  # the members are required; 0 means: do not cache
         complete.update(ttlMs=0, cacheScope="private")
     return with_server_info(context, {**complete, **result})
 
@@ -4882,11 +4846,11 @@ def with_server_info(context: Context, result: Json) -> Json:
 
 def compute_modern_result(context: Context) -> Json:
     """Run the handler of a modern request. Its result may be input_required."""
-    may_ask = context.served.method.may_ask
+    may_ask = context.rules.may_ask
     signer = context.session.server.signer
     context.responses = signer.responses_of(context) if may_ask else {}
     try:
-        result = context.served.handler(context)
+        result = context.rules.handler(context)
         return complete_result(context, result)
     except InputRequired as asking:
         if not may_ask:
@@ -4955,7 +4919,7 @@ def binding_of(context: Context) -> str:
 
 def input_fault(method: str, params: Json, result: Any) -> str | None:
     """Return what is wrong with the result of a request for input, or None."""
-    faults = input_result_schema(method).faults(result)
+    faults = input_schema(method, "result").faults(result)
     if not faults and result.get("action") == "accept" and "requestedSchema" in params:
         faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
     return str(faults[0]) if faults else None
@@ -5169,6 +5133,10 @@ def base64(where: str, data: Any) -> str:
 # result, or None if the response comes later.
 
 
+@handles("initialize", shape(
+    "protocolVersion capabilities clientInfo", protocolVersion="string",
+    capabilities="object",
+    clientInfo=shape("name version", name="string", version="string")))
 def _initialize(context: Context) -> Json:
     """Agree on the version that the client asks for, or on the newest legacy one."""
     params = context.params
@@ -5188,6 +5156,7 @@ def _initialize(context: Context) -> Json:
         protocolVersion=row.version, serverInfo=session.server.info)
 
 
+@handles("server/discover", cached=True)
 def _server_discover(context: Context) -> Json:
     """Say what the server offers. A modern client may ask, but need not."""
     server = context.session.server
@@ -5195,10 +5164,12 @@ def _server_discover(context: Context) -> Json:
                    supportedVersions=supported_versions(modern=True))
 
 
+@handles("ping")
 def _ping(context: Context) -> Json:
     return {}
 
 
+@handles("logging/setLevel", shape("level", level={"enum": LOG_LEVELS}), "logging")
 def _logging_set_level(context: Context) -> Json:
     params = context.params
     session = context.session
@@ -5206,6 +5177,10 @@ def _logging_set_level(context: Context) -> Json:
     return {}
 
 
+@handles("tools/list", _PAGE, "tools", cached=True)
+@handles("resources/list", _PAGE, "resources", cached=True)
+@handles("resources/templates/list", _PAGE, "resources", cached=True)
+@handles("prompts/list", _PAGE, "prompts", cached=True)
 def _list(context: Context) -> Json:
     """Serve the four list methods."""
     params = context.params
@@ -5216,6 +5191,8 @@ def _list(context: Context) -> Json:
     return present(nextCursor=cursor, **{kind: definitions})
 
 
+@handles("resources/read", shape("uri", uri="string", **_RETRY), "resources",
+         runs_code=True, may_ask=True, cached=True)
 def _resources_read(context: Context) -> Json:
     """Serve resources/read.
 
@@ -5260,18 +5237,24 @@ def leads_out(name: str) -> bool:
     return drive != "" or re.search(r"[/\\\0]|^\.\.?$", name) is not None
 
 
+@handles("resources/subscribe", _BY_URI, "resources")
 def _resources_subscribe(context: Context) -> Json:
     params = context.params
     context.session.subscribe(params["uri"])
     return {}
 
 
+@handles("resources/unsubscribe", _BY_URI, "resources")
 def _resources_unsubscribe(context: Context) -> Json:
     params = context.params
     context.session.unsubscribe(params["uri"])
     return {}
 
 
+@handles("subscriptions/listen", shape(
+    "notifications", notifications=shape(
+        toolsListChanged="boolean", promptsListChanged="boolean",
+        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
 def _subscriptions_listen(context: Context) -> None:
     """Grant what the server offers. The response comes when the connection ends.
     [2026-07-28 basic/patterns/subscriptions]"""
@@ -5285,6 +5268,8 @@ def _subscriptions_listen(context: Context) -> None:
     context.session.listen(context, granted)
 
 
+@handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),
+         "prompts", runs_code=True, may_ask=True)
 def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
@@ -5308,6 +5293,12 @@ def _prompts_get(context: Context) -> Json:
     return {**present(description=description), **ready_made, "messages": messages}
 
 
+@handles("completion/complete", shape(
+    "ref argument", argument=shape("name value", name="string", value="string"),
+    context=shape(arguments=_STRING_MAP), ref={"anyOf": [
+        shape("type name", type={"const": "ref/prompt"}, name="string"),
+        shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
+    "completions", runs_code=True)
 def _completion_complete(context: Context) -> Json:
     """Suggest values; at most 100 are sent, as specified. total counts all of them."""
     params = context.params
@@ -5336,16 +5327,6 @@ def _completion_complete(context: Context) -> Json:
                             f"{returned!r:.60}; return a list of str")
     return {"completion": {"values": values[:100], "total": len(values),
                            "hasMore": len(values) > 100}}
-
-
-HANDLERS: dict[str, Callable[[Context], Any]] = {
-    "initialize": _initialize, "ping": _ping, "logging/setLevel": _logging_set_level,
-    "server/discover": _server_discover, "subscriptions/listen": _subscriptions_listen,
-    "tools/list": _list, "tools/call": _tools_call, "resources/list": _list,
-    "resources/templates/list": _list, "resources/read": _resources_read,
-    "resources/subscribe": _resources_subscribe,
-    "resources/unsubscribe": _resources_unsubscribe, "prompts/list": _list,
-    "prompts/get": _prompts_get, "completion/complete": _completion_complete}
 
 
 # --- 10. Client -----------------------------------------------------------------------
@@ -5642,7 +5623,8 @@ class Client:
             with pending:
                 result: Json = pending.result(deadline - time.monotonic())
             is_modern = is_modern_request(pending)
-            result_shape(is_modern).check(result, method)
+            result_schema("a modern result" if is_modern else "a legacy result").check(
+                result, method)
             if not is_modern or result.get("resultType") != "input_required":
                 return result
             requests = result.get("inputRequests", {})
@@ -5738,7 +5720,7 @@ class Client:
                 if error.code == METHOD_NOT_FOUND and not is_offered:
                     return []
                 raise
-            page_schema(kind).check(page, method)
+            result_schema(method).check(page, method)
             items += page[kind]
             cursor = page.get("nextCursor")
             if cursor is None:  # "" is a cursor
@@ -5857,7 +5839,7 @@ class Client:
         """
         result = self.request("completion/complete", present(
             ref=ref, argument=argument, context=context))
-        completion_schema().check(result, "completion/complete")
+        result_schema("completion/complete").check(result, "completion/complete")
         return dict(result["completion"])
 
     def ping(self) -> None:
@@ -6034,7 +6016,7 @@ class Opening:
         self._session.row = row
         params = with_client_meta({}, row, self._client.inputs.capabilities)
         result = self._session.request("server/discover", params).result(timeout)
-        discovery_schema().check(result, "server/discover")
+        result_schema("server/discover").check(result, "server/discover")
         versions = result["supportedVersions"]
         if row.version not in versions:
             raise OtherVersions(self._client.name, versions)
@@ -6049,7 +6031,7 @@ class Opening:
             "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
             "capabilities": self._client.inputs.capabilities,
         }).result(self._client.timeout)
-        faults = handshake_schema().faults(result)
+        faults = result_schema("initialize").faults(result)
         agreed = None
         if not faults:
             agreed = REVISIONS.get(result["protocolVersion"])
@@ -6116,40 +6098,29 @@ def is_modern_request(pending: PendingRequest) -> bool:
 # The shapes of results that the client relies on. It does not check other members.
 
 
-@functools.lru_cache(maxsize=None)
-def result_shape(modern: bool) -> Schema:
-    """Return the schema that every result of an era has to fit."""
-    if not modern:
-        return Schema(shape())
-    request = shape("method", method="string", params="object")
-    return Schema(shape(
+_ITEMS: Json = {"type": "array", "items": shape("name", name="string")}
+RESULTS: dict[str, Json] = {
+    "a legacy result": shape(),
+    "a modern result": shape(
         resultType={"enum": ["complete", "input_required"]}, requestState="string",
-        inputRequests={"type": "object", "additionalProperties": request}))
+        inputRequests={"type": "object", "additionalProperties": shape(
+            "method", method="string", params="object")}),
+    "server/discover": shape(
+        "supportedVersions", supportedVersions=_STRINGS, capabilities="object",
+        _meta=shape(**{META_SERVER: "object"})),
+    "initialize": shape(
+        "protocolVersion capabilities serverInfo", protocolVersion="string",
+        capabilities="object", serverInfo="object"),
+    "completion/complete": shape("completion", completion=shape(
+        "values", values="array")),
+    **{method: shape(kind, nextCursor={"type": ["string", "null"]}, **{kind: _ITEMS})
+       for method, kind in LISTS.items()}}
 
 
 @functools.lru_cache(maxsize=None)
-def discovery_schema() -> Schema:
-    return Schema(shape("supportedVersions", supportedVersions=_STRINGS,
-                        capabilities="object", _meta=shape(**{META_SERVER: "object"})))
-
-
-@functools.lru_cache(maxsize=None)
-def handshake_schema() -> Schema:
-    return Schema(shape("protocolVersion capabilities serverInfo",
-                        protocolVersion="string", capabilities="object",
-                        serverInfo="object"))
-
-
-@functools.lru_cache(maxsize=None)
-def page_schema(kind: str) -> Schema:
-    items = {"type": "array", "items": shape("name", name="string")}
-    cursor = {"type": ["string", "null"]}
-    return Schema(shape(kind, nextCursor=cursor, **{kind: items}))
-
-
-@functools.lru_cache(maxsize=None)
-def completion_schema() -> Schema:
-    return Schema(shape("completion", completion=shape("values", values="array")))
+def result_schema(name: str) -> Schema:
+    """Return a row of RESULTS, examined once."""
+    return Schema(RESULTS[name])
 
 
 class OutputSchema:
@@ -6193,7 +6164,7 @@ class InputHandlers:
             check_type("Client", "roots", roots, (list, tuple), "a list")
             self._roots = [{"uri": root} if isinstance(root, str) else root
                            for root in roots]
-            input_result_schema("roots/list").check({"roots": self._roots}, "Client")
+            input_schema("roots/list", "result").check({"roots": self._roots}, "Client")
             self._handlers["roots/list"] = self._list_roots
             self.capabilities["roots"] = {}
 
@@ -6210,7 +6181,7 @@ class InputHandlers:
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         named: Any = {} if params is None else params
-        faults = params_schema(method).faults(named)
+        faults = input_schema(method, "params").faults(named)
         if faults:
             raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
         if method == "elicitation/create" and (
@@ -6221,7 +6192,8 @@ class InputHandlers:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
         option = INPUT_METHODS[method].option
-        input_result_schema(method).check(result, f"{option} returned {result!r:.60}")
+        input_schema(method, "result").check(
+            result, f"{option} returned {result!r:.60}")
         return result
 
     def _list_roots(self, params: Json) -> Json:
