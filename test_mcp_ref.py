@@ -2449,6 +2449,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         self.assertEqual(130, done.returncode)
 
     @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
+    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy does not see such handlers")
     def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
         """The library was loaded before Python started. Other signals still end the server."""
         source = """#include <signal.h>
@@ -2820,7 +2821,7 @@ class TestSchema(unittest.TestCase):
                     mcp_ref.validate(value, schema)
                 except ValueError as error:
                     self.assertIn("too much", str(error))
-                self.assertLess(time.process_time() - began, 2.0)
+                self.assertLess(time.process_time() - began, 4.0)
         with self.assertRaises(ValueError):
             mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
 
