@@ -605,6 +605,7 @@ class Reply:
             lines = [b"[" + b",".join(self._responses) + b"]"]
         if self.sink is not None:
             lines.append(None)
+        self._responses.clear()
         return lines
 
 
@@ -614,7 +615,7 @@ class IncomingRequest:
     # Defaults.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # for Peer.withdraw
+    job: Job | None = None  # waits in the queue of a transport that has Peer.withdraw
     outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
 
     def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
@@ -779,6 +780,7 @@ class Peer:
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
+        request.job = None
         if self.unwritten > self.bounds.line:
             self.wait_for_room()
         try:
@@ -1075,6 +1077,7 @@ class Peer:
             self._append_answer(request.reply, None)
         if self.withdraw is not None and request.job is not None:
             if self.withdraw(request.job):
+                request.job = None
                 with self._lock:
                     self._forget_cancelled(request)
         reason = RequestCancelled("the request that needed it was cancelled")
