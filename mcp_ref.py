@@ -645,14 +645,17 @@ def wait_until(condition: Callable[[], bool], timeout: float | None = None) -> b
     """Wait until condition() is true, up to timeout seconds; None: for ever. Return its
     value.
 
-    It looks every 5 ms. Such waits are rare: a connection ends, or the other side does
-    not read. A condition variable would have to be notified after each line.
+    It looks more and more rarely, at least every 0.1 s. Such waits are rare: a
+    connection ends, or the other side does not read. A condition variable would have to
+    be notified after each line.
     """
     began = time.monotonic()
+    pause = 0.001
     while not condition():
         if timeout is not None and time.monotonic() - began >= timeout:
             return False
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
     return True
 
 

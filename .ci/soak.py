@@ -90,7 +90,9 @@ class Noisy(mcp_ref.ChildProcess):
     def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
         def hear(line: bytes) -> None:
             self.note(line)
-            on_line(line)
+            answers_junk = b'"error"' in line and (b'"id"' not in line or b'"id":null' in line)
+            if not answers_junk:
+                on_line(line)
             if random.random() < 0.01:
                 on_line(random.choice(JUNK))
         super().open(hear, on_close)
