@@ -2398,8 +2398,13 @@ class Walk:
         else:
             for word, argument in schema.items():
                 keyword = KEYWORDS.get(word)
-                if keyword is not None and kind in keyword.types:
-                    yield from keyword.faults(self, value, argument, schema)
+                if keyword is None or kind not in keyword.types:
+                    continue
+                if not keyword.expected:
+                    yield from keyword.rule(self, value, argument, schema)
+                elif not keyword.rule(value, argument):
+                    expected = keyword.expected.format(argument)
+                    yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
 
     def faults_of_part(self, step: str | int, part: Any,
                        schema: Any) -> Iterator[Fault]:
@@ -2417,55 +2422,17 @@ class Walk:
         return True
 
 
-class Keyword:
-    """A keyword of JSON Schema.
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema. It restricts values of some types; others always fit.
 
-    form is the schema of its argument. types are the types of values that the keyword
-    restricts; values of other types always fit. This base class is for keywords that
-    restrict no values, such as $defs. Assertion and Applicator are the others.
+    form is the schema of its argument. If `expected` is given, rule(value, argument)
+    tells whether a value fits. Otherwise rule(walk, value, argument, schema) yields
+    what is wrong; schema is the object in which the keyword stands.
     """
-
-    def __init__(self, form: Any, types: Iterable[str] = ()) -> None:
-        self.form = form
-        self.types = types
-
-    def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[Fault]:
-        """Return what the keyword, with this argument, finds wrong with a value.
-
-        schema is the object in which the keyword stands.
-        """
-        return ()
-
-
-class Assertion(Keyword):
-    """A keyword that compares a value with its argument, such as maximum."""
-
-    def __init__(self, form: Any, types: Iterable[str],
-                 holds: Callable[[Any, Any], bool], expected: str) -> None:
-        super().__init__(form, types)
-        self.holds = holds
-        self.expected = expected
-
-    def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[Fault]:
-        if self.holds(value, argument):
-            return ()
-        expected = self.expected.format(argument)
-        return (Fault(f": expected {expected}, got {reprlib.repr(value)}"),)
-
-
-class Applicator(Keyword):
-    """A keyword that applies subschemas to a value or to its parts, such as items."""
-
-    def __init__(self, form: Any, types: Iterable[str],
-                 apply: Callable[[Walk, Any, Any, Json], Iterable[Fault]]) -> None:
-        super().__init__(form, types)
-        self.apply = apply
-
-    def faults(self, walk: Walk, value: Any, argument: Any,
-               schema: Json) -> Iterable[Fault]:
-        return self.apply(walk, value, argument, schema)
+    form: Json
+    types: Iterable[str] = ()
+    rule: Any = None
+    expected: str = ""
 
 
 # Assertions. Each function tells whether a value fits the argument of its keyword.
@@ -2670,17 +2637,12 @@ def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator
         yield Fault(f": missing {', '.join(missing)}")
 
 
-def apply_dependent_required(walk: Walk, value: Any, names_by_member: Any,
-                             schema: Json) -> Iterator[Fault]:
-    for member, names in names_by_member.items():
+def apply_dependent(walk: Walk, value: Any, needs: Any,
+                    schema: Json) -> Iterator[Fault]:
+    """Serve dependentRequired, which maps names to names, and dependentSchemas."""
+    for member, need in needs.items():
         if member in value:
-            yield from apply_required(walk, value, names, schema)
-
-
-def apply_dependent_schemas(walk: Walk, value: Any, schemas: Any,
-                            schema: Json) -> Iterator[Fault]:
-    for member, subschema in schemas.items():
-        if member in value:
+            subschema = {"required": need} if type(need) is list else need
             yield from walk.faults(value, subschema)
 
 
@@ -2757,48 +2719,45 @@ ANY_TYPE = tuple(TYPES.values())
 NUMBERS = ("integer", "number")
 
 KEYWORDS: dict[str, Keyword] = {
-    "$ref": Applicator(_STRING, ANY_TYPE, apply_ref),
+    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref),
     "$anchor": Keyword(_STRING),
     "$defs": Keyword(SCHEMA_MAP_FORM),
     "definitions": Keyword(SCHEMA_MAP_FORM),
-    "type": Applicator(_TYPE_NAMES, ANY_TYPE, apply_type),
-    "enum": Applicator({"type": "array"}, ANY_TYPE, apply_enum),
-    "const": Applicator(_ANYTHING, ANY_TYPE, apply_const),
-    "multipleOf": Assertion(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
-    "maximum": Assertion(_NUMBER, NUMBERS, operator.le, "at most {}"),
-    "exclusiveMaximum": Assertion(_NUMBER, NUMBERS, operator.lt, "less than {}"),
-    "minimum": Assertion(_NUMBER, NUMBERS, operator.ge, "at least {}"),
-    "exclusiveMinimum": Assertion(_NUMBER, NUMBERS, operator.gt, "more than {}"),
-    "maxLength": Assertion(_COUNT, ("string",), has_at_most, "at most {} characters"),
-    "minLength": Assertion(_COUNT, ("string",), has_at_least, "at least {} characters"),
-    "pattern": Applicator(_STRING, ("string",), apply_pattern),
-    "prefixItems": Applicator(SCHEMAS_FORM, ("array",), apply_prefix_items),
-    "items": Applicator(SCHEMA_FORM, ("array",), apply_items),
-    "contains": Applicator(SCHEMA_FORM, ("array",), apply_contains),
+    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type),
+    "enum": Keyword({"type": "array"}, ANY_TYPE, apply_enum),
+    "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
+    "multipleOf": Keyword(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
+    "maximum": Keyword(_NUMBER, NUMBERS, operator.le, "at most {}"),
+    "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, operator.lt, "less than {}"),
+    "minimum": Keyword(_NUMBER, NUMBERS, operator.ge, "at least {}"),
+    "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, operator.gt, "more than {}"),
+    "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
+    "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
+    "pattern": Keyword(_STRING, ("string",), apply_pattern),
+    "prefixItems": Keyword(SCHEMAS_FORM, ("array",), apply_prefix_items),
+    "items": Keyword(SCHEMA_FORM, ("array",), apply_items),
+    "contains": Keyword(SCHEMA_FORM, ("array",), apply_contains),
     "maxContains": Keyword(_COUNT),
     "minContains": Keyword(_COUNT),
-    "maxItems": Assertion(_COUNT, ("array",), has_at_most, "at most {} items"),
-    "minItems": Assertion(_COUNT, ("array",), has_at_least, "at least {} items"),
-    "uniqueItems": Applicator({"type": "boolean"}, ("array",), apply_unique_items),
-    "properties": Applicator(SCHEMA_MAP_FORM, ("object",), apply_properties),
-    "patternProperties": Applicator(SCHEMA_MAP_FORM, ("object",),
-                                    apply_pattern_properties),
-    "additionalProperties": Applicator(SCHEMA_FORM, ("object",),
-                                       apply_additional_properties),
-    "propertyNames": Applicator(SCHEMA_FORM, ("object",), apply_property_names),
-    "maxProperties": Assertion(_COUNT, ("object",), has_at_most, "at most {} members"),
-    "minProperties": Assertion(_COUNT, ("object",), has_at_least,
-                               "at least {} members"),
-    "required": Applicator(_STRINGS, ("object",), apply_required),
-    "dependentRequired": Applicator(_STRINGS_MAP, ("object",),
-                                    apply_dependent_required),
-    "dependentSchemas": Applicator(SCHEMA_MAP_FORM, ("object",),
-                                   apply_dependent_schemas),
-    "allOf": Applicator(SCHEMAS_FORM, ANY_TYPE, apply_all_of),
-    "anyOf": Applicator(SCHEMAS_FORM, ANY_TYPE, apply_any_of),
-    "oneOf": Applicator(SCHEMAS_FORM, ANY_TYPE, apply_one_of),
-    "not": Applicator(SCHEMA_FORM, ANY_TYPE, apply_not),
-    "if": Applicator(SCHEMA_FORM, ANY_TYPE, apply_if),
+    "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
+    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
+    "uniqueItems": Keyword({"type": "boolean"}, ("array",), apply_unique_items),
+    "properties": Keyword(SCHEMA_MAP_FORM, ("object",), apply_properties),
+    "patternProperties": Keyword(
+        SCHEMA_MAP_FORM, ("object",), apply_pattern_properties),
+    "additionalProperties": Keyword(
+        SCHEMA_FORM, ("object",), apply_additional_properties),
+    "propertyNames": Keyword(SCHEMA_FORM, ("object",), apply_property_names),
+    "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
+    "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
+    "required": Keyword(_STRINGS, ("object",), apply_required),
+    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent),
+    "dependentSchemas": Keyword(SCHEMA_MAP_FORM, ("object",), apply_dependent),
+    "allOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_all_of),
+    "anyOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_any_of),
+    "oneOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_one_of),
+    "not": Keyword(SCHEMA_FORM, ANY_TYPE, apply_not),
+    "if": Keyword(SCHEMA_FORM, ANY_TYPE, apply_if),
     "then": Keyword(SCHEMA_FORM),
     "else": Keyword(SCHEMA_FORM),
     "$schema": Keyword(_STRING),
@@ -4009,8 +3968,7 @@ class ServerSession(McpPeer):
         # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
-        self._subscribed_uris: set[str] = set()  # by resources/subscribe
-        self._listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
+        self.subscriptions = Subscriptions(self)
 
     def admit_request(self, request: Any) -> Handler | None:
         """Check revision, method, lifecycle and params, in this order.
@@ -4081,29 +4039,47 @@ class ServerSession(McpPeer):
             self.state = next_state(self.state, method)
         super().handle_notification(method, params)
 
-    # Subscriptions. The server notifies a legacy client of a changed list if the server
-    # has declared that in the handshake, and of a changed resource if the client has
-    # subscribed to the URI. A modern client sends subscriptions/listen with a filter.
-    # That request stays open until it is cancelled or the connection ends.
-    # Notifications about it carry its id.
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Requests that were received can still be answered."""
+        self.subscriptions.end()
+        self.server.forget(self)
+        super().close(why)
+
+
+class Subscriptions:
+    """The changes that one client wants to hear of.
+
+    The server notifies a legacy client of a changed list if the server has declared
+    that in the handshake, and of a changed resource if the client has subscribed to the
+    URI. A modern client sends subscriptions/listen with a filter. That request stays
+    open until it is cancelled or the connection ends, and notifications about it carry
+    its id.
+    """
+
+    def __init__(self, session: ServerSession) -> None:
+        self.session = session
+        self._lock = session._lock  # guards the two below
+        self._uris: set[str] = set()  # by resources/subscribe
+        self._listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
 
     def subscribe(self, uri: str) -> None:
-        """Subscribe a legacy session to a resource."""
+        """Subscribe a legacy client to a resource."""
         size = 4 * len(uri)  # a character takes up to 4 bytes in Python
+        session = self.session
         with self._lock:
-            if uri not in self._subscribed_uris:
+            if uri not in self._uris:
                 self._check_room(1)
-                if self._kept_in + size > self.bounds.memory:
+                if session._kept_in + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
-                self._subscribed_uris.add(uri)
-                self._kept_in += size
+                self._uris.add(uri)
+                session._kept_in += size
 
     def unsubscribe(self, uri: str) -> None:
-        """End the subscription of a legacy session to a resource."""
+        """End the subscription of a legacy client to a resource."""
         with self._lock:
-            if uri in self._subscribed_uris:
-                self._subscribed_uris.remove(uri)
-                self._kept_in -= 4 * len(uri)
+            if uri in self._uris:
+                self._uris.remove(uri)
+                self.session._kept_in -= 4 * len(uri)
 
     def listen(self, context: Context, wanted: Json) -> None:
         """Acknowledge a modern subscription. From now on it gets notifications."""
@@ -4112,17 +4088,17 @@ class ServerSession(McpPeer):
         with self._lock:
             self._check_room(1 + len(wanted.get("resourceSubscriptions", ())))
             self._listeners[context.request_id] = (context, wanted)
-            self._append_about(context, line)
+            self.session._append_about(context, line)
 
     def _check_room(self, count: int) -> None:
-        """Refuse further subscriptions if there are too many; needs the lock."""
-        held = len(self._subscribed_uris) + count
+        """Refuse further subscriptions if there are too many. Caller holds the lock."""
+        held = len(self._uris) + count
         for rid, (context, wanted) in list(self._listeners.items()):
-            if self._incoming.get(rid) is context:
+            if self.session._incoming.get(rid) is context:
                 held += 1 + len(wanted.get("resourceSubscriptions", ()))
             else:  # it was cancelled
                 del self._listeners[rid]
-        if held > self.bounds.subscriptions:
+        if held > self.session.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
     def publish(self, method: str, uri: str | None = None) -> None:
@@ -4132,39 +4108,37 @@ class ServerSession(McpPeer):
         written on this thread, because a client that does not read would block it. If
         more than bounds.line bytes wait for the client, it gets no notification.
         """
+        session = self.session
         params: Json = {} if uri is None else {"uri": uri}
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self._lock:
-            if self.unwritten > self.bounds.line:
+            if session.unwritten > session.bounds.line:
                 return
-            is_declared = self.state == READY and capability in self.declared
-            if is_declared and (uri is None or uri in self._subscribed_uris):
-                self._append_about(None, encode(
+            is_declared = session.state == READY and capability in session.declared
+            if is_declared and (uri is None or uri in self._uris):
+                session._append_about(None, encode(
                     build_message(method, params or None)))
             for rid, (context, wanted) in self._listeners.items():
                 wish = wanted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
-                    self._append_about(context, encode(build_message(
+                    session._append_about(context, encode(build_message(
                         method, {"_meta": {META_SUBSCRIPTION: rid}, **params})))
 
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
+    def end(self) -> None:
+        """Answer the open subscriptions/listen requests, because the session ends.
 
-        An open subscriptions/listen request gets notifications/cancelled and then a
-        response. One page of the specification demands the notification, another page
-        demands the response.
+        Each gets notifications/cancelled and then a response: one page of the
+        specification demands the notification, another page demands the response.
         """
         with self._lock:
             listeners = self._listeners
             self._listeners = {}
             for rid, (context, _) in listeners.items():
-                self._append_about(context, encode(build_message(
+                self.session._append_about(context, encode(build_message(
                     "notifications/cancelled", {"requestId": rid})))
         for rid, (context, _) in listeners.items():
-            self.respond(context, with_server_info(context, {
+            self.session.respond(context, with_server_info(context, {
                 "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
-        self.server.forget(self)
-        super().close(why)
 
 
 # Tools.
@@ -4659,7 +4633,7 @@ class Server:
         with self._lock:
             sessions = list(self.sessions)
         for session in sessions:
-            session.publish(method, uri)
+            session.subscriptions.publish(method, uri)
             session.flush_soon()
 
     def forget(self, session: ServerSession) -> None:
@@ -5245,15 +5219,13 @@ def leads_out(name: str) -> bool:
 
 @handles("resources/subscribe", _BY_URI, "resources")
 def _resources_subscribe(context: Context) -> Json:
-    params = context.params
-    context.session.subscribe(params["uri"])
+    context.session.subscriptions.subscribe(context.params["uri"])
     return {}
 
 
 @handles("resources/unsubscribe", _BY_URI, "resources")
 def _resources_unsubscribe(context: Context) -> Json:
-    params = context.params
-    context.session.unsubscribe(params["uri"])
+    context.session.subscriptions.unsubscribe(context.params["uri"])
     return {}
 
 
@@ -5264,14 +5236,13 @@ def _resources_unsubscribe(context: Context) -> Json:
 def _subscriptions_listen(context: Context) -> None:
     """Grant what the server offers. The response comes when the connection ends.
     [2026-07-28 basic/patterns/subscriptions]"""
-    params = context.params
-    asked = params["notifications"]
+    asked = context.params["notifications"]
     granted = {}
     for method, member in CHANGES.items():
         is_offered = method.split("/")[1] in context.session.server.capabilities
         if is_offered and asked.get(member):
             granted[member] = asked[member]
-    context.session.listen(context, granted)
+    context.session.subscriptions.listen(context, granted)
 
 
 @handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),

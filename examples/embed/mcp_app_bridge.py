@@ -36,7 +36,7 @@ from mcp_app import (
 from mcp_ref import (
     INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
     ConnectionClosed, Context, McpPeer, PendingRequest, Registry, RequestCancelled,
-    RpcError, Server, ServerSession, spawn)
+    RpcError, Server, ServerSession, Subscriptions, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
@@ -99,11 +99,29 @@ class RelayingPeer(McpPeer):
                 pending.cancel()
 
 
+class WatchedResources(Subscriptions):
+    """The subscriptions of the host. The bridge subscribes to the same resources."""
+
+    session: HostSession
+
+    def subscribe(self, uri: str) -> None:
+        super().subscribe(uri)
+        self.session.watch([uri])
+
+    def listen(self, context: Any, wanted: Json) -> None:
+        super().listen(context, wanted)
+        self.session.watch(wanted.get("resourceSubscriptions", []))
+
+
 class HostSession(RelayingPeer, ServerSession):
     """The side of the bridge that the host sees."""
 
     server: Bridge
     uris: frozenset[str] = frozenset()  # of the resources that the host has watched
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.subscriptions = WatchedResources(self)
 
     def admit_request(self, request: Any) -> Any:
         """Answer the handshake, ping and lists here. Relay what needs a function."""
@@ -119,15 +137,8 @@ class HostSession(RelayingPeer, ServerSession):
         if method == "notifications/initialized":
             self.server.update_app()
 
-    def subscribe(self, uri: str) -> None:
-        super().subscribe(uri)
-        self._watch([uri])
-
-    def listen(self, context: Any, wanted: Json) -> None:
-        super().listen(context, wanted)
-        self._watch(wanted.get("resourceSubscriptions", []))
-
-    def _watch(self, uris: list[str]) -> None:
+    def watch(self, uris: list[str]) -> None:
+        """Tell the application, too, which resources the host watches."""
         if not self.uris.issuperset(uris):
             self.uris = self.uris.union(uris)  # a new set, so readers need no lock
             self.server.update_app()
@@ -438,7 +449,8 @@ class Bridge(Server):
             return
         for method, kind in LISTS.items():
             if lists[kind] != known.get(kind):
-                self.host.publish(f"notifications/{method.split('/')[0]}/list_changed")
+                self.host.subscriptions.publish(
+                    f"notifications/{method.split('/')[0]}/list_changed")
         self.host.flush()
         try:
             write_private(self._memory_file(), self._memory)
