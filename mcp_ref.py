@@ -5325,9 +5325,9 @@ class Client:
     a transport: an object with open(on_line, on_close), send(line) and close(). env and
     cwd are those of the command.
 
-    timeout is in seconds and holds for each response, unless a call gives its own. It
-    includes the time to write the request and, in a legacy session, the time that a
-    user takes for input.
+    timeout is in seconds. It bounds a whole call, unless the call gives its own: the
+    writing of the request, the time that a user takes for input, the repetitions of a
+    modern request, and all pages of a list.
     protocol_version is the version to ask for. A legacy server may answer with another
     legacy version, and then the client uses that. None means the newest version that
     both sides support.
