@@ -127,7 +127,7 @@ understand one tools/call, read each section or class only up to that line, skip
               FlatObject.fits            checks params quickly
       Peer.run_job                       computes the response and writes it
         _tools_call                      is the handler of tools/call
-          Registry.find                  finds the tool
+          Server.find                    finds the tool
           Function.call                  checks the arguments, and calls the tool
             FlatObject.fits              checks the arguments quickly
             (the tool)
@@ -322,18 +322,6 @@ def nearest(word: str, words: Iterable[str], similarity: float = 0.0) -> list[st
     import difflib  # 2 ms, and only mistakes need it
 
     return difflib.get_close_matches(word[:80], list(words), 9, similarity)
-
-
-def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -> None:
-    """Raise TypeError if an argument of a public function has the wrong type.
-
-    It is called where Python's own error would come later, in another place, or without
-    the name of the argument.
-    """
-    if not isinstance(value, allowed):
-        # The repr() of a function has an address, which does not help.
-        shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
-        raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
 
 def name_of(function: Any) -> str:
@@ -556,6 +544,32 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
 
 
 _json_chunks = kept_json_encoder(separators=(",", ":"))
+
+
+# The types of arguments that check_types() looks at, and what its messages call them.
+EXPECTED: dict[Any, str] = {
+    str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
+    (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
+    Callable: "a function", Bounds: "Bounds(...)"}
+
+
+def check_types(where: str, wanted: Any, **arguments: Any) -> None:
+    """Raise TypeError if an argument of a public function has another type.
+
+    Called where Python's own error would come later, in another place, or without the
+    name of the argument. present() leaves out optional arguments that are None.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, wanted):
+            # The repr() of a function has an address, which does not help.
+            shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
+            raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
+
+
+def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -> None:
+    if not isinstance(value, allowed):
+        shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
+        raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
 
 # --- 3. Peer --------------------------------------------------------------------------
@@ -847,14 +861,15 @@ class Peer:
         self._outbox.append((sink or self._send, line))
         self.unwritten += len(line or b"")
 
-    def flush(self, request: IncomingRequest | None = None, response: bytes = b"",
-              is_writer: bool = False) -> None:
+    def flush(self, request: IncomingRequest | None = None,
+              response: bytes = b"") -> None:
         """Drain the outbox, unless another thread is already draining it.
 
         If a request is given, its response is put into the outbox first. That could be
         a separate step, but a second use of the lock would cost 2,000 of 87,000
-        instructions of a tool call. is_writer says that this is the draining thread.
+        instructions of a tool call.
         """
+        is_writer = False  # this thread is the one that drains the outbox
         try:
             while True:
                 with self._lock:
@@ -889,13 +904,9 @@ class Peer:
     def flush_soon(self) -> None:
         """Drain the outbox on a new thread, because the other side may not read."""
         with self._lock:
-            if self._writing or not self._outbox:
-                return
-            self._writing = True
-        try:
-            spawn(functools.partial(self.flush, is_writer=True))
-        except RuntimeError:  # no thread can be started
-            self.flush(is_writer=True)
+            has_work = self._outbox and not self._writing
+        if has_work:
+            spawn(self.flush)
 
     def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
@@ -1333,11 +1344,6 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
 # and serve_lines() are enough for a simple JSON-RPC server over pipes.
 
 
-# A line that does not fit into the memory must not end the session. It is replaced by
-# this byte, which is not UTF-8, so decode() refuses it.
-NOT_UTF_8 = b"\xff"
-
-
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
 
@@ -1360,18 +1366,12 @@ def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
         rest = lines.pop()  # the line after the last newline is not complete
         for line in lines:
             if start_of_line:
-                try:
-                    line = bytes(start_of_line + line)
-                except MemoryError:
-                    line = NOT_UTF_8
+                line = bytes(start_of_line + line)
                 start_of_line.clear()
             if line and not line.isspace():
                 yield line
-        try:
-            if len(start_of_line) <= longest:  # otherwise drop this chunk
-                start_of_line += rest
-        except MemoryError:
-            start_of_line = bytearray(NOT_UTF_8)
+        if len(start_of_line) <= longest:  # otherwise drop this chunk
+            start_of_line += rest
     if start_of_line and not start_of_line.isspace():
         yield bytes(start_of_line)
 
@@ -1457,9 +1457,9 @@ class ReadingPool(Pool):
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
         self._turn = threading.Lock()
+        self.aborted = False  # True: serve() returns soon; signal handlers set this
         self._jobs_read = 0  # how many; only the holder of the turn changes it
         self._ended = False  # the input has ended
-        self._aborted = False
         self._asleep = False  # the watching thread sleeps until _wake is set
         self._wake = threading.Event()
 
@@ -1470,18 +1470,13 @@ class ReadingPool(Pool):
         self._turn.acquire()  # for the new thread, which releases it
         spawn(functools.partial(self._read, jobs))
         self._watch(jobs)
-        wait_until(lambda: self._aborted or not peer.unanswered(), drain)
-        if self._aborted:
+        wait_until(lambda: self.aborted or not peer.unanswered(), drain)
+        if self.aborted:
             # The other side is gone, and jobs that need it fail now. Let them log that:
             # if a thread logs while Python ends, Python may abort.
             wait_until(lambda: not peer.is_busy(), LAST_LOG_TIMEOUT)
             return False
         return not peer.is_busy()
-
-    def abort(self) -> None:
-        """Make serve() return soon. A signal handler may call this, as it takes no
-        lock."""
-        self._aborted = True
 
     def _read(self, jobs: Iterator[Job]) -> None:
         """Read jobs and run them. The caller has the turn to read.
@@ -1546,7 +1541,7 @@ class ReadingPool(Pool):
         seen = 0  # _jobs_read at the last look
         quiet_looks = 0  # how often in a row a thread was waiting for a line
         pause = FIRST_PAUSE
-        while not self._ended and not self._aborted:
+        while not self._ended and not self.aborted:
             if self._jobs_read != seen:  # a job has begun since the last look
                 seen = self._jobs_read
                 quiet_looks = 0
@@ -1559,11 +1554,9 @@ class ReadingPool(Pool):
             if quiet_looks <= QUIET_LOOKS:
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                has_happened = self._sleep(seen)
-                if has_happened:
-                    quiet_looks = 0
-                    pause = FIRST_PAUSE
+            elif self._sleep(seen):
+                quiet_looks = 0
+                pause = FIRST_PAUSE
 
     def _sleep(self, seen: int) -> bool:
         """Sleep until a job begins or the input ends; return whether that has happened.
@@ -1576,9 +1569,7 @@ class ReadingPool(Pool):
         up the next line for that time.)
         """
         self._asleep = True
-        has_happened = self._jobs_read != seen
-        if not has_happened:
-            has_happened = self._wake.wait(LONGEST_SLEEP)
+        has_happened = self._jobs_read != seen or self._wake.wait(LONGEST_SLEEP)
         self._asleep = False
         self._wake.clear()
         return has_happened
@@ -1631,37 +1622,33 @@ def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
         try:
             write_line(streams.stdout, line)
         except OSError:
-            runner.abort()
+            runner.aborted = True
             raise
 
     peer = connect(send, runner.start)
     lines = read_lines(streams.stdin, peer.bounds.line)
-    signals = Signals(runner.abort)
-    is_over = threading.Event()
+    signals = Signals(runner)
 
     def abandon() -> None:
-        """Leave the connection to the parent, in a child process that a job forks."""
-        if not is_over.is_set():
+        """In a child process that a job forks, leave the connection to the parent."""
+        if streams.are_taken:
             peer.is_forked = True
             streams.abandon()
-            try:
-                signals.restore()
-            except ValueError:
-                pass  # PyPy allows this only if the main thread has forked
+            signals.restore()
         signals.release()
 
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=signals.hold, after_in_child=abandon,
                             after_in_parent=signals.release)
-    all_done = None
+    all_done = False
     try:
-        all_done = signals.call(lambda: runner.serve(peer, lines, drain))
+        with signals:
+            all_done = runner.serve(peer, lines, drain)
     finally:
         # After a signal, or if jobs had not enough time, do not wait long again.
         is_cut_short = signals.number is not None or len(peer.unanswered()) > 0
         finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
         if all_done:  # otherwise a job may still print, and stdout has to stay clean
-            is_over.set()
             streams.restore()
         signals.end()
 
@@ -1727,23 +1714,18 @@ class CallingThread:
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()  # None: the end
         self._deadline: float | None = None  # for the jobs that are left at the end
-        self._aborted = False
+        self.aborted = False  # True: serve() returns soon; signal handlers set this
 
     def start(self, job: Job) -> None:
         """Run a job when the jobs that were given earlier are done."""
         self._jobs.put(job)
 
-    def abort(self) -> None:
-        """Make serve() return soon. A signal handler may call this: it takes no lock.
-        """
-        self._aborted = True
-
     def serve(self, peer: Peer, lines: Iterable[bytes], drain: float) -> bool:
         """Serve lines until their end; return whether all jobs were done in time."""
         spawn(functools.partial(self._read, peer, lines, drain))
-        while not self._aborted:
+        while not self.aborted:
             try:
-                # After LONGEST_SLEEP seconds without a job, look at _aborted again.
+                # After LONGEST_SLEEP seconds without a job, look at `aborted` again.
                 job = self._jobs.get(timeout=LONGEST_SLEEP)
             except queue.Empty:
                 continue
@@ -1780,6 +1762,7 @@ class StandardStreams:
         # This process may have been started without some of the descriptors 0 to 2.
         # open() returns the lowest free number. So open the null device until a number
         # above 2 comes; then 0 to 2 exist.
+        self.are_taken = True
         null = os.open(os.devnull, os.O_RDWR)
         while null <= 2:
             null = os.open(os.devnull, os.O_RDWR)
@@ -1802,11 +1785,11 @@ class StandardStreams:
             pass
         os.dup2(self.stdin, 0)
         os.dup2(self.stdout, 1)
-        os.close(self.stdin)
-        os.close(self.stdout)
+        self.abandon()
 
     def abandon(self) -> None:
-        """Close the real stdin and stdout; writing to them fails from now on."""
+        """Close the real stdin and stdout. Writing to them fails from now on."""
+        self.are_taken = False
         os.close(self.stdin)
         os.close(self.stdout)
         self.stdin = -1
@@ -1814,11 +1797,11 @@ class StandardStreams:
 
 
 class Signals:
-    """Ends a function when SIGINT or SIGTERM arrives.
+    """Ends a server when SIGINT or SIGTERM arrives.
 
-    The signal calls abort(), and raises Interrupted in the main thread, which may be
-    waiting. With workers=0, the main thread may be running a tool instead. If the tool
-    catches Interrupted, the server still ends, because of abort().
+    The signal sets runner.aborted, and raises Interrupted in the main thread, which may
+    be waiting. With workers=0, the main thread may be running a tool instead. If the
+    tool catches Interrupted, the server still ends, because the runner is aborted.
 
     Only the main thread can set handlers. A handler that a C library has set is kept.
     Any other handler is replaced, even one that ignores the signal. (A shell starts
@@ -1826,12 +1809,12 @@ class Signals:
     host sends SIGINT.)
     """
 
-    def __init__(self, abort: Job) -> None:
+    def __init__(self, runner: ReadingPool | CallingThread) -> None:
         import signal  # 3 ms, and only a process that serves stdio needs it
 
         self.number: int | None = None  # of the first signal that arrived
         self._raises = False  # True: the first signal raises Interrupted
-        self._abort = abort
+        self._runner = runner
         self._signal = signal
         self._before_fork = threading.local()  # the signal mask of the thread
         self._replaced: dict[int, Any] = {}
@@ -1844,24 +1827,18 @@ class Signals:
         is_first = self.number is None
         if is_first:
             self.number = number
-        self._abort()
+        self._runner.aborted = True
         if is_first and self._raises:
             raise Interrupted(number)
 
-    def call(self, function: Callable[[], Any]) -> Any:
-        """Call a function and return its result, or None after a signal."""
-        try:
-            self._raises = True
-            result = function()
-            self._raises = False
-            return result
-        except BaseException:
-            self._raises = False
-            # After a signal, this is Interrupted. If the signal arrived while Python
-            # code of a Condition was running, it may be a RuntimeError instead.
-            if self.number is None:
-                raise
-            return None
+    def __enter__(self) -> None:
+        self._raises = True
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
+        # After a signal, the error is Interrupted, or a RuntimeError if the signal
+        # arrived while Python code of a Condition was running.
+        self._raises = False
+        return self.number is not None
 
     def end(self) -> None:
         """Raise SystemExit if a signal has arrived. Otherwise set the handlers that
@@ -1871,8 +1848,9 @@ class Signals:
         self.restore()
 
     def restore(self) -> None:
-        for number, handler in self._replaced.items():
-            self._signal.signal(number, handler)
+        with contextlib.suppress(ValueError):  # PyPy: another thread has forked
+            for number, handler in self._replaced.items():
+                self._signal.signal(number, handler)
 
     def hold(self) -> None:
         """Hold back signals while this thread forks. Python forgets a signal that
@@ -3759,9 +3737,8 @@ class Context(IncomingRequest):
         dropped. The report that reaches total is always sent. [2025-11-25
         basic/utilities/progress]
         """
-        check_type("Context.progress", "progress", progress, (int, float), "a number")
-        check_type("Context.progress", "total", total, (int, float, type(None)),
-                   "a number")
+        check_types("Context.progress", (int, float), progress=progress,
+                    **present(total=total))
         token = self.meta.get("progressToken")
         if type(token) not in (str, int):
             return
@@ -4256,7 +4233,7 @@ def _tools_call(context: Context) -> Json:
     response. [2025-11-25 server/tools]
     """
     params = context.params
-    tool = context.session.server.registry.find("tools", params["name"])
+    tool = context.session.server.find("tools", params["name"])
     try:
         value = tool.function.call(context, params.get("arguments", {}))
         return result_of_tool(tool.function.output_schema, value, context.row)
@@ -4337,15 +4314,11 @@ class Server:
                  page_size: int | None = None, state_key: bytes | None = None,
                  bounds: Bounds = Bounds(), extensions: Json | None = None,
                  capabilities: Sequence[str] = ()) -> None:
-        optional_string = (str, type(None))
-        check_type("Server", "name", name, str, "a string")
-        check_type("Server", "version", version, str, "a string")
-        check_type("Server", "title", title, optional_string, "a string")
-        check_type("Server", "instructions", instructions, optional_string, "a string")
-        check_type("Server", "page_size", page_size, (int, type(None)), "an integer")
-        check_type("Server", "workers", workers, int, "an integer")
-        check_type("Server", "state_key", state_key, (bytes, type(None)), "bytes")
-        check_type("Server", "bounds", bounds, Bounds, "Bounds(...)")
+        check_types("Server", str, name=name, version=version,
+                    **present(title=title, instructions=instructions))
+        check_types("Server", int, workers=workers, **present(page_size=page_size))
+        check_types("Server", bytes, **present(state_key=state_key))
+        check_types("Server", Bounds, bounds=bounds)
         if page_size is not None and page_size < 1:
             raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
         self.info = present(name=name, version=version, title=title)
@@ -4354,10 +4327,12 @@ class Server:
         self.page_size = page_size
         self.bounds = bounds
         self.signer = StateSigner(state_key or os.urandom(32))
-        self.registry = Registry()
         self._lock = threading.Lock()  # guards what follows
         self.sessions: set[ServerSession] = set()
+        self._newest = 0  # the number of the last registration
         # The tables below are replaced when they change, so readers need no lock.
+        self.tables: dict[str, dict[str, Registration]] = {
+            kind: {} for kind in LISTS.values()}
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
         self.methods: dict[str, Method] = {}
@@ -4381,7 +4356,7 @@ class Server:
         raise SystemExit. While this runs, print() writes to stderr, because stdout
         belongs to the protocol. [2025-11-25 basic/transports]
         """
-        check_type("Server.run", "drain", drain, (int, float), "a number of seconds")
+        check_types("Server.run", (int, float), drain=drain)
         if sys.stdin is not None and sys.stdin.isatty():
             warn("%s is an MCP server and waits for JSON-RPC messages on stdin. "
                  "Connect an MCP client to it, or press Ctrl-C to end it",
@@ -4427,15 +4402,13 @@ class Server:
         text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
         means that a hint or a schema cannot be used. [2025-11-25 server/tools]
         """
-        for option, value in (("annotations", annotations),
-                              ("input_schema", input_schema),
-                              ("output_schema", output_schema)):
-            check_type("Server.tool", option, value, (dict, type(None)), "a dict")
+        check_types("Server.tool", dict, **present(
+            annotations=annotations, input_schema=input_schema,
+            output_schema=output_schema))
         own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
-            check_type("Server.tool", "function", author_function, Callable,
-                       "a function")
+            check_types("Server.tool", Callable, function=author_function)
             adapted = Function(author_function, input_schema, output_schema)
             if adapted.input_schema.schema.get("type") != "object":
                 raise ValueError(f"{adapted.name}(): input_schema needs the type "
@@ -4445,7 +4418,7 @@ class Server:
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
                 annotations=annotations)
             check_tool_definition(definition)
-            self._register("tools", definition["name"], definition, adapted)
+            self._add("tools", definition["name"], definition, adapted)
             return author_function
 
         if function is None or isinstance(function, str):
@@ -4470,8 +4443,7 @@ class Server:
         any other value is sent as JSON text. An exception becomes an internal error,
         and its text goes to the log. [2025-11-25 server/resources]
         """
-        check_type("Server.resource", "uri", uri, str, "a string")
-        check_type("Server.resource", "mime_type", mime_type, str, "a string")
+        check_types("Server.resource", str, uri=uri, mime_type=mime_type)
         pattern = template_pattern(uri)
         kind = "resources" if pattern is None else "resourceTemplates"
         member = "uri" if pattern is None else "uriTemplate"
@@ -4488,7 +4460,7 @@ class Server:
             definition = define(
                 adapted, name, title, description, icons, meta,
                 annotations=annotations, mimeType=mime_type, **{member: uri})
-            self._register(kind, uri, definition, adapted, pattern=pattern)
+            self._add(kind, uri, definition, adapted, pattern)
             return function
 
         return register
@@ -4523,8 +4495,7 @@ class Server:
         own_name = function if isinstance(function, str) else name  # prompt("name")
 
         def register(author_function: F) -> F:
-            check_type("Server.prompt", "function", author_function, Callable,
-                       "a function")
+            check_types("Server.prompt", Callable, function=author_function)
             adapted = Function(author_function)
             check_strings(adapted)
             schema = adapted.input_schema.schema
@@ -4534,7 +4505,7 @@ class Server:
                 for argument, property_ in schema["properties"].items()]
             definition = define(adapted, own_name, title, description, icons, meta,
                                 arguments=arguments)
-            self._register("prompts", definition["name"], definition, adapted)
+            self._add("prompts", definition["name"], definition, adapted)
             return author_function
 
         if function is None or isinstance(function, str):
@@ -4553,8 +4524,7 @@ class Server:
         text that was typed so far (str) and the other arguments (dict of str), and
         returns a list of str, the best first. [2025-11-25 server/utilities/completion]
         """
-        check_type("Server.completion", "ref", ref, str, "a string")
-        check_type("Server.completion", "argument", argument, str, "a string")
+        check_types("Server.completion", str, ref=ref, argument=argument)
 
         def register(function: F) -> F:
             with self._lock:
@@ -4573,7 +4543,7 @@ class Server:
         The function gets params by name and returns a dict. In a legacy session it can
         ask the client for input. Use a prefix in the name, such as "example/".
         """
-        check_type("Server.method", "name", name, str, "a string")
+        check_types("Server.method", str, name=name)
 
         def register(function: F) -> F:
             if name in METHODS or name.startswith("rpc."):
@@ -4600,17 +4570,62 @@ class Server:
     def entries(self, kind: str) -> dict[str, Json]:
         """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
         """
-        return {name: one.definition for name, one in self.registry.all(kind).items()}
+        return {name: one.definition for name, one in self.tables[kind].items()}
+
+    def find(self, kind: str, name: str) -> Registration:
+        """Return a registration. Raises RpcError -32602 if it does not exist."""
+        found = self.tables[kind].get(name)
+        if found is not None:
+            return found
+        similar = " or ".join(nearest(name, self.tables[kind], 0.6)[:3])
+        advice = f"; did you mean {similar}?" if similar else ""
+        raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
+
+    def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
+        """Return a page of definitions, and the cursor of the next page or None.
+
+        A cursor is the number of the last registration that the client has seen, in
+        hexadecimal. No number is used twice, so a client gets each definition that
+        stays exactly once, even if others come or go between two pages.
+        """
+        last = 0
+        if cursor is not None:
+            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
+            if not is_number or int(cursor, 16) > self._newest:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor")
+            last = int(cursor, 16)
+        left = [one for one in self.tables[kind].values() if one.number > last]
+        page = left[:self.page_size]
+        following = None
+        if len(page) < len(left):
+            following = f"{page[-1].number:x}"
+        return [one.definition for one in page], following
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
-    def _register(self, kind: str, name: str, definition: Json, function: Function,
-                  **more: Any) -> None:
-        self.registry.add(kind, name, definition, function, **more)
+    def _add(self, kind: str, key: str, definition: Json, function: Function,
+             pattern: re.Pattern[str] | None = None) -> None:
+        """Register a function. A definition that is not JSON is refused now, and not
+        when it is listed."""
+        check_json(f"{kind[:-1]} {key}", definition)
+        with self._lock:
+            if key in self.tables[kind]:
+                raise ValueError(f"{kind[:-1]} {key} is registered already; remove it "
+                                 "first, or use another name")
+            self._newest += 1
+            new = Registration(self._newest, definition, function, pattern)
+            self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
         self._changed(kind)
 
-    def _remove(self, kind: str, name: str) -> None:
-        self.registry.remove(kind, name)
+    def _remove(self, kind: str, key: str) -> None:
+        with self._lock:
+            table = dict(self.tables[kind])
+            if key not in table:
+                registered = ", ".join(nearest(key, table)) or "none"
+                raise KeyError(f"{kind[:-1]} {key} is not registered; registered: "
+                               f"{registered}")
+            del table[key]
+            self.tables = {**self.tables, kind: table}
         self._changed(kind)
 
     def _changed(self, kind: str) -> None:
@@ -4648,81 +4663,6 @@ class Registration(NamedTuple):
     definition: Json  # the item of the list method
     function: Function
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
-
-
-class Registry:
-    """The registrations of a server, by kind and by name or URI. The kinds are the
-    values of LISTS.
-
-    add() and remove() do not change a table. They replace it by a new one. So a thread
-    that reads a table needs no lock, and the table that it reads does not change.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # for changes
-        self._newest = 0  # the number of the last registration
-        self._tables: dict[str, dict[str, Registration]] = {
-            kind: {} for kind in LISTS.values()}
-
-    def find(self, kind: str, name: str) -> Registration:
-        """Return a registration. RpcError -32602 means that it does not exist."""
-        found = self._tables[kind].get(name)
-        if found is not None:
-            return found
-        similar = " or ".join(nearest(name, self._tables[kind], 0.6)[:3])
-        advice = f"; did you mean {similar}?" if similar else ""
-        raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
-
-    # ********************** The rest of this class can wait. **************************
-
-    def all(self, kind: str) -> dict[str, Registration]:
-        """Return all registrations of one kind. The caller must not change the dict."""
-        return self._tables[kind]
-
-    def add(self, kind: str, name: str, definition: Json, function: Function,
-            **more: Any) -> None:
-        """Add a registration. A mistake in it is found now, and not when it is listed.
-        """
-        check_json(f"{kind[:-1]} {name}", definition)
-        with self._lock:
-            table = self._tables[kind]
-            if name in table:
-                raise ValueError(f"{kind[:-1]} {name} is registered already; remove it "
-                                 "first, or use another name")
-            self._newest += 1
-            new = Registration(self._newest, definition, function, **more)
-            self._tables = {**self._tables, kind: {**table, name: new}}
-
-    def remove(self, kind: str, name: str) -> None:
-        """Remove a registration. KeyError means that it does not exist."""
-        with self._lock:
-            table = dict(self._tables[kind])
-            if name not in table:
-                similar = ", ".join(nearest(name, table))
-                raise KeyError(f"{kind[:-1]} {name} is not registered; registered: "
-                               f"{similar or 'none'}")
-            del table[name]
-            self._tables = {**self._tables, kind: table}
-
-    def page(self, kind: str, cursor: str | None,
-             size: int | None) -> tuple[list[Registration], str | None]:
-        """Return a page of registrations, and the cursor of the next page or None.
-
-        A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. Numbers are not used twice. So if some registrations come or go
-        between two pages, the client still gets each of the others, and gets it once.
-        """
-        last = 0
-        if cursor is not None:
-            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
-            if not is_number or int(cursor, 16) > self._newest:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor")
-            last = int(cursor, 16)
-        left = [one for one in self._tables[kind].values() if one.number > last]
-        page = left[:size]
-        if len(page) == len(left):
-            return page, None
-        return page, f"{page[-1].number:x}"
 
 
 # ********************** The rest of section 9 can wait. *******************************
@@ -4927,12 +4867,12 @@ EXTENSION = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
 
 def check_extensions(where: str, extensions: Any) -> None:
     """Refuse extensions that the specification does not allow."""
-    check_type(where, "extensions", extensions, dict, "a dict")
+    check_types(where, dict, extensions=extensions)
     for identifier, settings in extensions.items():
         if not isinstance(identifier, str) or not EXTENSION.fullmatch(identifier):
             raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
                              'identifier has a prefix, as in "com.example/name"')
-        check_type(f"{where}: extensions", identifier, settings, dict, "a dict")
+        check_types(f"{where}: extensions", dict, **{identifier: settings})
     check_json(f"{where}: extensions", extensions)
 
 
@@ -4970,11 +4910,9 @@ def define(function: Function, name: str | None, title: str | None,
            **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
     where = f"{function.name}()"
-    check_type(where, "name", name, (str, type(None)), "a string")
-    check_type(where, "title", title, (str, type(None)), "a string")
-    check_type(where, "description", description, (str, type(None)), "a string")
-    check_type(where, "icons", icons, (list, type(None)), "a list of dicts")
-    check_type(where, "meta", meta, (dict, type(None)), "a dict")
+    check_types(where, str, **present(name=name, title=title, description=description))
+    check_types(where, list, **present(icons=icons))
+    check_types(where, dict, **present(meta=meta))
     shown = without_indentation(description or "") or function.docs.description
     return present(
         name=name or function.name, title=title, **members, icons=icons, _meta=meta,
@@ -5093,19 +5031,19 @@ def is_block(value: Any) -> bool:
 
 def image(data: bytes, mime_type: str) -> Json:
     """Build an image block from bytes."""
-    check_type("image", "mime_type", mime_type, str, "a string")
+    check_types("image", str, mime_type=mime_type)
     return {"type": "image", "data": base64("image", data), "mimeType": mime_type}
 
 
 def audio(data: bytes, mime_type: str) -> Json:
     """Build an audio block from bytes."""
-    check_type("audio", "mime_type", mime_type, str, "a string")
+    check_types("audio", str, mime_type=mime_type)
     return {"type": "audio", "data": base64("audio", data), "mimeType": mime_type}
 
 
 def base64(where: str, data: Any) -> str:
     """Return bytes in base64, on one line. where names the caller, for messages."""
-    check_type(where, "data", data, (bytes, bytearray, memoryview), "bytes")
+    check_types(where, (bytes, bytearray, memoryview), data=data)
     return binascii.b2a_base64(data, newline=False).decode()
 
 
@@ -5163,11 +5101,9 @@ def _logging_set_level(context: Context) -> Json:
 @handles("prompts/list", _PAGE, "prompts", cached=True)
 def _list(context: Context) -> Json:
     """Serve the four list methods."""
-    params = context.params
     kind = LISTS[context.method]
-    server = context.session.server
-    page, cursor = server.registry.page(kind, params.get("cursor"), server.page_size)
-    definitions = [context.row.known_members(kind, one.definition) for one in page]
+    page, cursor = context.session.server.page(kind, context.params.get("cursor"))
+    definitions = [context.row.known_members(kind, one) for one in page]
     return present(nextCursor=cursor, **{kind: definitions})
 
 
@@ -5194,11 +5130,11 @@ def _resources_read(context: Context) -> Json:
 
 def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
     """Return the resource or template of a URI, and the arguments of its function."""
-    registry = context.session.server.registry
-    found = registry.all("resources").get(uri)
+    tables = context.session.server.tables
+    found = tables["resources"].get(uri)
     if found is not None:
         return found, {}
-    for template in registry.all("resourceTemplates").values():
+    for template in tables["resourceTemplates"].values():
         assert template.pattern is not None
         match = template.pattern.fullmatch(uri)
         if match is not None:
@@ -5250,7 +5186,7 @@ def _subscriptions_listen(context: Context) -> None:
 def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
-    prompt = context.session.server.registry.find("prompts", params["name"])
+    prompt = context.session.server.find("prompts", params["name"])
     value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
     ready_made: Json = {}
     if isinstance(value, Result):
@@ -5284,12 +5220,11 @@ def _completion_complete(context: Context) -> Json:
     argument = params["argument"]
     if ref["type"] == "ref/prompt":
         target = ref["name"]
-        exists = target in server.registry.all("prompts")
+        kinds = ["prompts"]
     else:
         target = ref["uri"]
-        exists = (target in server.registry.all("resources")
-                  or target in server.registry.all("resourceTemplates"))
-    if not exists:
+        kinds = ["resources", "resourceTemplates"]
+    if not any(target in server.tables[kind] for kind in kinds):
         raise RpcError(INVALID_PARAMS, f"Nothing to complete for {target[:80]!r}")
     suggest = server.completions.get((target, argument["name"]))
     values: list[Any] = []

@@ -35,7 +35,7 @@ from mcp_app import (
     write_private)
 from mcp_ref import (
     INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
-    ConnectionClosed, Context, McpPeer, PendingRequest, Registry, RequestCancelled,
+    ConnectionClosed, Context, McpPeer, PendingRequest, Registration, RequestCancelled,
     RpcError, Server, ServerSession, Subscriptions, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
@@ -43,7 +43,7 @@ FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
 KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
         "resourceTemplates": "uriTemplate"}  # of the items of lists
 MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
-NO_FUNCTION: Any = None
+NO_FUNCTION: Any = None  # not called, because calls are relayed
 log = logging.getLogger("mcp_app_bridge")
 Json = dict[str, Any]
 
@@ -459,17 +459,17 @@ class Bridge(Server):
 
     def _use(self, memory: Json) -> None:
         """List what the application has, or what it had in its last run."""
-        registry = Registry()
-        for kind, items in memory["lists"].items():
-            for item in items:  # the function is not used, because calls are relayed
-                registry.add(kind, item[KEYS[kind]], item, NO_FUNCTION)
+        tables = {
+            kind: {item[KEYS[kind]]: Registration(number, item, NO_FUNCTION)
+                   for number, item in enumerate(items, 1)}
+            for kind, items in memory["lists"].items()}
         instructions = memory["instructions"]
         if self._others:
             instructions += (
                 f"\n\nSeveral instances of {self.title} run, and this is the newest. "
                 f"The process ids of the others are {self._others}. The option --pid "
                 "of mcp_app_bridge.py selects one of them.")
-        self.registry = registry  # at once, so that no list is incomplete
+        self.tables = tables  # at once, so that no list is incomplete
         self.info = memory["info"]
         self.instructions = instructions.strip() or None
         self._memory = memory
