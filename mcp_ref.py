@@ -4175,15 +4175,15 @@ class Function:
         Raises InvalidArguments with the first ten faults, such as "arguments.a: not
         allowed". `name` is the first word of these faults.
         """
+        if self._context_names and context.row.modern:
+            # A function with a Context may ask for input. The client then repeats the
+            # call, and the server checks that its params are the same. The arguments
+            # may change before that, so the params are stored now, as a text.
+            context.binding = binding_of(context)
         can_skip = self._cast_is_optional and self.input_schema.fits(arguments)
         if not can_skip:
             arguments = self._checked_and_cast(arguments, name, corrects)
         if self._context_names:
-            # A function with a Context may ask for input. The client then repeats the
-            # call, and the server checks that its params are the same. The function may
-            # change its arguments, so the params are stored before it runs, as a text.
-            if context.row.modern:
-                context.binding = binding_of(context)
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
         value = self._function(**arguments)
         if type(value) in (str, int):  # the most frequent results
@@ -4196,12 +4196,11 @@ class Function:
 
     def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
         faults = self.input_schema.faults(arguments, most=CORRECTIONS)
+        still_wrong = faults
         if faults and corrects:
-            better = corrected(arguments, faults)
-            if better is not arguments and not self.input_schema.faults(better):
-                arguments = better
-                faults = []
-        if faults:
+            correct(arguments, faults)
+            still_wrong = self.input_schema.faults(arguments)
+        if still_wrong:  # the faults are those of the arguments as they came
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
                 f"{name}{fault}" for fault in faults[:10]))
         if self._cast is not None:
@@ -4671,40 +4670,24 @@ class Registration(NamedTuple):
 CORRECTIONS = 1000  # faults of one call that corrected() looks at
 
 
-def corrected(value: Any, faults: list[Fault]) -> Any:
-    """Return a value in which faulty parts are replaced if that may help.
+def correct(value: Any, faults: list[Fault]) -> None:
+    """Replace faulty parts of a value in place, if that may help.
 
     Models often send JSON text instead of an array, an object or a number, and null
-    instead of leaving out an optional member. So a faulty string is read as JSON, once.
-    A faulty null is removed from its object. The caller checks whether the new value
-    fits. The given value is not changed: objects and arrays are copied where a part of
-    them is replaced.
+    instead of leaving out an optional member. So a faulty string is read as JSON, once,
+    and a faulty null is removed from its object.
     """
-    copies: dict[tuple[str | int, ...], Any] = {}  # by path
-    # Use each path once, although a part may have several faults. The path () leads to
-    # the whole value, which is not replaced.
+    # A part may have several faults. The whole value, with the path (), is not
+    # replaced.
     for path in {fault.path for fault in faults if fault.path != ()}:
-        parts = [value]  # the value, and its parts along the path
-        for step in path:
-            parts.append(parts[-1][step])
-        if not isinstance(parts[-1], (str, type(None))):
-            continue
-        for depth, part in enumerate(parts[:-1]):
-            if path[:depth] not in copies:
-                copies[path[:depth]] = part.copy()
-                if depth > 0:
-                    copies[path[:depth - 1]][path[depth - 1]] = copies[path[:depth]]
-        parent = copies[path[:-1]]
+        parent = functools.reduce(operator.getitem, path[:-1], value)
         last = path[-1]
-        if parts[-1] is None:
-            if isinstance(parent, dict):
-                del parent[last]
-        else:
-            try:
-                parent[last] = decode(parts[-1].encode())
-            except (RpcError, UnicodeEncodeError):
-                pass  # it is not JSON text
-    return copies.get((), value)
+        part = parent[last]
+        if part is None and isinstance(parent, dict):
+            del parent[last]
+        elif isinstance(part, str):
+            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
+                parent[last] = decode(part.encode())
 
 
 class Result(dict[str, Any]):
@@ -4894,10 +4877,11 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
         if "default" in property_:
             default = property_["default"]
             schema_of_property = Schema(property_)
-            faults = schema_of_property.faults(default, most=CORRECTIONS)
-            # Correct the default as a call would do it. For example, the default may be
-            # a dataclass in which an optional member is None. A call removes this null.
-            if schema_of_property.faults(corrected(default, faults)):
+            # Correct a copy, as a call would do it. For example, the default may be a
+            # dataclass in which an optional member is None. A call removes this null.
+            copy = decode(encode(default))
+            correct(copy, schema_of_property.faults(copy, most=CORRECTIONS))
+            if schema_of_property.faults(copy):
                 advice = "change one of them"
                 if default is None:
                     advice = "write Optional[...]"

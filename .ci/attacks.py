@@ -9,7 +9,7 @@ memory (VmHWM) and the seconds of the attacked process, then whatever else the a
 the limits. The exit status is 1 if anything is over its limit. A child process is killed after
 --kill-after seconds, or when it has MEMORY_LIMIT megabytes. `--list` names the attacks. Linux only.
 
-An attack whose name ends in a + is a variant that issue 33 does not name.
+An attack whose name ends in a + is a variant of another one.
 """
 from __future__ import annotations
 
