@@ -134,10 +134,9 @@ understand one tools/call, read each section or class only up to that line, skip
           result_of_tool                 builds the result
         response_line                    builds the response
           encode                         turns it into a line
-        Peer.flush                       adds the response to the outbox, and writes it
+        Outbox.flush                     writes the lines of the outbox
           Peer._append_response          notes that the request is answered
-            Peer._append_answer          finds out where it goes
-              Peer._append_line          puts it into the outbox
+            Outbox.put                   puts the response into the outbox
           serve_stdio.<locals>.send      notices when the client is gone
             write_line                   writes the line to stdout
 
@@ -157,7 +156,7 @@ handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
 answer        the response to an incoming message, or None if the message gets none
-outbox        the lines that a peer has to write
+outbox        the lines that a peer has to write, in their order
 sink          a function that writes what belongs to one incoming line, such as its
               answer; only transports such as HTTP need it
 reply         where the answer to a batch goes, or to a line with a sink
@@ -680,6 +679,89 @@ def spawn(job: Job) -> threading.Thread:
     return thread
 
 
+class Outbox:
+    """The lines that a peer has to write, in their order.
+
+    send(line) writes one line; OSError means that the other side is gone, and
+    on_failure(error) is called. One thread at a time writes. While it does, other
+    threads leave their lines to it. No lock is held meanwhile, so send() may block.
+    """
+
+    # Called with (">", line) for each line that is written. It must not raise.
+    trace: Callable[[str, bytes], Any] | None = None
+
+    def __init__(self, send: Send, longest: int,
+                 on_failure: Callable[[Exception], Any]) -> None:
+        self.lock = threading.Lock()  # guards what follows, and the tables of the peer
+        self.unwritten = 0  # bytes of the lines
+        self._longest = longest
+        self._send = send
+        self._on_failure = on_failure
+        self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
+        self._writing = False  # a thread is writing
+
+    def put(self, line: bytes | None, sink: Send | None = None) -> None:
+        """Add a line. The caller holds the lock. A sink replaces send()."""
+        self._lines.append((sink or self._send, line))
+        self.unwritten += len(line or b"")
+
+    def flush(self, change: Callable[..., Any] | None = None, *args: Any) -> None:
+        """Write the lines, unless another thread is writing already.
+
+        change(*args) is called first, under the lock. It could have the lock to itself,
+        but a second use of the lock would cost 2,000 of 87,000 instructions of a tool
+        call.
+        """
+        is_writer = False
+        try:
+            while True:
+                with self.lock:
+                    if change is not None:
+                        change(*args)
+                        change = None
+                    if self._writing and not is_writer:
+                        return
+                    if not self._lines:
+                        self._writing = False
+                        return
+                    is_writer = True
+                    self._writing = True
+                    sink, line = self._lines.popleft()
+                    if line is not None:
+                        self.unwritten -= len(line)
+                try:
+                    if self.trace is not None and line is not None:
+                        self.trace(">", line)
+                    sink(line)
+                except Exception as error:
+                    # The other side is gone. The loop goes on, to empty the outbox.
+                    self._on_failure(error)
+        except BaseException:  # Ctrl-C, at any line above; the next flush() goes on
+            if is_writer:
+                with self.lock:
+                    self._writing = False
+            raise
+
+    def flush_soon(self) -> None:
+        """Write the lines on a new thread, because the other side may not read."""
+        with self.lock:
+            has_work = self._lines and not self._writing
+        if has_work:
+            spawn(self.flush)
+
+    def is_full(self) -> bool:
+        """Tell whether more bytes wait than a line may have."""
+        return self.unwritten > self._longest
+
+    def wait_for_room(self) -> None:
+        """Block while the outbox is full."""
+        wait_until(lambda: not self.is_full())
+
+    def wait_until_written(self, timeout: float) -> None:
+        """Wait until all lines are written, for up to timeout seconds."""
+        wait_until(lambda: not self._writing and not self._lines, timeout)
+
+
 class Peer:
     """One side of a JSON-RPC connection. It does no I/O and owns no thread.
 
@@ -702,8 +784,7 @@ class Peer:
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
     is_forked = False  # True: this is a child process that a job has forked
-    # Called with ("<", line) for a line that has arrived, and with (">", line) for a
-    # line that is sent. It must not raise an exception.
+    # Called with ("<", line) for each line that has arrived. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
     # A transport whose jobs may wait in a queue sets this to a function that takes a
     # job out again, and returns whether it was still there.
@@ -713,10 +794,10 @@ class Peer:
                  methods: dict[str, Callable[..., Any]] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
         self.bounds = bounds
-        self._send = send
+        self.outbox = Outbox(send, bounds.line, self._break_connection)
         self._start = start
         self._methods = methods or {}
-        self._lock = threading.Lock()  # guards everything that follows
+        self._lock = self.outbox.lock  # guards everything that follows
         self._incoming: dict[Id, IncomingRequest] = {}  # without a response so far
         self._cancelled_jobs: set[IncomingRequest] = set()  # cancelled, still running
         self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
@@ -726,9 +807,6 @@ class Peer:
         self._pending: dict[Id, PendingRequest] = {}  # without a response so far
         self.closed: Exception | None = None  # why no request can be sent any more
         self._complaints: collections.Counter[str] = collections.Counter()  # by kind
-        self._outbox: collections.deque[tuple[Send, bytes | None]] = collections.deque()
-        self.unwritten = 0  # bytes in the outbox
-        self._writing = False  # a thread is writing the lines of the outbox
 
     # How a request is served, from its line to its response.
 
@@ -737,7 +815,7 @@ class Peer:
 
         If a job has to compute the response, return the request: the caller runs
         run_job(request), which also writes. Otherwise return None: the caller calls
-        flush().
+        outbox.flush().
         """
         reply = None
         if sink is not None:
@@ -798,8 +876,8 @@ class Peer:
         """Compute the response of a request and write it. Any thread may do this."""
         outcome: Any = None
         request.job = None
-        if self.unwritten > self.bounds.line:
-            self.wait_for_room()
+        if self.outbox.unwritten > self.bounds.line:
+            self.outbox.wait_for_room()
         try:
             # A cancelled request gets no response, so its outcome does not matter.
             if not request.cancelled:
@@ -810,7 +888,8 @@ class Peer:
             outcome = error
         if self.is_forked:
             os._exit(0)  # the parent answers, and the locks may be locked for ever here
-        self.flush(request, response_line(request.request_id, outcome, name=request))
+        line = response_line(request.request_id, outcome, name=request)
+        self.outbox.flush(self._append_response, request, line)
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Put the response into the outbox. outcome is the result or an exception.
@@ -823,19 +902,22 @@ class Peer:
 
     def _append_response(self, request: IncomingRequest, line: bytes) -> None:
         """Put a response into the outbox. The caller holds the lock."""
-        if self._incoming.get(request.request_id) is request:
-            del self._incoming[request.request_id]
-            self._kept_in -= request.size
-            reply = request.reply
-            if reply is not None and reply.is_batch:
-                if (self._kept_out + len(line) > self.bounds.memory
-                        or reply.size + len(line) > self.bounds.line):
-                    line = response_line(request.request_id, RpcError(
-                        TOO_MANY, "The responses of the batch are too long"))
-            self._append_answer(reply, line)
-        else:
+        if self._incoming.get(request.request_id) is not request:
             # The request was cancelled or answered before, so this response is dropped.
             self._forget_cancelled(request)
+            return
+        del self._incoming[request.request_id]
+        self._kept_in -= request.size
+        reply = request.reply
+        if reply is None:
+            self.outbox.put(line)
+            return
+        if reply.is_batch:
+            if (self._kept_out + len(line) > self.bounds.memory
+                    or reply.size + len(line) > self.bounds.line):
+                line = response_line(request.request_id, RpcError(
+                    TOO_MANY, "The responses of the batch are too long"))
+        self._append_answer(reply, line)
 
     def _forget_cancelled(self, request: IncomingRequest) -> None:
         """The job of a cancelled request has ended, or will not run. The caller holds
@@ -852,61 +934,11 @@ class Peer:
             lines = reply.add(line)
             self._kept_out += reply.size - kept
             for one in lines:
-                self._append_line(one, reply.sink)
+                self.outbox.put(one, reply.sink)
         elif line is not None:
-            self._append_line(line)
-
-    def _append_line(self, line: bytes | None, sink: Send | None = None) -> None:
-        """Put a line into the outbox. The caller holds the lock."""
-        self._outbox.append((sink or self._send, line))
-        self.unwritten += len(line or b"")
-
-    def flush(self, request: IncomingRequest | None = None,
-              response: bytes = b"") -> None:
-        """Drain the outbox, unless another thread is already draining it.
-
-        If a request is given, its response is put into the outbox first. That could be
-        a separate step, but a second use of the lock would cost 2,000 of 87,000
-        instructions of a tool call.
-        """
-        is_writer = False  # this thread is the one that drains the outbox
-        try:
-            while True:
-                with self._lock:
-                    if request is not None:
-                        self._append_response(request, response)
-                        request = None
-                    if self._writing and not is_writer:
-                        return
-                    if not self._outbox:
-                        self._writing = False
-                        return
-                    is_writer = True
-                    self._writing = True
-                    sink, line = self._outbox.popleft()
-                    if line is not None:
-                        self.unwritten -= len(line)
-                try:
-                    if self.trace is not None and line is not None:
-                        self.trace(">", line)
-                    sink(line)
-                except Exception as error:
-                    # The other side is gone. The loop goes on, to empty the outbox.
-                    self._break_connection(error)
-        except BaseException:  # Ctrl-C, at any line above; the next flush() goes on
-            if is_writer:
-                with self._lock:
-                    self._writing = False
-            raise
+            self.outbox.put(line)
 
     # ********************** The rest of section 3 can wait. ***************************
-
-    def flush_soon(self) -> None:
-        """Drain the outbox on a new thread, because the other side may not read."""
-        with self._lock:
-            has_work = self._outbox and not self._writing
-        if has_work:
-            spawn(self.flush)
 
     def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
@@ -918,7 +950,7 @@ class Peer:
         request = self.take(line, sink)
         if request is not None:
             self._start_job(request)
-        self.flush()
+        self.outbox.flush()
 
     # A subclass may replace the methods from here to send_cancelled(). As they stand
     # here, they know plain JSON-RPC only.
@@ -1116,9 +1148,7 @@ class Peer:
                about: IncomingRequest | None = None) -> None:
         """Send a notification."""
         line = encode(build_message(method, params))
-        with self._lock:
-            self._append_about(about, line)
-        self.flush()
+        self.outbox.flush(self._append_about, about, line)
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
@@ -1163,7 +1193,7 @@ class Peer:
             if about is not None:
                 about.outgoing += tuple(requests)
             self._append_about(about, line)
-        self.flush()
+        self.outbox.flush()
 
     def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
         """Put a notification or a request into the outbox. The caller holds the lock.
@@ -1175,7 +1205,7 @@ class Peer:
             if self._incoming.get(about.request_id) is not about:
                 return
             sink = about.sink
-        self._append_line(line, sink)
+        self.outbox.put(line, sink)
 
     def give_up(self, pending: PendingRequest, why: Exception) -> None:
         """Stop waiting for a response, and tell the other side. Write nothing yet.
@@ -1201,25 +1231,17 @@ class Peer:
         for pending in lost:
             pending.finish(None, self.closed)
         self._log_number_of_complaints()
-        self.flush()
+        self.outbox.flush()
 
     def _break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
 
-        flush() calls this. close() calls flush() again, but that returns at once,
+        Outbox.flush() calls this. close() calls it again, but then it returns at once,
         because this thread is writing already.
         """
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
-
-    def wait_for_room(self) -> None:
-        """Block until the outbox holds at most bounds.line bytes."""
-        wait_until(lambda: self.unwritten <= self.bounds.line)
-
-    def wait_until_written(self, timeout: float) -> None:
-        """Wait until all lines are written, for up to timeout seconds."""
-        wait_until(lambda: not self._writing and not self._outbox, timeout)
 
 
 COMPLAINTS = 10  # warnings of one kind that a connection logs
@@ -1318,7 +1340,7 @@ class PendingRequest:
 
     def _give_up(self, why: Exception) -> None:
         self.peer.give_up(self, why)
-        self.peer.flush()
+        self.peer.outbox.flush()
 
 
 def bind(function: Callable[..., Any], params: Params) -> Job:
@@ -1508,11 +1530,12 @@ class ReadingPool(Pool):
         While more than bounds.line bytes wait to be written, no line is read. So a
         client that sends and does not read is held up, and cannot use up the memory.
         """
+        outbox = peer.outbox
         limit = peer.bounds.line
         for line in lines:
             request = peer.take(line)
             if request is None:
-                yield peer.flush
+                yield outbox.flush
             else:
                 job = functools.partial(peer.run_job, request)
                 # This thread has the turn, so no other thread can become the reader
@@ -1521,8 +1544,8 @@ class ReadingPool(Pool):
                 is_queued = self._running > 0 and self._queue_if_full(job)
                 if not is_queued:
                     yield job
-            if peer.unwritten > limit:
-                peer.wait_for_room()
+            if outbox.unwritten > limit:
+                outbox.wait_for_room()
         yield functools.partial(
             peer.close, ConnectionClosed("the other side has closed its output"))
 
@@ -1671,7 +1694,7 @@ def finish(peer: Peer, timeout: float) -> None:
         spawn(peer.close).join(valid_timeout(timeout))
     except RuntimeError:  # no thread can be started
         peer.close()
-    peer.wait_until_written(timeout)
+    peer.outbox.wait_until_written(timeout)
     unanswered = [str(request) for request in peer.unanswered()]
     if unanswered:
         warn("no response was sent to: %s", ", ".join(unanswered))
@@ -1740,7 +1763,7 @@ class CallingThread:
         try:
             for line in lines:
                 peer.receive(line)
-                peer.wait_for_room()
+                peer.outbox.wait_for_room()
         except Exception as error:  # without this, serve() would wait for ever
             warn("reading has failed", error=error)
         self._deadline = time.monotonic() + drain
@@ -3780,7 +3803,7 @@ class Context(IncomingRequest):
         Nothing is sent after the response, or while more than bounds.line bytes wait
         for the client to read them.
         """
-        if self.session.unwritten <= self.session.bounds.line:
+        if not self.session.outbox.is_full():
             self.session.notify(method, params, self)
 
     def __str__(self) -> str:
@@ -3940,6 +3963,7 @@ class ServerSession(McpPeer):
         self.state = NEW
         self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
+        self.outbox.trace = server.trace
         # Facts that the client has sent about itself in the handshake, under the names
         # of _meta. Jobs on other threads read this dict, so it is never changed, but
         # replaced by a new one.
@@ -4089,7 +4113,7 @@ class Subscriptions:
         params: Json = {} if uri is None else {"uri": uri}
         capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
         with self._lock:
-            if session.unwritten > session.bounds.line:
+            if session.outbox.is_full():
                 return
             is_declared = session.state == READY and capability in session.declared
             if is_declared and (uri is None or uri in self._uris):
@@ -4648,7 +4672,7 @@ class Server:
             sessions = list(self.sessions)
         for session in sessions:
             session.subscriptions.publish(method, uri)
-            session.flush_soon()
+            session.outbox.flush_soon()
 
     def forget(self, session: ServerSession) -> None:
         """Drop a session that has ended."""
@@ -4876,6 +4900,7 @@ def warn_of_wrong_defaults(schema: Json, where: str) -> None:
     for name, property_ in schema["properties"].items():
         if "default" in property_:
             default = property_["default"]
+            check_json(f"{where}, default of {name}", default)
             schema_of_property = Schema(property_)
             # Correct a copy, as a call would do it. For example, the default may be a
             # dataclass in which an optional member is None. A call removes this null.
@@ -5774,6 +5799,7 @@ class ClientSession(McpPeer):
         self.row = client.row
         self.label = f"{client.name}: "
         self.trace = client.trace
+        self.outbox.trace = client.trace
         self._inputs = client.inputs
         self._callbacks = client.callbacks
 
@@ -5783,10 +5809,10 @@ class ClientSession(McpPeer):
             requests = list(self._pending.values())
         for pending in requests:
             self.give_up(pending, why)
-        self.flush()
+        self.outbox.flush()
         # If another thread is just writing, it also writes the cancellations. Wait for
         # it. Otherwise close() comes first, and then send_while_open() drops them.
-        self.wait_until_written(LAST_WRITE_TIMEOUT)
+        self.outbox.wait_until_written(LAST_WRITE_TIMEOUT)
 
     def admit_request(self, request: IncomingRequest) -> Handler | None:
         """Serve ping and requests for input. Modern servers must not send requests."""

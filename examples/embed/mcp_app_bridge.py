@@ -451,7 +451,7 @@ class Bridge(Server):
             if lists[kind] != known.get(kind):
                 self.host.subscriptions.publish(
                     f"notifications/{method.split('/')[0]}/list_changed")
-        self.host.flush()
+        self.host.outbox.flush()
         try:
             write_private(self._memory_file(), self._memory)
         except OSError as error:

@@ -769,7 +769,7 @@ class HttpServer(ThreadingHTTPServer):
         for request in session.peer.unanswered():
             session.peer.cancel_incoming(request.request_id)
             request.job = None  # a cycle, which would keep the arguments in memory
-        session.peer.flush()
+        session.peer.outbox.flush()
         session.unasked(None)
 
     def set_deadline(self, connection: Any, deadline: Optional[float]) -> None:
