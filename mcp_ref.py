@@ -633,6 +633,7 @@ class IncomingRequest:
 
     def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
         self.request_id: Id = message["id"]
+        self.key: Any = self.request_id  # in the table of its peer
         self.method: str = message["method"]
         self.params: Any = message.get("params")
         self.reply = reply  # None: the response goes to the transport
@@ -798,8 +799,9 @@ class Peer:
         self._start = start
         self._methods = methods or {}
         self._lock = self.outbox.lock  # guards everything that follows
-        self._incoming: dict[Id, IncomingRequest] = {}  # without a response so far
-        self._cancelled_jobs: set[IncomingRequest] = set()  # cancelled, still running
+        # The requests without a response, by id, and the cancelled requests whose jobs
+        # have not ended, by other keys.
+        self._incoming: dict[Any, IncomingRequest] = {}
         self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
         self._kept_out = 0
         self._line_size = 0  # bytes of the message that is being taken in
@@ -852,7 +854,7 @@ class Peer:
             return None
         request = self.incoming_type(message, reply, self._line_size)
         with self._lock:
-            in_flight = len(self._incoming) + len(self._cancelled_jobs)
+            in_flight = len(self._incoming)
             kept = self._kept_in
             is_new = request.request_id not in self._incoming
             if is_new:
@@ -902,13 +904,13 @@ class Peer:
 
     def _append_response(self, request: IncomingRequest, line: bytes) -> None:
         """Put a response into the outbox. The caller holds the lock."""
-        if self._incoming.get(request.request_id) is not request:
-            # The request was cancelled or answered before, so this response is dropped.
-            self._forget_cancelled(request)
-            return
-        del self._incoming[request.request_id]
+        if self._incoming.get(request.key) is not request:
+            return  # it was answered before
+        del self._incoming[request.key]
         self._kept_in -= request.size
         reply = request.reply
+        if request.cancelled:
+            return
         if reply is None:
             self.outbox.put(line)
             return
@@ -918,13 +920,6 @@ class Peer:
                 line = response_line(request.request_id, RpcError(
                     TOO_MANY, "The responses of the batch are too long"))
         self._append_answer(reply, line)
-
-    def _forget_cancelled(self, request: IncomingRequest) -> None:
-        """The job of a cancelled request has ended, or will not run. The caller holds
-        the lock."""
-        if request in self._cancelled_jobs:
-            self._cancelled_jobs.remove(request)
-            self._kept_in -= request.size
 
     def _append_answer(self, reply: Reply | None, line: bytes | None) -> None:
         """Put the answer to a message into the outbox; None: the message gets none. The
@@ -1116,16 +1111,16 @@ class Peer:
             if request is None:
                 return
             request.cancelled = True
-            if request.handler is not None:
-                self._cancelled_jobs.add(request)
+            self._append_answer(request.reply, None)
+            if request.handler is not None:  # a job runs or waits
+                request.key = object()  # another request may now have the same id
+                self._incoming[request.key] = request
             else:
                 self._kept_in -= request.size
-            self._append_answer(request.reply, None)
         if self.withdraw is not None and request.job is not None:
             if self.withdraw(request.job):
                 request.job = None
-                with self._lock:
-                    self._forget_cancelled(request)
+                self.respond(request, None)
         reason = RequestCancelled("the request that needed it was cancelled")
         for pending in request.outgoing:
             self.give_up(pending, reason)
@@ -1133,12 +1128,13 @@ class Peer:
     def unanswered(self) -> list[IncomingRequest]:
         """Return the incoming requests that have no response so far."""
         with self._lock:
-            return list(self._incoming.values())
+            return [request for request in self._incoming.values()
+                    if not request.cancelled]
 
     def is_busy(self) -> bool:
         """Tell whether jobs run or wait, for requests that may be cancelled."""
         with self._lock:
-            return bool(self._incoming or self._cancelled_jobs)
+            return bool(self._incoming)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
