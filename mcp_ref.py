@@ -3715,6 +3715,7 @@ class Context(IncomingRequest):
     meta: Json  # _meta
     binding: str | None = None  # method and params, for StateSigner
     responses: Json  # key of an input request -> the response that a modern client sent
+    subscribed: Any = None  # what an open subscriptions/listen request was granted
     _inputs = 0  # how many inputs the function has asked for
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
@@ -4055,9 +4056,8 @@ class Subscriptions:
 
     def __init__(self, session: ServerSession) -> None:
         self.session = session
-        self._lock = session._lock  # guards the two below
+        self._lock = session._lock  # guards the set below
         self._uris: set[str] = set()  # by resources/subscribe
-        self._listeners: dict[Id, tuple[Context, Json]] = {}  # subscriptions/listen
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy client to a resource."""
@@ -4084,18 +4084,20 @@ class Subscriptions:
             "notifications": wanted, "_meta": {META_SUBSCRIPTION: context.request_id}}))
         with self._lock:
             self._check_room(1 + len(wanted.get("resourceSubscriptions", ())))
-            self._listeners[context.request_id] = (context, wanted)
+            context.subscribed = wanted
             self.session._append_about(context, line)
+
+    def _streams(self) -> list[Context]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: Iterable[Any] = self.session._incoming.values()
+        return [context for context in requests if context.subscribed is not None]
 
     def _check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
-        held = len(self._uris) + count
-        for rid, (context, wanted) in list(self._listeners.items()):
-            if self.session._incoming.get(rid) is context:
-                held += 1 + len(wanted.get("resourceSubscriptions", ()))
-            else:  # it was cancelled
-                del self._listeners[rid]
-        if held > self.session.bounds.subscriptions:
+        count += len(self._uris)
+        for context in self._streams():
+            count += 1 + len(context.subscribed.get("resourceSubscriptions", ()))
+        if count > self.session.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
     def publish(self, method: str, uri: str | None = None) -> None:
@@ -4115,11 +4117,12 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session._append_about(None, encode(
                     build_message(method, params or None)))
-            for rid, (context, wanted) in self._listeners.items():
-                wish = wanted.get(CHANGES[method])  # True, a list of URIs, or None
+            for context in self._streams():
+                wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
+                    meta = {META_SUBSCRIPTION: context.request_id}
                     session._append_about(context, encode(build_message(
-                        method, {"_meta": {META_SUBSCRIPTION: rid}, **params})))
+                        method, {"_meta": meta, **params})))
 
     def end(self) -> None:
         """Answer the open subscriptions/listen requests, because the session ends.
@@ -4128,12 +4131,10 @@ class Subscriptions:
         specification demands the notification, another page demands the response.
         """
         with self._lock:
-            listeners = self._listeners
-            self._listeners = {}
-            for rid, (context, _) in listeners.items():
-                self.session._append_about(context, encode(build_message(
-                    "notifications/cancelled", {"requestId": rid})))
-        for rid, (context, _) in listeners.items():
+            streams = self._streams()
+        for context in streams:
+            rid = context.request_id
+            self.session.notify("notifications/cancelled", {"requestId": rid}, context)
             self.session.respond(context, with_server_info(context, {
                 "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
 
