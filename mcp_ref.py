@@ -27,7 +27,7 @@ server's stdin, and `<` lines that it reads from the server's stdout. Indented l
 continue the line above. The server is the demo server: `python3 mcp_ref.py` starts it.
 
     # Legacy. A handshake comes first. Opening._initialize() sends the request,
-    # Peer.take() receives it, ServerSession.admit_request() checks it, and the
+    # Responder.take() receives it, ServerSession.admit_request() checks it, and the
     # handler _initialize() of the server returns the result.
     > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
       "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
@@ -40,8 +40,8 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     # now on, all other methods are allowed.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
     # A call. The client gives a progress token, so Context.progress() sends a report.
-    # _tools_call() runs the tool, and Peer.run_job() sends its result with the id of
-    # the request.
+    # _tools_call() runs the tool, and Responder.run_job() sends its result with the id
+    # of the request.
     > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
     < {"jsonrpc":"2.0","method":"notifications/progress","params":{
@@ -64,7 +64,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     < {"jsonrpc":"2.0","id":4,"result":{
       "content":[{"type":"text","text":"Hello, Ada!"}]}}
     # The client cancels a call with PendingRequest.cancel(). The server forgets the
-    # call in Peer.cancel_incoming(), so the call gets no response.
+    # call in Responder.cancel_incoming(), so the call gets no response.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
@@ -118,14 +118,14 @@ understand one tools/call, read each section or class only up to that line, skip
     ReadingPool._read                    runs one job for each line
       ReadingPool._jobs_of_lines         gives the next line to the session
         read_lines                       reads stdin and splits it into lines
-        Peer.take                        takes in one line
+        Responder.take                   takes in one line
           decode                         turns the line into a message
-          Peer._take_message             keeps the request until it is answered
+          Responder._take_message        keeps the request until it is answered
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
             ServerSession.admit_request  checks revision, method, lifecycle and params
               FlatObject.fits            checks params quickly
-      Peer.run_job                       computes the response and writes it
+      Responder.run_job                  computes the response and writes it
         _tools_call                      is the handler of tools/call
           Server.find                    finds the tool
           Function.call                  checks the arguments, and calls the tool
@@ -135,7 +135,7 @@ understand one tools/call, read each section or class only up to that line, skip
         response_line                    builds the response
           encode                         turns it into a line
         Outbox.flush                     writes the lines of the outbox
-          Peer._append_response          notes that the request is answered
+          Responder._append_response     notes that the request is answered
             Outbox.put                   puts the response into the outbox
           serve_stdio.<locals>.send      notices when the client is gone
             write_line                   writes the line to stdout
@@ -572,10 +572,9 @@ def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -
 
 
 # --- 3. Peer --------------------------------------------------------------------------
-# A Peer is one side of a connection. It keeps the requests in flight in both
-# directions. It does no I/O. A transport calls receive() with each line that arrives,
-# and gives the peer a function that writes lines. Both sides are peers, so either may
-# send requests.
+# A Responder answers the requests of the other side of a connection. A Peer sends
+# requests as well, and both sides of MCP are peers. It does no I/O: a transport calls
+# receive() with each line that arrives, and gives it a function that writes lines.
 #
 # One lock guards all tables of a peer and its outbox. While the lock is held, nothing
 # is written and no code of a user runs. Lines are written in the order in which they
@@ -628,8 +627,8 @@ class IncomingRequest:
     # Defaults.
     cancelled = False  # True: the other side no longer wants a response
     handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # waits in the queue of a transport that has Peer.withdraw
-    outgoing: tuple[PendingRequest, ...] = ()  # requests of this side, sent to serve it
+    job: Job | None = None  # waits in the queue of a transport that has withdraw()
+    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
 
     def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
         self.request_id: Id = message["id"]
@@ -763,7 +762,7 @@ class Outbox:
         wait_until(lambda: not self._writing and not self._lines, timeout)
 
 
-class Peer:
+class Responder:
     """One side of a JSON-RPC connection. It does no I/O and owns no thread.
 
     send(line) writes one line, given without its newline. One thread at a time calls
@@ -774,8 +773,7 @@ class Peer:
     thread.
     methods maps the names of methods to functions, which get the params by position or
     by name. An exception of a function becomes an error response.
-    `bounds` limits what the other side can use up. `ids` yields the ids for the
-    requests that this side sends.
+    `bounds` limits what the other side can use up.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. MCP's own peers are subclasses.
@@ -793,7 +791,7 @@ class Peer:
 
     def __init__(self, send: Send, start: Start = spawn,
                  methods: dict[str, Callable[..., Any]] | None = None,
-                 bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
+                 bounds: Bounds = Bounds()) -> None:
         self.bounds = bounds
         self.outbox = Outbox(send, bounds.line, self._break_connection)
         self._start = start
@@ -804,9 +802,7 @@ class Peer:
         self._incoming: dict[Any, IncomingRequest] = {}
         self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
         self._kept_out = 0
-        self._line_size = 0  # bytes of the message that is being taken in
-        self._ids = ids or itertools.count(1)
-        self._pending: dict[Id, PendingRequest] = {}  # without a response so far
+        self.line_size = 0  # bytes of the message that is being taken in
         self.closed: Exception | None = None  # why no request can be sent any more
         self._complaints: collections.Counter[str] = collections.Counter()  # by kind
 
@@ -826,14 +822,14 @@ class Peer:
             if self.trace is not None:
                 self.trace("<", line)
             message = decode(line, self.bounds)
-            self._line_size = len(line)  # the transport gives one line at a time
+            self.line_size = len(line)  # the transport gives one line at a time
             if type(message) is not list:
                 return self._take_message(message, reply)
             self._take_batch(message, sink)
         except RpcError as error:
             self.refuse(line, error, reply)
             if error.code == PARSE_ERROR:
-                self._fail_request_named_in(line, error.message)
+                self.settle(line, error.message)
         except Exception as error:
             if not isinstance(line, (bytes, bytearray)):
                 raise  # a mistake of the transport
@@ -852,7 +848,7 @@ class Peer:
         if kind != "request":
             self._take_other(message, kind, reply)
             return None
-        request = self.incoming_type(message, reply, self._line_size)
+        request = self.incoming_type(message, reply, self.line_size)
         with self._lock:
             in_flight = len(self._incoming)
             kept = self._kept_in
@@ -973,15 +969,14 @@ class Peer:
         if method in self._methods:
             bind(self._methods[method], params)()
 
+    def settle(self, message: Any, fault: str | None = None) -> None:
+        """Act on a response, or on something with a fault that may be one: a message,
+        or a line that is not JSON. This peer has sent no requests, so it does nothing.
+        """
+
     def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
         """Answer a line or a message that is not valid with an error response."""
         self._answer(reply, response_line(readable_id(message), error, self.null_id))
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Tell the other side that this side has given up a request.
-
-        Plain JSON-RPC has no message for this, so here it does nothing.
-        """
 
     def _start_job(self, request: IncomingRequest) -> None:
         job = functools.partial(self.run_job, request)
@@ -997,9 +992,9 @@ class Peer:
             self.check_batch(messages)
         except RpcError as error:
             for message in messages:
-                self._fail_request_of(message, error.message)
+                self.settle(message, error.message)
             raise
-        self._line_size //= len(messages)  # each message counts as much as the others
+        self.line_size //= len(messages)  # each message counts as much as the others
         reply = Reply(sink, len(messages), is_batch=True)
         for message in messages:
             request = self._take_message(message, reply)
@@ -1009,12 +1004,12 @@ class Peer:
     def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
         self.refuse(message, RpcError(
             INVALID_REQUEST, f"Invalid request: {fault}"), reply)
-        self._fail_request_of(message, fault)
+        self.settle(message, fault)
 
     def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
         """Act on a notification or on a response."""
         if kind == "response":
-            self._take_response(message)
+            self.settle(message, None)
         else:
             try:
                 self.handle_notification(message["method"], message.get("params"))
@@ -1026,58 +1021,6 @@ class Peer:
     def _answer(self, reply: Reply | None, line: bytes | None) -> None:
         with self._lock:
             self._append_answer(reply, line)
-
-    # Responses to requests of this side. A malformed message that looks like a response
-    # fails its request, because no other response will come.
-
-    def _take_response(self, message: Json) -> None:
-        rid = message.get("id")
-        pending = self._pop_pending(rid)
-        if rid is None:  # an error whose sender could not read the id
-            with self._lock:
-                if len(self._pending) == 1:
-                    _, pending = self._pending.popitem()
-        if pending is not None:
-            pending.size = self._line_size
-            pending.finish_with(message)
-        elif not self._fail_request_of(message, f"it has the id {rid!r:.40}"):
-            if self.closed is None:
-                self.complain(
-                    "responses without a request",
-                    "%signored a response, because no request has the id %.40r: %.60s",
-                    self.label, rid, message.get("error") or "a result")
-
-    def _pop_pending(self, rid: Any) -> PendingRequest | None:
-        """Remove and return a request of this side. Whoever gets it has to finish it.
-        """
-        if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
-            return None
-        with self._lock:
-            return self._pending.pop(rid, None)
-
-    def _fail_request_of(self, message: Any, fault: str) -> bool:
-        """Fail the request that a malformed message seems to answer, if there is one.
-        """
-        if type(message) is not dict or "method" in message:
-            return False
-        rid = message.get("id")
-        if type(rid) is float and rid.is_integer():
-            rid = int(rid)
-        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
-            rid = int(rid)
-        pending = self._pop_pending(rid)
-        if pending is None:
-            return False
-        pending.finish(None, ValueError(
-            f"{self.label}{pending}: the response is malformed: {fault}"))
-        return True
-
-    def _fail_request_named_in(self, line: bytes, fault: str) -> None:
-        """Fail the request whose id stands in a line that is not JSON."""
-        ends = bytes(line[:500]) + bytes(line[500:][-500:])
-        name = re.search(rb'"id"\s*:\s*(\d{1,18})\b', ends)
-        if name is not None and ends.lstrip()[:1] == b"{" and b'"jsonrpc"' in ends:
-            self._fail_request_of({"id": int(name[1])}, fault)
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
@@ -1101,8 +1044,7 @@ class Peer:
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
 
-        The request gets no response. To serve it, this side may have sent requests in
-        the other direction; these are given up.
+        The request gets no response.
         """
         if type(rid) not in (int, str):
             return
@@ -1121,9 +1063,8 @@ class Peer:
             if self.withdraw(request.job):
                 request.job = None
                 self.respond(request, None)
-        reason = RequestCancelled("the request that needed it was cancelled")
-        for pending in request.outgoing:
-            self.give_up(pending, reason)
+        for function in request.at_cancel:
+            function()
 
     def unanswered(self) -> list[IncomingRequest]:
         """Return the incoming requests that have no response so far."""
@@ -1144,7 +1085,185 @@ class Peer:
                about: IncomingRequest | None = None) -> None:
         """Send a notification."""
         line = encode(build_message(method, params))
-        self.outbox.flush(self._append_about, about, line)
+        self.outbox.flush(self.append, about, line)
+
+    def append(self, about: IncomingRequest | None, line: bytes) -> None:
+        """Put a notification or a request into the outbox. The caller holds the lock.
+
+        The line is dropped if `about` was answered or cancelled before.
+        """
+        if about is None:
+            self.outbox.put(line)
+        elif self.is_open(about):
+            self.outbox.put(line, about.sink)
+
+    def is_open(self, request: IncomingRequest) -> bool:
+        """Tell whether a request has neither been answered nor cancelled. The caller
+        holds the lock."""
+        return self._incoming.get(request.request_id) is request
+
+    # The end.
+
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no more lines will arrive. Requests can still be answered.
+
+        Calling this again has no effect.
+        """
+        self.note_end(why)
+        self._log_number_of_complaints()
+        self.outbox.flush()
+
+    def note_end(self, why: Exception | None) -> Exception:
+        """Note why the connection has ended, and return it. The first reason counts."""
+        with self._lock:
+            if self.closed is None:
+                self.closed = why or ConnectionClosed("the connection is closed")
+            return self.closed
+
+    def _break_connection(self, error: Exception) -> None:
+        """Close after a failed write. No response can be sent, so jobs may stop.
+
+        Outbox.flush() calls this. close() calls it again, but then it returns at once,
+        because this thread is writing already.
+        """
+        self.close(ConnectionClosed(f"cannot send: {error}"))
+        for request in self.unanswered():
+            self.cancel_incoming(request.request_id)
+
+
+COMPLAINTS = 10  # warnings of one kind that a connection logs
+
+
+class Requests:
+    """The requests that one side has sent and that have no response so far.
+
+    A malformed message that looks like a response fails its request, because no other
+    response will come.
+    """
+
+    def __init__(self, peer: Responder,
+                 send_cancelled: Callable[[PendingRequest, str], Any],
+                 ids: Iterator[int]) -> None:
+        self.peer = peer
+        self._send_cancelled = send_cancelled  # tells the other side; it may do nothing
+        self._lock = peer.outbox.lock  # guards the two below
+        self._ids = ids
+        self._pending: dict[Id, PendingRequest] = {}
+
+    def prepare(self, method: str, params: Params) -> PendingRequest:
+        """Make a request with a new id. PendingRequest.send() sends it."""
+        with self._lock:
+            return PendingRequest(self, next(self._ids), method, params)
+
+    def send(self, requests: list[PendingRequest],
+             about: IncomingRequest | None = None) -> None:
+        """Send requests in one line. Raises what Peer.request() raises."""
+        messages = [build_message(one.method, one.params, id=one.id)
+                    for one in requests]
+        line = encode(messages if len(messages) > 1 else messages[0])
+        self.peer.outbox.flush(self._append, requests, about, line)
+
+    def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
+                line: bytes) -> None:
+        """Put requests into the outbox. The caller holds the lock."""
+        peer = self.peer
+        if peer.closed is not None:
+            # Each call raises the same exception, without earlier tracebacks.
+            raise peer.closed.with_traceback(None)
+        if about is not None and not peer.is_open(about):
+            raise RequestCancelled("the request that needs it is over")
+        if len(self._pending) + len(requests) > peer.bounds.pending:
+            raise RuntimeError(f"{len(self._pending)} requests have no response so "
+                               "far; bounds.pending allows no more")
+        self._pending.update((one.id, one) for one in requests)
+        if about is not None:
+            reason = RequestCancelled("the request that needed it was cancelled")
+            about.at_cancel += tuple(
+                functools.partial(self.give_up, one, reason) for one in requests)
+        peer.append(about, line)
+
+    def give_up(self, pending: PendingRequest, why: Exception) -> None:
+        """Stop waiting for a response, and tell the other side. Write nothing yet.
+
+        This has no effect if the request is finished already.
+        """
+        if self._pop(pending.id) is not None:
+            pending.finish(None, why)
+            self._send_cancelled(pending, str(why))
+
+    def give_up_all(self, why: Exception) -> None:
+        """Cancel all requests that have no response so far."""
+        with self._lock:
+            requests = list(self._pending.values())
+        for pending in requests:
+            self.give_up(pending, why)
+
+    def settle(self, message: Any, fault: str | None, size: int) -> bool:
+        """Finish the request that a message answers. Return whether there is one.
+
+        A message with a fault fails its request. `size` is the length of its line.
+        """
+        if isinstance(message, bytes):
+            message = {"id": id_in(message)}
+        elif type(message) is not dict or "method" in message:
+            return False
+        rid = message.get("id")
+        pending = None
+        if fault is None:
+            pending = self._pop(rid)
+        if fault is None and rid is None:  # an error whose sender could not read the id
+            with self._lock:
+                if len(self._pending) == 1:
+                    _, pending = self._pending.popitem()
+        if pending is not None:
+            pending.size = size
+            pending.finish_with(message)
+            return True
+        if type(rid) is float and rid.is_integer():
+            rid = int(rid)
+        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
+            rid = int(rid)
+        pending = self._pop(rid)
+        if pending is None:
+            return False
+        fault = fault or f"it has the id {message['id']!r:.40}"
+        pending.finish(None, ValueError(
+            f"{self.peer.label}{pending}: the response is malformed: {fault}"))
+        return True
+
+    def _pop(self, rid: Any) -> PendingRequest | None:
+        """Remove and return a request. Whoever gets it has to finish it."""
+        if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
+            return None
+        with self._lock:
+            return self._pending.pop(rid, None)
+
+    def close(self, why: Exception) -> None:
+        """Fail all requests."""
+        with self._lock:
+            lost = list(self._pending.values())
+            self._pending.clear()
+        for pending in lost:
+            pending.finish(None, why)
+
+
+def id_in(line: bytes) -> int | None:
+    """Return the id that stands in a line that is not JSON, or None."""
+    ends = line[:500] + line[500:][-500:]
+    name = re.search(rb'"id"\s*:\s*(\d{1,18})\b', ends)
+    if name is not None and ends.lstrip()[:1] == b"{" and b'"jsonrpc"' in ends:
+        return int(name[1])
+    return None
+
+
+class Peer(Responder):
+    """A peer that sends requests as well. `ids` yields their ids."""
+
+    def __init__(self, send: Send, start: Start = spawn,
+                 methods: dict[str, Callable[..., Any]] | None = None,
+                 bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
+        super().__init__(send, start, methods, bounds)
+        self.requests = Requests(self, self.send_cancelled, ids or itertools.count(1))
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
@@ -1161,98 +1280,43 @@ class Peer:
     def request_batch(self, calls: Sequence[tuple[str, Params]],
                       about: IncomingRequest | None = None) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        requests = [self.prepare(method, params) for method, params in calls]
-        self.send_requests(requests, about)
+        requests = [self.requests.prepare(method, params) for method, params in calls]
+        self.requests.send(requests, about)
         return requests
 
-    def prepare(self, method: str, params: Params) -> PendingRequest:
-        """Make a request with a new id. PendingRequest.send() sends it."""
-        with self._lock:
-            return PendingRequest(self, next(self._ids), method, params)
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        """Tell the other side that this side has given up a request.
 
-    def send_requests(self, requests: list[PendingRequest],
-                      about: IncomingRequest | None = None) -> None:
-        messages = [build_message(one.method, one.params, id=one.id)
-                    for one in requests]
-        line = encode(messages if len(messages) > 1 else messages[0])
-        with self._lock:
-            if self.closed is not None:
-                # Each call raises the same exception, without earlier tracebacks.
-                raise self.closed.with_traceback(None)
-            # When `about` is answered or cancelled, it leaves _incoming.
-            if about is not None and self._incoming.get(about.request_id) is not about:
-                raise RequestCancelled("the request that needs it is over")
-            if len(self._pending) + len(requests) > self.bounds.pending:
-                raise RuntimeError(f"{len(self._pending)} requests have no response so "
-                                   "far; bounds.pending allows no more")
-            self._pending.update((one.id, one) for one in requests)
-            if about is not None:
-                about.outgoing += tuple(requests)
-            self._append_about(about, line)
-        self.outbox.flush()
-
-    def _append_about(self, about: IncomingRequest | None, line: bytes) -> None:
-        """Put a notification or a request into the outbox. The caller holds the lock.
-
-        The line is dropped if `about` was answered or cancelled before.
+        Plain JSON-RPC has no message for this, so here it does nothing.
         """
-        sink = None
-        if about is not None:
-            if self._incoming.get(about.request_id) is not about:
-                return
-            sink = about.sink
-        self.outbox.put(line, sink)
 
-    def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response, and tell the other side. Write nothing yet.
-
-        This has no effect if the request is finished already.
-        """
-        if self._pop_pending(pending.id) is not None:
-            pending.finish(None, why)
-            self.send_cancelled(pending, str(why))
-
-    # The end.
+    def settle(self, message: Any, fault: str | None = None) -> None:
+        """Finish the request that a message answers."""
+        is_known = self.requests.settle(message, fault, self.line_size)
+        if not is_known and fault is None and self.closed is None:
+            self.complain(
+                "responses without a request",
+                "%signored a response, because no request has the id %.40r: %.60s",
+                self.label, message.get("id"), message.get("error") or "a result")
 
     def close(self, why: Exception | None = None) -> None:
-        """Say that no more lines will arrive. Pending requests fail with `why`.
-
-        Incoming requests can still be answered. Calling this again has no effect.
-        """
-        with self._lock:
-            if self.closed is None:
-                self.closed = why or ConnectionClosed("the connection is closed")
-            lost = list(self._pending.values())
-            self._pending.clear()
-        for pending in lost:
-            pending.finish(None, self.closed)
-        self._log_number_of_complaints()
-        self.outbox.flush()
-
-    def _break_connection(self, error: Exception) -> None:
-        """Close after a failed write. No response can be sent, so jobs may stop.
-
-        Outbox.flush() calls this. close() calls it again, but then it returns at once,
-        because this thread is writing already.
-        """
-        self.close(ConnectionClosed(f"cannot send: {error}"))
-        for request in self.unanswered():
-            self.cancel_incoming(request.request_id)
-
-
-COMPLAINTS = 10  # warnings of one kind that a connection logs
+        """Say that no more lines will arrive. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
 
 
 class PendingRequest:
     """A request of this side. Wait for its response with result(), or cancel() it.
 
-    finish() is called once, by the thread that removes the request from its peer.
+    finish() is called once, by the thread that removes the request from Requests.
     """
 
     size = 0  # bytes of the response
 
-    def __init__(self, peer: Peer, rid: Id, method: str, params: Params) -> None:
-        self.peer = peer
+    def __init__(self, requests: Requests, rid: Id, method: str,
+                 params: Params) -> None:
+        self.peer = requests.peer
+        self._requests = requests
         self.id = rid
         self.method = method
         self.params = params
@@ -1272,7 +1336,7 @@ class PendingRequest:
 
     def send(self) -> None:
         """Send the request. Raises what Peer.request() raises."""
-        self.peer.send_requests([self])
+        self._requests.send([self])
 
     def __enter__(self) -> PendingRequest:
         return self
@@ -1335,7 +1399,7 @@ class PendingRequest:
         self._give_up(RequestCancelled(reason))
 
     def _give_up(self, why: Exception) -> None:
-        self.peer.give_up(self, why)
+        self._requests.give_up(self, why)
         self.peer.outbox.flush()
 
 
@@ -1481,7 +1545,7 @@ class ReadingPool(Pool):
         self._asleep = False  # the watching thread sleeps until _wake is set
         self._wake = threading.Event()
 
-    def serve(self, peer: Peer, lines: Iterable[bytes], drain: float) -> bool:
+    def serve(self, peer: Responder, lines: Iterable[bytes], drain: float) -> bool:
         """Serve lines until their end. Then wait up to `drain` seconds for the jobs
         whose requests have no response so far. Return whether all jobs are done."""
         jobs = self._jobs_of_lines(peer, lines)
@@ -1519,7 +1583,7 @@ class ReadingPool(Pool):
         self._ended = True
         self._wake.set()
 
-    def _jobs_of_lines(self, peer: Peer, lines: Iterable[bytes]) -> Iterator[Job]:
+    def _jobs_of_lines(self, peer: Responder, lines: Iterable[bytes]) -> Iterator[Job]:
         """Give lines to a peer, and yield the jobs of these lines.
 
         A job runs the handler of a request, or it writes the outbox. Both may block.
@@ -1623,7 +1687,7 @@ QUIET_LOOKS = 20  # after so many looks without a job, the watching thread sleep
 LONGEST_SLEEP = 1.0  # seconds
 
 
-def serve_stdio(connect: Callable[[Send, Start], Peer], workers: int = 64,
+def serve_stdio(connect: Callable[[Send, Start], Responder], workers: int = 64,
                 drain: float = 5.0) -> None:
     """Serve stdin and stdout until stdin ends or stdout is closed.
 
@@ -1679,7 +1743,7 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 LAST_LOG_TIMEOUT = 0.5  # seconds for jobs that fail because the other side is gone
 
 
-def finish(peer: Peer, timeout: float) -> None:
+def finish(peer: Responder, timeout: float) -> None:
     """Close a peer, and wait until its last lines are written.
 
     The closing may take up to timeout seconds, and the writing as well.
@@ -1712,7 +1776,7 @@ def wait_until_ready(fd: int, event: int) -> None:
     poll.poll()
 
 
-def serve_lines(peer: Peer, fd: int) -> None:
+def serve_lines(peer: Responder, fd: int) -> None:
     """Serve the lines of a descriptor until its end, on this thread.
 
     If the start() function of the peer runs each job on the calling thread, a slow job
@@ -1739,7 +1803,7 @@ class CallingThread:
         """Run a job when the jobs that were given earlier are done."""
         self._jobs.put(job)
 
-    def serve(self, peer: Peer, lines: Iterable[bytes], drain: float) -> bool:
+    def serve(self, peer: Responder, lines: Iterable[bytes], drain: float) -> bool:
         """Serve lines until their end; return whether all jobs were done in time."""
         spawn(functools.partial(self._read, peer, lines, drain))
         while not self.aborted:
@@ -1755,7 +1819,7 @@ class CallingThread:
             job()
         return False
 
-    def _read(self, peer: Peer, lines: Iterable[bytes], drain: float) -> None:
+    def _read(self, peer: Responder, lines: Iterable[bytes], drain: float) -> None:
         try:
             for line in lines:
                 peer.receive(line)
@@ -3692,7 +3756,7 @@ class McpPeer(Peer):
         line = encode(build_message("notifications/cancelled", {
             "requestId": pending.id, "reason": reason}))
         with self._lock:
-            self._append_about(None, line)
+            self.append(None, line)
 
 
 # --- 9. Server ------------------------------------------------------------------------
@@ -4085,7 +4149,7 @@ class Subscriptions:
         with self._lock:
             self._check_room(1 + len(wanted.get("resourceSubscriptions", ())))
             context.subscribed = wanted
-            self.session._append_about(context, line)
+            self.session.append(context, line)
 
     def _streams(self) -> list[Context]:
         """Return the open subscriptions/listen requests. The caller holds the lock."""
@@ -4115,13 +4179,13 @@ class Subscriptions:
                 return
             is_declared = session.state == READY and capability in session.declared
             if is_declared and (uri is None or uri in self._uris):
-                session._append_about(None, encode(
+                session.append(None, encode(
                     build_message(method, params or None)))
             for context in self._streams():
                 wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
                     meta = {META_SUBSCRIPTION: context.request_id}
-                    session._append_about(context, encode(build_message(
+                    session.append(context, encode(build_message(
                         method, {"_meta": meta, **params})))
 
     def end(self) -> None:
@@ -5442,7 +5506,8 @@ class Client:
         return pending
 
     def _prepare(self, method: str, params: Json | None) -> PendingRequest:
-        return self._connected_session().prepare(method, self._with_meta(params))
+        requests = self._connected_session().requests
+        return requests.prepare(method, self._with_meta(params))
 
     def request(self, method: str, params: Json | None = None,
                 timeout: float | None = None) -> Json:
@@ -5595,8 +5660,8 @@ class Client:
         try:
             if self.row.batches and calls:
                 session = self._connected_session()
-                pending = [session.prepare(*call) for call in calls]
-                session.send_requests(pending)
+                pending = [session.requests.prepare(*call) for call in calls]
+                session.requests.send(pending)
             else:
                 for method, params in calls:
                     pending.append(self.start(method, params))
@@ -5801,11 +5866,9 @@ class ClientSession(McpPeer):
         self._callbacks = client.callbacks
 
     def give_up_all(self, why: Exception) -> None:
-        """Cancel all requests that have no response so far."""
-        with self._lock:
-            requests = list(self._pending.values())
-        for pending in requests:
-            self.give_up(pending, why)
+        """Cancel all requests that have no response so far, and wait until that is
+        written."""
+        self.requests.give_up_all(why)
         self.outbox.flush()
         # If another thread is just writing, it also writes the cancellations. Wait for
         # it. Otherwise close() comes first, and then send_while_open() drops them.
@@ -5828,7 +5891,7 @@ class ClientSession(McpPeer):
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
         self._callbacks.notify(method, params if isinstance(params, dict) else {},
-                               self._line_size)
+                               self.line_size)
 
     def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
