@@ -3766,7 +3766,7 @@ class McpPeer(Peer):
 INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input
 
 
-class Context(IncomingRequest):
+class ToolContext(IncomingRequest):
     """The request that a function serves. A parameter with the hint Context gets it.
 
     request_id, method, params (without _meta) and meta are what the client sent.
@@ -3777,13 +3777,7 @@ class Context(IncomingRequest):
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
-    binding: str | None = None  # method and params, for StateSigner
-    responses: Json  # key of an input request -> the response that a modern client sent
     subscribed: Any = None  # what an open subscriptions/listen request was granted
-    _inputs = 0  # how many inputs the function has asked for
-    _reports = 0  # how many reports of progress were sent
-    _last_progress = float("-inf")  # any number exceeds it
-    _last_report = 0.0  # the time of the last report, by time.monotonic()
 
     # ********************** The rest of this class can wait. **************************
 
@@ -3810,6 +3804,22 @@ class Context(IncomingRequest):
         A modern client sends them in each request, a legacy client in its handshake.
         """
         return self.meta if self.row.modern else self.session.client_meta
+
+    def __str__(self) -> str:
+        params = self.params or {}
+        name = params.get("name") or params.get("uri") or params.get("ref")
+        return f"{self.method} {name!r}" if name else self.method
+
+    def prepare(self) -> None:
+        """Note what has to be known before a function gets this context."""
+
+
+class ReportingContext(ToolContext):
+    """Adds progress and log."""
+
+    _reports = 0  # how many reports of progress were sent
+    _last_progress = float("-inf")  # any number exceeds it
+    _last_report = 0.0  # the time of the last report, by time.monotonic()
 
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
@@ -3867,17 +3877,27 @@ class Context(IncomingRequest):
         if not self.session.outbox.is_full():
             self.session.notify(method, params, self)
 
-    def __str__(self) -> str:
-        params = self.params or {}
-        name = params.get("name") or params.get("uri") or params.get("ref")
-        return f"{self.method} {name!r}" if name else self.method
 
-    # A function of the author asks for input in the same way in both eras. In a legacy
-    # session, each input request is sent as a request, and the function waits for the
-    # response. For a modern client, the input requests are the result. The client calls
-    # again with the responses, and the function runs again from its top. A key tells
-    # which response belongs to which input request. The default key is made of three
-    # things: the number of the input request in this run, the method, and the params.
+class Context(ReportingContext):
+    """Adds questions to the user and to the client.
+
+    A function asks in the same way in both eras. In a legacy session, each input
+    request is sent as a request, and the function waits for the response. For a modern
+    client, the input requests are the result. The client calls again with the
+    responses, and the function runs again from its top. A key tells which response
+    belongs to which input request. The default key is made of three things: the number
+    of the input request in this run, the method, and the params.
+    """
+
+    binding: str | None = None  # method and params, for StateSigner
+    responses: Json  # key of an input request -> the response that a modern client sent
+    _inputs = 0  # how many inputs the function has asked for
+
+    def prepare(self) -> None:
+        """Note the params. The client may have to repeat the call with the same ones,
+        and the function may change its arguments."""
+        if self.row.modern:
+            self.binding = binding_of(self)
 
     def elicit(self, message: str, schema: Json | None = None, *,
                url: str | None = None, key: str | None = None,
@@ -4223,7 +4243,7 @@ class Function:
         signature = signature_of(function)
         hints = dict(signature.hints)
         self._context_names = [name for name, hint in hints.items()
-                               if hint in (Context, Optional[Context])]
+                               if is_context(hint)]
         for name in self._context_names:
             del hints[name]
         for name in ("context", "ctx"):
@@ -4260,11 +4280,8 @@ class Function:
         Raises InvalidArguments with the first ten faults, such as "arguments.a: not
         allowed". `name` is the first word of these faults.
         """
-        if self._context_names and context.row.modern:
-            # A function with a Context may ask for input. The client then repeats the
-            # call, and the server checks that its params are the same. The arguments
-            # may change before that, so the params are stored now, as a text.
-            context.binding = binding_of(context)
+        if self._context_names:
+            context.prepare()
         can_skip = self._cast_is_optional and self.input_schema.fits(arguments)
         if not can_skip:
             arguments = self._checked_and_cast(arguments, name, corrects)
@@ -4291,6 +4308,13 @@ class Function:
         if self._cast is not None:
             arguments = self._cast(arguments)
         return arguments
+
+
+def is_context(hint: Any) -> bool:
+    """Tell whether a parameter with this hint gets the request. The hint is a context
+    class, or Optional[...] of one."""
+    return any(isinstance(one, type) and issubclass(one, ToolContext)
+               for one in (hint, *typing.get_args(hint)))
 
 
 class InvalidArguments(RpcError):
