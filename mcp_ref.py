@@ -2153,132 +2153,126 @@ class Schema:
     something that is not supported. Both messages name the place. Keywords that are not
     in KEYWORDS have no effect, as JSON Schema demands.
 
-    trusted is False for a schema of the other side. Its patterns are not checked where
-    that could take for ever, because Python's re holds up all threads meanwhile. The
-    first time this happens is logged.
+    trusted is False for a schema of the other side. Where one of its patterns could
+    take for ever, the value is not checked, because Python's re holds up all threads
+    meanwhile. The first time this happens is logged.
     """
 
     def __init__(self, schema: Any, trusted: bool = True) -> None:
         self.schema = schema
-        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
-        # What checks need again and again is prepared once: the keys of enum and const,
-        # by the id() of the argument, and compiled patterns.
-        self.keys: dict[int, frozenset[Any]] = {}
-        self.patterns: dict[str, Pattern | None] = {}  # None: not checked
         self._trusted = trusted
         self._has_skipped = threading.Event()  # a pattern was not checked
-        self._examine(schema, "#")
+        self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        self._prepared = self._prepare(schema, "#")
         self._check_references()
         # fits(value) is a quick check. True means that the value fits. False means that
         # it may fit or not, and that faults() can tell.
-        self.fits: Callable[[Any], bool] = quick_check(schema)
+        self.fits: Callable[[Any], bool] = quick_check(self._prepared)
 
     def faults(self, value: Any, most: int = 1) -> list[Fault]:
         """Return what is wrong with a value, up to `most` faults; [] if it fits."""
         if self.fits(value):
             return []
+        faults = Walk(self._places).faults(value, self._prepared)
         try:
-            return list(itertools.islice(Walk(self).faults(value, self.schema), most))
+            return list(itertools.islice(faults, most))
         except (RecursionError, TooMuchWork):
             return [Fault(": nested too deeply, or too much to check")]
+        except SlowPattern as error:
+            if not self._has_skipped.is_set():
+                self._has_skipped.set()
+                warn("a value was not checked, because the pattern %.80r of the other "
+                     "side could take too long", str(error))
+            return []
 
     def check(self, value: Any, name: str) -> None:
         """Raise ValueError, which names the value, if it does not fit."""
-        faults = self.faults(value)
-        if faults:
-            raise ValueError(f"{name}{faults[0]}")
+        for fault in self.faults(value):
+            raise ValueError(f"{name}{fault}")
 
     # ********************** The rest of this class can wait. **************************
 
-    def _examine(self, schema: Any, place: str) -> None:
-        """Check one subschema, and note its place for references.
+    def _prepare(self, schema: Any, place: str) -> Any:
+        """Check a subschema, and return what a Walk needs of it.
 
+        That is the subschema without unknown keywords, and with prepared arguments.
         place is a JSON pointer, in which each step begins with a slash.
         """
         if place.count("/") > DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
-        if type(schema) is bool:
-            self.places[place] = schema
-            return
-        if type(schema) is not dict:
+        if type(schema) not in (bool, dict):
             raise ValueError(f"{place}: expected an object or a boolean, not "
                              f"{reprlib.repr(schema)}")
-        self.places[place] = schema
-        for word, argument in schema.items():
-            if word in KEYWORDS:
-                self._examine_argument(word, argument, f"{place}/{word}")
-        if "$anchor" in schema:
-            self.places[f"#{schema['$anchor']}"] = schema
+        prepared = schema
+        if type(schema) is dict:
+            prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
+                        for word, argument in schema.items() if word in KEYWORDS}
+            if "$anchor" in schema:
+                self._places[f"#{schema['$anchor']}"] = prepared
+        self._places[place] = prepared
+        return prepared
 
-    def _examine_argument(self, word: str, argument: Any, place: str) -> None:
-        """Check the argument of one keyword, and the subschemas inside it."""
+    def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
+        """Check and prepare the argument of one keyword."""
         form = KEYWORDS[word].form  # a schema that describes the argument
-        fault = next(Walk(None).faults(argument, form), None)
+        fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
         if not is_supported(word, argument, place):
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
         if form is SCHEMA_FORM:
-            self._examine(argument, place)
-        elif form is SCHEMAS_FORM:
-            for index, subschema in enumerate(argument):
-                self._examine(subschema, f"{place}/{index}")
-        elif form is SCHEMA_MAP_FORM:
-            for name, subschema in argument.items():
-                step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
-                self._examine(subschema, f"{place}/{step}")
+            return self._prepare(argument, place)
+        if form is SCHEMAS_FORM:
+            return [self._prepare(subschema, f"{place}/{index}")
+                    for index, subschema in enumerate(argument)]
+        if word == "patternProperties":
+            return {self._pattern(name, place): subschema for name, subschema
+                    in self._prepare_members(argument, place).items()}
+        if form is SCHEMA_MAP_FORM:
+            return self._prepare_members(argument, place)
+        if word == "type" and isinstance(argument, str):
+            return [argument]
+        if word == "dependentRequired":
+            return {name: {"required": names} for name, names in argument.items()}
+        if word == "$ref":
+            return unescape(argument)
         if word == "enum":
-            self.keys[id(argument)] = frozenset(map(comparable, argument))
-        elif word == "pattern":
-            self._add_pattern(argument, place)
-        elif word == "patternProperties":
-            for pattern in argument:
-                self._add_pattern(pattern, place)
+            return Choices(argument)
+        if word == "pattern":
+            return self._pattern(argument, place)
+        return argument
 
-    def _add_pattern(self, pattern: str, place: str) -> None:
-        self.patterns[pattern] = None
-        if self._trusted or is_simple(pattern):
-            try:
-                self.patterns[pattern] = Pattern(pattern)
-            except (re.error, ValueError, OverflowError, RecursionError):
-                raise NotImplementedError(f"{place}: Python's re does not support the "
-                                          f"pattern {pattern!r:.80}") from None
+    def _prepare_members(self, schemas: Json, place: str) -> Json:
+        prepared = {}
+        for name, subschema in schemas.items():
+            step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
+            prepared[name] = self._prepare(subschema, f"{place}/{step}")
+        return prepared
 
-    def matches(self, value: str, pattern: str,
-                count: Callable[[int], Any]) -> bool | None:
-        """Tell whether a pattern matches. None: that was not checked."""
-        prepared = self.patterns[pattern]
-        if prepared is not None:
-            steps = 1
-            if not self._trusted:
-                steps = prepared.most_steps(value)
-            if self._trusted or (steps <= MATCH_LIMIT and len(value) <= 1_000):
-                count(steps // 1_000)
-                return prepared.compiled.search(value) is not None
-        if not self._has_skipped.is_set():
-            self._has_skipped.set()
-            warn("the pattern %.80r of the other side was not checked, because that "
-                 "could take too long", pattern)
-        return None
+    def _pattern(self, pattern: str, place: str) -> Pattern:
+        try:
+            return Pattern(pattern, self._trusted)
+        except (re.error, ValueError, OverflowError, RecursionError):
+            raise NotImplementedError(f"{place}: Python's re does not support the "
+                                      f"pattern {pattern!r:.80}") from None
 
     def _check_references(self) -> None:
-        for place, subschema in self.places.items():
+        for place, subschema in self._places.items():
             if type(subschema) is dict and "$ref" in subschema:
-                target = unescape(subschema["$ref"])
-                if target not in self.places:
+                target = subschema["$ref"]
+                if target not in self._places:
                     raise ValueError(f"{place}/$ref: {target} does not exist")
 
 
 def quick_check(schema: Any) -> Callable[[Any], bool]:
-    """Return a function that returns True only for values that fit a schema.
+    """Return a function that returns True only for values that fit a prepared schema.
 
     Most arguments of tools are objects with members of plain types, and most are right.
     FlatObject checks these. Without it, a tool call took 148,000 instructions instead
     of 81,000 (measured in version 2.0.0).
     """
-    if type(schema) is dict and schema.get("type") == "object":
-        keywords = KEYWORDS.keys() & schema.keys()
-        if keywords <= {"type", "properties", "required", "additionalProperties"}:
+    if type(schema) is dict and schema.get("type") == ["object"]:
+        if schema.keys() <= {"type", "properties", "required", "additionalProperties"}:
             return FlatObject(schema).fits
     return never_fits
 
@@ -2332,31 +2326,33 @@ def validate(instance: Any, schema: Any, name: str = "value") -> None:
 
 
 def plain_types(schema: Any) -> Iterable[type]:
-    """Return the Python types whose values surely fit a subschema.
+    """Return the Python types whose values surely fit a prepared subschema.
 
     The result is empty if the subschema asks for more than a type.
     """
-    if schema is True:
+    if schema is True or schema == {}:
         return set(TYPES)
-    if schema is False:
+    if schema is False or schema.keys() != {"type"}:
         return ()
-    keywords = KEYWORDS.keys() & schema.keys()
-    if not keywords:
-        return set(TYPES)
-    if keywords != {"type"}:
-        return ()
-    names = schema["type"]
-    if isinstance(names, str):
-        names = [names]
-    return {one for one, name in TYPES.items() if name in names}
+    return {one for one, name in TYPES.items() if name in schema["type"]}
 
 
 class TooMuchWork(ValueError):
     """A check took more than STEP_LIMIT steps."""
 
 
+class SlowPattern(Exception):
+    """A match by a pattern of the other side could take for ever."""
+
+
+# The keywords that are applied together to the members of an object, or to the items of
+# an array.
+MEMBER_WORDS = frozenset(("properties", "patternProperties", "additionalProperties"))
+ITEM_WORDS = frozenset(("prefixItems", "items"))
+
+
 class Walk:
-    """One check of one value. It counts its steps.
+    """One check of one value by a prepared schema. It counts its steps.
 
     The limit makes every check end. It protects against schemas of the other side, such
     as a server's outputSchema: with a few nested anyOf, a check would not end in a
@@ -2368,37 +2364,31 @@ class Walk:
     that into a fault.
     """
 
-    def __init__(self, root: Any) -> None:
-        self.root = root  # the Schema; None for an argument of a keyword
+    def __init__(self, places: dict[str, Any]) -> None:
+        self.places = places  # the target of a $ref -> the subschema there
         self._steps = 0
 
-    def count_step(self, steps: int = 1) -> None:
+    def count_steps(self, steps: int) -> None:
         self._steps += steps
         if self._steps > STEP_LIMIT:
-            raise TooMuchWork
-
-    def key(self, value: Any) -> Any:
-        """Return comparable(value). Each part of the value costs a step."""
-        return comparable(value, self.count_step)
-
-    def matches(self, value: str, pattern: str) -> bool | None:
-        self.count_step()
-        matches: bool | None = self.root.matches(value, pattern, self.count_step)
-        return matches
+            raise TooMuchWork("too much to check")
 
     def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
         """Yield what one subschema finds wrong with a value."""
-        self.count_step()
+        self.count_steps(1)
         kind = TYPES.get(type(value))
         if kind is None:
             yield Fault(f": a {type(value).__name__} is not JSON")
-        elif type(schema) is bool:
-            if not schema:
-                yield Fault(": not allowed")
-        else:
+        elif schema is False:
+            yield Fault(": not allowed")
+        elif schema is not True:
+            if kind == "object" and not MEMBER_WORDS.isdisjoint(schema):
+                yield from self._faults_of_members(value, schema)
+            elif kind == "array" and not ITEM_WORDS.isdisjoint(schema):
+                yield from self._faults_of_items(value, schema)
             for word, argument in schema.items():
-                keyword = KEYWORDS.get(word)
-                if keyword is None or kind not in keyword.types:
+                keyword = KEYWORDS[word]
+                if kind not in keyword.types:
                     continue
                 if not keyword.expected:
                     yield from keyword.rule(self, value, argument, schema)
@@ -2406,8 +2396,34 @@ class Walk:
                     expected = keyword.expected.format(argument)
                     yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
 
-    def faults_of_part(self, step: str | int, part: Any,
-                       schema: Any) -> Iterator[Fault]:
+    def _faults_of_members(self, value: Json, schema: Json) -> Iterator[Fault]:
+        named = schema.get("properties", {})
+        patterns = schema.get("patternProperties", {})
+        others = schema.get("additionalProperties", True)
+        for name, item in value.items():
+            subschemas = []
+            if name in named:
+                subschemas.append(named[name])
+            for pattern, subschema in patterns.items():
+                if pattern.matches(name, self):
+                    subschemas.append(subschema)
+            if not subschemas and others is False:
+                # The name stands in the text, and not in the path. A path leads to a
+                # wrong value, which corrected() may replace. Here the name is wrong.
+                known = ", ".join(named) or "none"
+                yield Fault(f".{name}: unknown; known: {known}")
+                continue
+            for subschema in subschemas or [others]:
+                yield from self._faults_of_part(name, item, subschema)
+
+    def _faults_of_items(self, value: list[Any], schema: Json) -> Iterator[Fault]:
+        subschemas = itertools.chain(
+            schema.get("prefixItems", []), itertools.repeat(schema.get("items", True)))
+        for index, (item, subschema) in enumerate(zip(value, subschemas)):
+            yield from self._faults_of_part(index, item, subschema)
+
+    def _faults_of_part(self, step: str | int, part: Any,
+                        schema: Any) -> Iterator[Fault]:
         """Yield what one subschema finds wrong with a member or an item of a value.
 
         step is the name of the member or the index of the item.
@@ -2417,9 +2433,7 @@ class Walk:
 
     def holds(self, value: Any, schema: Any) -> bool:
         """Tell whether a value fits a subschema."""
-        for _ in self.faults(value, schema):
-            return False
-        return True
+        return next(self.faults(value, schema), None) is None
 
 
 class Keyword(NamedTuple):
@@ -2438,19 +2452,18 @@ class Keyword(NamedTuple):
 # Assertions. Each function tells whether a value fits the argument of its keyword.
 
 
-def comparable(value: Any, count: Callable[[], Any] | None = None) -> Any:
+def comparable(value: Any, walk: Walk) -> Any:
     """Return a hashable key. Two JSON values are equal if their keys are equal.
 
     In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
-    count() is called for each part of the value.
+    Each part of the value costs a step.
     """
-    if count is not None:
-        count()
+    walk.count_steps(1)
     if type(value) is dict:
-        return dict, frozenset((name, comparable(item, count))
+        return dict, frozenset((name, comparable(item, walk))
                                for name, item in value.items())
     if type(value) is list:
-        return list, tuple([comparable(item, count) for item in value])
+        return list, tuple([comparable(item, walk) for item in value])
     return (type(value) is bool, value)
 
 
@@ -2459,10 +2472,10 @@ def is_multiple(value: Any, divisor: Any) -> bool:
     multiple of the float 0.01.)"""
     from fractions import Fraction  # 5 ms, and few schemas need it
 
-    infinity = float("inf")  # for example, Python reads 1e999 as infinity
-    if abs(value) == infinity or divisor == infinity:
+    try:
+        quotient = Fraction(repr(value)) / Fraction(repr(divisor))
+    except ValueError:  # infinity: for example, Python reads 1e999 as infinity
         return False
-    quotient = Fraction(repr(value)) / Fraction(repr(divisor))
     return quotient.denominator == 1
 
 
@@ -2480,24 +2493,36 @@ class Pattern:
     In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, trusted: bool) -> None:
         # Split the pattern into parts. Replace the parts that are just a `$`.
         parts = re.findall(r"""
             \\.                       # an escape, such as \$
             | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
             | .                       # any other character
             """, pattern, re.VERBOSE | re.DOTALL)
-        translated = [r"\Z" if part == "$" else part for part in parts]
-        self.compiled = re.compile("".join(translated), re.ASCII)
+        self._text = pattern
+        self._trusted = trusted
+        self._is_checked = trusted or is_simple(pattern)
+        if self._is_checked:
+            translated = [r"\Z" if part == "$" else part for part in parts]
+            self._compiled = re.compile("".join(translated), re.ASCII)
         self._choices = sum(part in ("*", "+", "?", "|", ",") for part in parts)
         if parts[:1] != ["^"]:
             self._choices += 1  # where the match begins
 
-    def most_steps(self, value: str) -> int:
-        """Return how long a match of a simple pattern takes at most: a*a*a* may look at
-        n**3 ways to divide n characters."""
-        steps: int = len(value) ** self._choices
-        return steps
+    def __str__(self) -> str:
+        return self._text
+
+    def matches(self, value: str, walk: Walk) -> bool:
+        """Tell whether a part of the value matches. Raises SlowPattern."""
+        walk.count_steps(1)
+        if not self._trusted:
+            # a*a*a* may look at n**3 ways to divide n characters.
+            steps = len(value) ** self._choices
+            if not self._is_checked or steps > MATCH_LIMIT or len(value) > 1_000:
+                raise SlowPattern(self._text)
+            walk.count_steps(steps // 1_000)
+        return self._compiled.search(value) is not None
 
 
 # Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not
@@ -2520,8 +2545,6 @@ def is_simple(pattern: str) -> bool:
 
 
 def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    if isinstance(names, str):
-        names = [names]
     kind = TYPES[type(value)]
     if kind in names or (kind == "integer" and "number" in names):
         return
@@ -2531,35 +2554,40 @@ def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fau
 
 
 def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
-    return walk.faults(value, walk.root.places[unescape(ref)])
+    return walk.faults(value, walk.places[ref])
 
 
-def apply_enum(walk: Walk, value: Any, choices: Any, schema: Json) -> Iterator[Fault]:
-    if walk.root is None:
-        keys = frozenset(map(comparable, choices))
-    else:
-        keys = walk.root.keys[id(choices)]
-    if walk.key(value) not in keys:
-        shown = str(choices)
-        if len(choices) > 100:
-            shown = f"{str(choices[:100])[:-1]}, ...]"
+class Choices:
+    """The argument of enum. The keys are kept for the next checks."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+        self.keys = {comparable(value, Walk({})) for value in values}
+
+
+def apply_enum(walk: Walk, value: Any, choices: Choices,
+               schema: Json) -> Iterator[Fault]:
+    if comparable(value, walk) not in choices.keys:
+        shown = str(choices.values)
+        if len(choices.values) > 100:
+            shown = f"{str(choices.values[:100])[:-1]}, ...]"
         yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
 
 
 def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
-    if walk.key(value) != walk.key(constant):
+    if comparable(value, walk) != comparable(constant, walk):
         yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
 
 
 def apply_unique_items(walk: Walk, value: Any, wanted: bool,
                        schema: Json) -> Iterator[Fault]:
-    if wanted and len({walk.key(item) for item in value}) < len(value):
+    if wanted and len({comparable(item, walk) for item in value}) < len(value):
         yield Fault(f": expected unique items, got {reprlib.repr(value)}")
 
 
-def apply_pattern(walk: Walk, value: Any, pattern: str,
+def apply_pattern(walk: Walk, value: Any, pattern: Pattern,
                   schema: Json) -> Iterator[Fault]:
-    if walk.matches(value, pattern) is False:
+    if not pattern.matches(value, walk):
         yield Fault(f": expected a match of {pattern}, got {reprlib.repr(value)}")
 
 
@@ -2570,65 +2598,19 @@ def unescape(ref: str) -> str:
     return unquote(ref)
 
 
-def apply_prefix_items(walk: Walk, value: Any, schemas: Any,
-                       schema: Json) -> Iterator[Fault]:
-    for index, (item, subschema) in enumerate(zip(value, schemas)):
-        yield from walk.faults_of_part(index, item, subschema)
-
-
-def apply_items(walk: Walk, value: Any, subschema: Any,
-                schema: Json) -> Iterator[Fault]:
-    for index in range(len(schema.get("prefixItems", ())), len(value)):
-        yield from walk.faults_of_part(index, value[index], subschema)
-
-
 def apply_contains(walk: Walk, value: Any, subschema: Any,
                    schema: Json) -> Iterator[Fault]:
     count = len([item for item in value if walk.holds(item, subschema)])
-    is_enough = count >= schema.get("minContains", 1)
-    is_too_much = "maxContains" in schema and count > schema["maxContains"]
-    if not is_enough or is_too_much:
+    most = schema.get("maxContains", count)
+    if not schema.get("minContains", 1) <= count <= most:
         yield Fault(f": {count} items match the schema of contains")
-
-
-def apply_properties(walk: Walk, value: Any, schemas: Any,
-                     schema: Json) -> Iterator[Fault]:
-    for name, item in value.items():
-        if name in schemas:
-            yield from walk.faults_of_part(name, item, schemas[name])
-
-
-def apply_pattern_properties(walk: Walk, value: Any, schemas: Any,
-                             schema: Json) -> Iterator[Fault]:
-    for pattern, subschema in schemas.items():
-        for name, item in value.items():
-            if walk.matches(name, pattern):
-                yield from walk.faults_of_part(name, item, subschema)
-
-
-def apply_additional_properties(walk: Walk, value: Any, subschema: Any,
-                                schema: Json) -> Iterator[Fault]:
-    named = schema.get("properties", {})
-    patterns = schema.get("patternProperties", ())
-    for name, item in value.items():
-        # If a pattern was not checked, its result is None. Then the member is allowed.
-        if name in named or any(walk.matches(name, pattern) is not False
-                                for pattern in patterns):
-            continue
-        if subschema is False:
-            known = ", ".join(named) or "none"
-            # The name stands in the text, and not in the path. A path leads to a wrong
-            # value, which corrected() may replace. Here the name is wrong.
-            yield Fault(f".{name}: unknown; known: {known}")
-        else:
-            yield from walk.faults_of_part(name, item, subschema)
 
 
 def apply_property_names(walk: Walk, value: Any, subschema: Any,
                          schema: Json) -> Iterator[Fault]:
     for name in value:
         for fault in walk.faults(name, subschema):
-            yield Fault(f".{name}{fault}")  # not in the path, as above
+            yield Fault(f".{name}{fault}")  # not in the path, because the name is wrong
 
 
 def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
@@ -2637,12 +2619,11 @@ def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator
         yield Fault(f": missing {', '.join(missing)}")
 
 
-def apply_dependent(walk: Walk, value: Any, needs: Any,
+def apply_dependent(walk: Walk, value: Any, schemas: Any,
                     schema: Json) -> Iterator[Fault]:
-    """Serve dependentRequired, which maps names to names, and dependentSchemas."""
-    for member, need in needs.items():
+    """Serve dependentSchemas, and dependentRequired, whose names become schemas."""
+    for member, subschema in schemas.items():
         if member in value:
-            subschema = {"required": need} if type(need) is list else need
             yield from walk.faults(value, subschema)
 
 
@@ -2665,7 +2646,7 @@ def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator
     fitting = [subschema for subschema in schemas if walk.holds(value, subschema)]
     if len(fitting) > 1:
         yield Fault(": more than one alternative fits")
-    elif not fitting:
+    else:
         yield from apply_any_of(walk, value, schemas, schema)
 
 
@@ -2679,22 +2660,23 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[F
     return walk.faults(value, schema.get(branch, True))
 
 
-# The forms of arguments of keywords, as schemas. An argument of another form is
-# refused: "#/properties/a/minLength is 'x': expected integer, got string".
+# The forms of arguments of keywords, as prepared schemas: type has a list. An argument
+# of another form is refused: "#/properties/a/minLength is 'x': expected integer, got
+# string".
 
 # Arguments of these three forms hold subschemas.
 SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
-SCHEMAS_FORM: Json = {"type": "array", "items": SCHEMA_FORM, "minItems": 1}
-SCHEMA_MAP_FORM: Json = {"type": "object", "additionalProperties": SCHEMA_FORM}
+SCHEMAS_FORM: Json = {"type": ["array"], "items": SCHEMA_FORM, "minItems": 1}
+SCHEMA_MAP_FORM: Json = {"type": ["object"], "additionalProperties": SCHEMA_FORM}
 
 _ANYTHING: Json = {}
-_STRING: Json = {"type": "string"}
-_STRINGS: Json = {"type": "array", "items": _STRING}
-_STRINGS_MAP: Json = {"type": "object", "additionalProperties": _STRINGS}
-_NUMBER: Json = {"type": "number"}
-_POSITIVE: Json = {"type": "number", "exclusiveMinimum": 0}
-_COUNT: Json = {"type": "integer", "minimum": 0}
-_TYPE_NAME: Json = {"enum": list(TYPES.values())}
+_STRING: Json = {"type": ["string"]}
+_STRINGS: Json = {"type": ["array"], "items": _STRING}
+_STRINGS_MAP: Json = {"type": ["object"], "additionalProperties": _STRINGS}
+_NUMBER: Json = {"type": ["number"]}
+_POSITIVE: Json = {"type": ["number"], "exclusiveMinimum": 0}
+_COUNT: Json = {"type": ["integer"], "minimum": 0}
+_TYPE_NAME: Json = {"enum": Choices(list(TYPES.values()))}
 _TYPE_NAMES: Json = {"type": ["string", "array"], "if": _STRING, "then": _TYPE_NAME,
                      "else": {"items": _TYPE_NAME, "minItems": 1}}
 
@@ -2734,19 +2716,17 @@ KEYWORDS: dict[str, Keyword] = {
     "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
     "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
     "pattern": Keyword(_STRING, ("string",), apply_pattern),
-    "prefixItems": Keyword(SCHEMAS_FORM, ("array",), apply_prefix_items),
-    "items": Keyword(SCHEMA_FORM, ("array",), apply_items),
+    "prefixItems": Keyword(SCHEMAS_FORM),
+    "items": Keyword(SCHEMA_FORM),
     "contains": Keyword(SCHEMA_FORM, ("array",), apply_contains),
     "maxContains": Keyword(_COUNT),
     "minContains": Keyword(_COUNT),
     "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
     "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
     "uniqueItems": Keyword({"type": "boolean"}, ("array",), apply_unique_items),
-    "properties": Keyword(SCHEMA_MAP_FORM, ("object",), apply_properties),
-    "patternProperties": Keyword(
-        SCHEMA_MAP_FORM, ("object",), apply_pattern_properties),
-    "additionalProperties": Keyword(
-        SCHEMA_FORM, ("object",), apply_additional_properties),
+    "properties": Keyword(SCHEMA_MAP_FORM),
+    "patternProperties": Keyword(SCHEMA_MAP_FORM),
+    "additionalProperties": Keyword(SCHEMA_FORM),
     "propertyNames": Keyword(SCHEMA_FORM, ("object",), apply_property_names),
     "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
     "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
