@@ -2807,49 +2807,50 @@ class Described(NamedTuple):
     a dataclass raises. Then the tool fails.
     """
     schema: Json  # of the values in JSON
-    cast: Cast | None = None  # None: values stay unchanged
-    # True: the cast changes nothing in values that pass the quick check Schema.fits().
-    # This is known for objects whose members have no cast, or the cast int: the quick
-    # check passes only if such a member is an int already, and not 1.0.
-    cast_is_optional: bool = False
+    cast: Cast
 
 
-def describe_object(hints: Json, defaults: Json, where: Place, other_hint: Any = None,
-                    make: Callable[[Json], Any] | None = None,
+def unchanged(value: Any) -> Any:
+    """Cast a value that is the same in JSON and in Python."""
+    return value
+
+
+def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
+                    other_hint: Any = None, make: Cast = unchanged,
                     doc: str | None = None) -> Described:
     """Describe an object with named members: the parameters of a function, the fields
     of a dataclass, or the keys of a TypedDict.
 
     hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema. If this value is Ellipsis, no value is shown. A
-    function with **kwargs allows further members, and other_hint is the hint of their
-    values; otherwise it is None. make(members) returns the Python value; if make is
-    None, the value is a dict.
+    the value to show in the schema. If this value is Ellipsis, no value is shown. docs
+    describes members, and doc describes the object. A function with **kwargs allows
+    further members, and other_hint is the hint of their values; otherwise it is None.
+    make(members) returns the Python value.
     """
-    parts = {name: describe(hint, where.member(name)) for name, hint in hints.items()}
     properties = {}
-    for name, part in parts.items():
-        properties[name] = part.schema
+    casts: dict[str, Cast] = {}
+    for name, hint in hints.items():
+        schema, casts[name] = describe(hint, where.member(name))
         if name in defaults:
-            properties[name] = schema_with_default(part.schema, defaults[name], where)
+            schema = schema_with_default(schema, defaults[name], where)
+        # A text in Annotated has priority over the docstring of the function. That
+        # docstring has priority over the one of a dataclass.
+        has_text = key_of(hint) == "Annotated" and "description" in schema
+        if name in docs and not has_text:
+            schema = {**schema, "description": docs[name]}
+        properties[name] = schema
     others: Any = False
-    other_cast = None
+    other_cast: Cast = unchanged
     if other_hint is not None:
-        other = describe(other_hint, where.member("**"))
-        others = True if other.schema == {} else other.schema
-        other_cast = other.cast
-    schema = present(
+        others, other_cast = describe(other_hint, where.member("**"))
+    full = present(
         description=doc, type="object", properties=properties,
-        additionalProperties=others,
+        additionalProperties=True if others == {} else others,
         required=[name for name in hints if name not in defaults])
-    casts = {name: part.cast for name, part in parts.items()}
-    used_casts = [cast for cast in (other_cast, *casts.values()) if cast is not None]
-    if not used_casts and make is None:
-        return Described(schema, None, cast_is_optional=True)
-    all_are_int = all(cast is int for cast in used_casts)
-    return Described(
-        schema, functools.partial(cast_members, casts, other_cast, make),
-        cast_is_optional=all_are_int and make is None)
+    if {make, other_cast, *casts.values()} == {unchanged}:
+        return Described(full, unchanged)
+    return Described(full, lambda value: make(
+        {name: casts.get(name, other_cast)(item) for name, item in value.items()}))
 
 
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
@@ -2859,26 +2860,15 @@ def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     means the same as no argument. Some hosts have trouble with null, so the schema is
     the one of X. In a result, null is a value, so the schema still allows it.
     """
-    alternatives = schema.get("anyOf", [])
-    others = [one for one in alternatives if one != {"type": "null"}]
-    allows_null = len(others) < len(alternatives)
+    alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
-    if others and allows_null and means_absent and not where.in_result:
+    if means_absent and not where.in_result and {"type": "null"} in alternatives:
+        alternatives.remove({"type": "null"})
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
-        return {**any_of(others), **rest}
+        return {**any_of(alternatives), **rest}
     if default is ...:
         return schema
     return {**schema, "default": to_plain(default)}
-
-
-def cast_members(casts: dict[str, Cast | None], other_cast: Cast | None,
-                 make: Callable[[Json], Any] | None, value: Json) -> Any:
-    """Cast the members of an object, each with its own cast."""
-    members = {}
-    for name, item in value.items():
-        cast = casts.get(name, other_cast)
-        members[name] = item if cast is None else cast(item)
-    return members if make is None else make(members)
 
 
 def describe(hint: Any, where: Place) -> Described:
@@ -2925,28 +2915,24 @@ def key_of(hint: Any) -> str:
 
 
 def describe_any(hint: Any, args: Any, where: Place) -> Described:
-    return Described({})
+    return Described({}, unchanged)
 
 
 def describe_plain(hint: Any, args: Any, where: Place) -> Described:
     """Describe str, bool, int, float or None."""
-    return Described({"type": TYPES[hint]}, int if hint is int else None)
+    return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
 
 
 def describe_literal(hint: Any, values: Any, where: Place) -> Described:
-    values_of_kind: dict[str, list[Any]] = {}
+    choices: dict[str, Json] = {}  # by type
     for value in values:
-        kind = TYPES.get(type(value), "other")
-        values_of_kind.setdefault(kind, []).append(value)
-    if "other" in values_of_kind:
-        raise TypeError(f"{where}: one of {values!r:.60} is not JSON; use str or int")
-    alternatives: list[Json] = []
-    for kind, ones in values_of_kind.items():
-        if kind == "null":
-            alternatives.append({"type": "null"})
-        else:
-            alternatives.append({"type": kind, "enum": ones})
-    return Described(any_of(alternatives))
+        kind = TYPES.get(type(value))
+        if kind is None:
+            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
+        choice = choices.setdefault(kind, {"type": kind})
+        if value is not None:
+            choice.setdefault("enum", []).append(value)
+    return Described(any_of(list(choices.values())), unchanged)
 
 
 def any_of(alternatives: list[Json]) -> Json:
@@ -2961,7 +2947,7 @@ def describe_enum(hint: Any, args: Any, where: Place) -> Described:
 
 def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
     """Describe Annotated[X, "a description"] or Annotated[X, {"minimum": 0}]."""
-    schema, cast, _ = describe(hint.__origin__, where)
+    schema, cast = describe(hint.__origin__, where)
     for note in hint.__metadata__:
         if isinstance(note, str):
             schema = {**schema, "description": note}
@@ -2999,17 +2985,11 @@ def describe_sequence(hint: Any, args: Any, where: Place) -> Described:
     make = typing.get_origin(hint) or hint
     if make is tuple and args and args[-1] is not ...:
         return describe_fixed_tuple(args, where)
-    schema, cast, _ = describe(args[0] if args else Any, where)
+    schema, cast = describe(args[0] if args else Any, where)
     full: Json = {"type": "array", "items": schema}
-    if cast is not None:
-        return Described(full, functools.partial(cast_items, make, cast))
-    if make is tuple:
-        return Described(full, cast=tuple)
-    return Described(full)  # a JSON array is a list already
-
-
-def cast_items(make: Any, cast: Cast, value: Any) -> Any:
-    return make(map(cast, value))
+    if make is list and cast is unchanged:
+        return Described(full, unchanged)
+    return Described(full, lambda value: make(map(cast, value)))
 
 
 def describe_fixed_tuple(args: Any, where: Place) -> Described:
@@ -3022,8 +3002,8 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
     else:
         schema["prefixItems"] = schemas
         schema["items"] = False  # clients see something else: see portable()
-    casts = [part.cast or unchanged for part in parts]
-    return Described(schema, functools.partial(cast_each, casts))
+    return Described(schema, lambda value: tuple(
+        part.cast(item) for part, item in zip(parts, value)))
 
 
 def portable(schema: Any) -> Any:
@@ -3032,18 +3012,11 @@ def portable(schema: Any) -> Any:
     Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
     each item may be an X or a Y. The arguments of a call are still checked by position.
     """
+    if isinstance(schema, list):
+        return [portable(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    listed = {}
-    for word, argument in schema.items():
-        form = KEYWORDS[word].form if word in KEYWORDS else None
-        if form is SCHEMA_FORM:
-            argument = portable(argument)
-        elif form is SCHEMAS_FORM:
-            argument = [portable(one) for one in argument]
-        elif form is SCHEMA_MAP_FORM:
-            argument = {name: portable(one) for name, one in argument.items()}
-        listed[word] = argument
+    listed = {word: portable(argument) for word, argument in schema.items()}
     if "prefixItems" in listed and listed.get("items") is False:
         different: list[Json] = []
         for one in listed.pop("prefixItems"):
@@ -3053,46 +3026,35 @@ def portable(schema: Any) -> Any:
     return listed
 
 
-def cast_each(casts: list[Cast], value: Any) -> Any:
-    return tuple(cast(item) for cast, item in zip(casts, value))
-
-
-def unchanged(value: Any) -> Any:
-    return value
-
-
 def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     if args and args[0] is not str:
         raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
                         "JSON does")
-    schema, cast, _ = describe(args[1] if args else Any, where)
+    schema, cast = describe(args[1] if args else Any, where)
     full: Json = {"type": "object"}
     if schema:
         full["additionalProperties"] = schema
-    if cast is None:
-        return Described(full)
-    return Described(full, functools.partial(cast_values, cast))
-
-
-def cast_values(cast: Cast, value: Any) -> Any:
-    return {name: cast(item) for name, item in value.items()}
+    if cast is unchanged:
+        return Described(full, unchanged)
+    return Described(full, lambda value: {
+        name: cast(item) for name, item in value.items()})
 
 
 def describe_union(hint: Any, args: Any, where: Place) -> Described:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(arg, where) for arg in args]
-    schema: Json = {"anyOf": [part.schema for part in parts]}
-    if not any(part.cast for part in parts):
-        return Described(schema)
-    choices = [(Schema(part.schema), part.cast or unchanged) for part in parts]
-    return Described(schema, functools.partial(cast_first_fitting, choices))
+    full: Json = {"anyOf": [part.schema for part in parts]}
+    if all(part.cast is unchanged for part in parts):
+        return Described(full, unchanged)
+    choices = [(Schema(schema), cast) for schema, cast in parts]
 
+    def cast_first_fitting(value: Any) -> Any:
+        for schema, cast in choices:
+            if not schema.faults(value):
+                return cast(value)
+        return value
 
-def cast_first_fitting(choices: list[tuple[Schema, Cast]], value: Any) -> Any:
-    for schema, cast in choices:
-        if not schema.faults(value):
-            return cast(value)
-    return value
+    return Described(full, cast_first_fitting)
 
 
 def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
@@ -3108,7 +3070,7 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
             is_required = mark == "Required"
         if not is_required:
             defaults[name] = ...
-    return describe_object(hints, defaults, where, doc=doc_of(hint))
+    return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
 
 
 def describe_member(hint: Any, args: Any, where: Place) -> Described:
@@ -3121,24 +3083,20 @@ def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
 
     where = where.inside(hint)
     hints = resolve_hints(hint, where, shown=hint)
-    members = {}
+    fields = dataclasses.fields(hint)
     defaults: Json = {}
-    settable = []
-    for field in dataclasses.fields(hint):
-        members[field.name] = hints[field.name]
-        if field.init:
-            settable.append(field.name)
+    for field in fields:
         if field.default is not dataclasses.MISSING:
             defaults[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING or not field.init:
             defaults[field.name] = ...
-    make = functools.partial(make_instance, hint, settable)
-    return describe_object(members, defaults, where, make=make, doc=doc_of(hint))
-
-
-def make_instance(class_: Any, settable: list[str], members: Json) -> Any:
-    """Make a dataclass. A field with init=False is computed by the class itself."""
-    return class_(**{name: item for name, item in members.items() if name in settable})
+    # A field with init=False is computed by the class itself.
+    settable = {field.name for field in fields if field.init}
+    return describe_object(
+        {field.name: hints[field.name] for field in fields}, defaults, {}, where,
+        make=lambda members: hint(**{
+            name: item for name, item in members.items() if name in settable}),
+        doc=doc_of(hint))
 
 
 def doc_of(class_: Any) -> str | None:
@@ -3191,19 +3149,6 @@ class Signature(NamedTuple):
     result: Any  # the hint of the result, or None
     other_hint: Any  # the hint of **kwargs; None: the function does not have it
 
-    def describe(self, where: Place, docs: Docstring) -> Described:
-        """Describe the parameters."""
-        described = describe_object(self.hints, self.defaults, where, self.other_hint)
-        for name, property_ in described.schema["properties"].items():
-            # A text in Annotated has priority over the docstring of the function. That
-            # docstring has priority over the one of a dataclass.
-            is_annotated = key_of(self.hints[name]) == "Annotated"
-            is_described = is_annotated and "description" in property_
-            if name in docs.parameters and not is_described:
-                described.schema["properties"][name] = {
-                    **property_, "description": docs.parameters[name]}
-        return described
-
 
 class Docstring(NamedTuple):
     """The docstring of a function."""
@@ -3213,8 +3158,8 @@ class Docstring(NamedTuple):
 
 # A section of a docstring in Google style, with its lines, which are indented or blank.
 ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
-# An item of this section: its indentation, the parameter, and the first line of text.
-ARGS_ITEM = re.compile(r"([ \t]+)\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*)")
+# An item of this section: the parameter, and the first line of text.
+ARGS_ITEM = re.compile(r"\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:(.*)")
 
 
 def read_docstring(doc: str | None) -> Docstring:
@@ -3232,15 +3177,12 @@ def read_docstring(doc: str | None) -> Docstring:
     if section is None:
         return Docstring(description, {})
     parameters: dict[str, str] = {}
-    margin: str | None = None
     name = ""
-    for line in section[1].splitlines():
+    for line in without_indentation(section[0]).splitlines()[1:]:
         item = ARGS_ITEM.match(line)
-        if item is not None and margin is None:
-            margin = item[1]  # the first item says how far items are indented
-        if item is not None and item[1] == margin:
-            name = item[2]
-            parameters[name] = item[3].strip()
+        if item is not None:
+            name = item[1]
+            parameters[name] = item[2].strip()
         elif name:
             parameters[name] = f"{parameters[name]} {line.strip()}".strip()
     if not parameters:
@@ -3284,10 +3226,9 @@ def signature_of(function: Any) -> Signature:
     if has_self and not is_method:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
+    positional = code.co_varnames[:code.co_argcount]
     values = code_owner.__defaults__ or ()  # those of the last positional parameters
-    first_default = code.co_argcount - len(values)
-    with_default = code.co_varnames[first_default:code.co_argcount]
-    defaults = dict(zip(with_default, values))
+    defaults = dict(zip(reversed(positional), reversed(values)))
     defaults.update(code_owner.__kwdefaults__ or {})
     other_hint = None
     if has_varkeywords:
@@ -3320,8 +3261,6 @@ def hints_of(function: Any) -> Json:
     except NameError as error:  # since Python 3.14, hints are evaluated here
         raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
                         "type that is defined at the top level of its module") from None
-    if all(hint is None or type(hint) is type for hint in hints.values()):
-        return hints  # plain classes, which are most hints, contain no text
     resolved: Json = {}
     for name, hint in hints.items():
         # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
@@ -3358,8 +3297,10 @@ def schema_of(function: Callable[..., Any]) -> Json:
     function has another hint, or cannot be called with named arguments.
     """
     where = f"{name_of(function)}()"
-    described = signature_of(function).describe(
-        Place(where), read_docstring(function.__doc__))
+    signature = signature_of(function)
+    described = describe_object(
+        signature.hints, signature.defaults,
+        read_docstring(function.__doc__).parameters, Place(where), signature.other_hint)
     listed: Json = portable(examine(described.schema, where).schema)
     return listed
 
@@ -4148,7 +4089,9 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
-        described = signature._replace(hints=hints).describe(Place(where), self.docs)
+        described = describe_object(
+            hints, signature.defaults, self.docs.parameters, Place(where),
+            signature.other_hint)
         self.input_schema = examine(
             described.schema if input_schema is None else input_schema,
             f"{where}, input schema")
@@ -4156,8 +4099,9 @@ class Function:
         if input_schema is None:
             self.listed_input = portable(described.schema)
         self._cast = described.cast
-        # True: arguments that pass the quick check need no cast.
-        self._cast_is_optional = described.cast_is_optional and input_schema is None
+        # The quick check passes only if the schema of each member is just a type. The
+        # hints of such members have no cast, or the cast int, and an int stays an int.
+        self._may_skip_cast = input_schema is None
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Schema | None = None
         self.listed_output = output_schema  # as clients see it
@@ -4178,7 +4122,7 @@ class Function:
         Raises InvalidArguments with the first ten faults, such as "arguments.a: not
         allowed". `name` is the first word of these faults.
         """
-        can_skip = self._cast_is_optional and self.input_schema.fits(arguments)
+        can_skip = self._may_skip_cast and self.input_schema.fits(arguments)
         if not can_skip:
             arguments = self._checked_and_cast(arguments, name, corrects)
         if self._context_names:
@@ -4207,8 +4151,7 @@ class Function:
         if faults:
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
                 f"{name}{fault}" for fault in faults[:10]))
-        if self._cast is not None:
-            arguments = self._cast(arguments)
+        arguments = self._cast(arguments)
         return arguments
 
 
