@@ -2187,8 +2187,9 @@ class Schema:
 
     def check(self, value: Any, name: str) -> None:
         """Raise ValueError, which names the value, if it does not fit."""
-        for fault in self.faults(value):
-            raise ValueError(f"{name}{fault}")
+        faults = self.faults(value)
+        if faults:
+            raise ValueError(f"{name}{faults[0]}")
 
     # ********************** The rest of this class can wait. **************************
 
@@ -2267,7 +2268,8 @@ def quick_check(schema: Any) -> Callable[[Any], bool]:
     (measured in version 2.0.0).
     """
     words = {"type", "properties", "required", "additionalProperties"}
-    if type(schema) is bool or schema.get("type") != ["object"] or schema.keys() - words:
+    is_object = type(schema) is dict and schema.get("type") == ["object"]
+    if not is_object or schema.keys() - words:
         return lambda value: False
     # plain_types() returns the Python types whose values fit a schema. If a type alone
     # does not decide, it returns an empty set, and the function returns False.
@@ -2382,6 +2384,7 @@ class Walk:
                     yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
 
     def _faults_of_members(self, value: Json, schema: Json) -> Iterator[Fault]:
+        """Apply MEMBER_WORDS."""
         named = schema.get("properties", {})
         patterns = schema.get("patternProperties", {})
         others = schema.get("additionalProperties", True)
@@ -2397,11 +2400,13 @@ class Walk:
                 # wrong value, which corrected() may replace. Here the name is wrong.
                 known = ", ".join(named) or "none"
                 yield Fault(f".{name}: unknown; known: {known}")
-                continue
-            for subschema in subschemas or [others]:
+            elif not subschemas:
+                subschemas = [others]
+            for subschema in subschemas:
                 yield from self._faults_of_part(name, item, subschema)
 
     def _faults_of_items(self, value: list[Any], schema: Json) -> Iterator[Fault]:
+        """Apply ITEM_WORDS."""
         subschemas = itertools.chain(
             schema.get("prefixItems", []), itertools.repeat(schema.get("items", True)))
         for index, (item, subschema) in enumerate(zip(value, subschemas)):
@@ -2424,9 +2429,10 @@ class Walk:
 class Keyword(NamedTuple):
     """A keyword of JSON Schema. It restricts values of some types; others always fit.
 
-    form is the schema of its argument. If `expected` is given, rule(value, argument)
-    tells whether a value fits. Otherwise rule(walk, value, argument, schema) yields
-    what is wrong; schema is the object in which the keyword stands.
+    form is the prepared schema of its argument. If `expected` is given, rule(value,
+    argument) tells whether a value fits. Otherwise rule(walk, value, argument, schema)
+    yields the faults; schema is the object in which the keyword stands. MEMBER_WORDS
+    and ITEM_WORDS have no rule, because the Walk itself applies them.
     """
     form: Json
     types: Iterable[str] = ()
@@ -3057,7 +3063,9 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
         # text, __required_keys__ does not show that. So look at the hint itself, too.
         mark = getattr(typing.get_origin(member_hint), "_name", "")
         is_required = name in hint.__required_keys__
-        if mark == "NotRequired" or (mark != "Required" and not is_required):
+        if mark in ("Required", "NotRequired"):
+            is_required = mark == "Required"
+        if not is_required:
             defaults[name] = ...
     return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
 
