@@ -124,12 +124,12 @@ understand one tools/call, read each section or class only up to that line, skip
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
             ServerSession.admit_request  checks revision, method, lifecycle and params
-              quick_check.<locals>.fits checks params quickly
+              quick_check.<locals>.fits  checks params quickly
       Responder.run_job                  computes the response and writes it
         _tools_call                      is the handler of tools/call
           Server.find                    finds the tool
           Function.call                  checks the arguments, and calls the tool
-            quick_check.<locals>.fits   checks the arguments quickly
+            quick_check.<locals>.fits  checks the arguments quickly
             (the tool)
           result_of_tool                 builds the result
         response_line                    builds the response
