@@ -4225,9 +4225,10 @@ class Function:
 
 def is_context(hint: Any) -> bool:
     """Tell whether a parameter with this hint gets the request. The hint is a context
-    class, or Optional[...] of one."""
-    return any(isinstance(one, type) and issubclass(one, ToolContext)
-               for one in (hint, *typing.get_args(hint)))
+    class, or Optional of one."""
+    if key_of(hint) in ("Union", "UnionType"):
+        return any(map(is_context, typing.get_args(hint)))
+    return isinstance(hint, type) and issubclass(hint, ToolContext)
 
 
 class InvalidArguments(RpcError):
