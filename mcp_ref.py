@@ -26,8 +26,8 @@ On the wire, each line is one JSON object. `>` marks lines that the client write
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
 continue the line above. The server is the demo server: `python3 mcp_ref.py` starts it.
 
-    # Legacy. A handshake comes first. Opening._initialize() sends the request,
-    # Responder.take() receives it, ServerSession.admit_request() checks it, and the
+    # Legacy. A handshake comes first. ClientSession.initialize() sends the request,
+    # Responder.take() receives it, ToolSession.admit_request() checks it, and the
     # handler _initialize() of the server returns the result.
     > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
       "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
@@ -78,7 +78,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     < {"jsonrpc":"2.0","id":6,"result":{"resultType":"complete",
       "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
       "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"3.0.0"}}}}
-    # A question to the user is a result here; compute_modern_result() makes it. The
+    # A question to the user is a result here; AskingSession makes it. The
     # client asks its user and repeats the call, with the answer and the signed state.
     # $key and $state stand for strings that the server chooses.
     > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"greet","_meta":{
@@ -123,7 +123,7 @@ understand one tools/call, read each section or class only up to that line, skip
           Responder._take_message        keeps the request until it is answered
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
-            ServerSession.admit_request  checks revision, method, lifecycle and params
+            ToolSession.admit_request  checks revision, method, lifecycle and params
               quick_check.<locals>.fits  checks params quickly
       Responder.run_job                  computes the response and writes it
         _tools_call                      is the handler of tools/call
@@ -1141,14 +1141,18 @@ class Requests:
     response will come.
     """
 
-    def __init__(self, peer: Responder,
-                 send_cancelled: Callable[[PendingRequest, str], Any],
-                 ids: Iterator[int]) -> None:
+    def __init__(self, peer: Responder, ids: Iterator[int] | None = None) -> None:
         self.peer = peer
-        self._send_cancelled = send_cancelled  # tells the other side; it may do nothing
         self._lock = peer.outbox.lock  # guards the two below
-        self._ids = ids
+        self._ids = ids or itertools.count(1)
         self._pending: dict[Id, PendingRequest] = {}
+
+    def request(self, method: str, params: Params = None,
+                about: IncomingRequest | None = None) -> PendingRequest:
+        """Send a request, and return at once. See Peer.request()."""
+        request = self.prepare(method, params)
+        self.send([request], about)
+        return request
 
     def prepare(self, method: str, params: Params) -> PendingRequest:
         """Make a request with a new id. PendingRequest.send() sends it."""
@@ -1189,7 +1193,11 @@ class Requests:
         """
         if self._pop(pending.id) is not None:
             pending.finish(None, why)
-            self._send_cancelled(pending, str(why))
+            self.send_cancelled(pending, str(why))
+
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        """Put the message into the outbox that a request was given up. Plain JSON-RPC
+        has no such message."""
 
     def give_up_all(self, why: Exception) -> None:
         """Cancel all requests that have no response so far."""
@@ -1198,14 +1206,21 @@ class Requests:
         for pending in requests:
             self.give_up(pending, why)
 
-    def settle(self, message: Any, fault: str | None, size: int) -> bool:
-        """Finish the request that a message answers. Return whether there is one.
-
-        A message with a fault fails its request. `size` is the length of its line.
-        """
+    def settle(self, message: Any, fault: str | None) -> None:
+        """Finish the request that a message answers. A message with a fault, or a line
+        that is not JSON, fails its request."""
         if isinstance(message, bytes):
             message = {"id": id_in(message)}
-        elif type(message) is not dict or "method" in message:
+        is_known = type(message) is dict and self._find(message, fault)
+        if not is_known and fault is None and self.peer.closed is None:
+            self.peer.complain(
+                "responses without a request",
+                "%signored a response, because no request has the id %.40r: %.60s",
+                self.peer.label, message["id"], message.get("error") or "a result")
+
+    def _find(self, message: Json, fault: str | None) -> bool:
+        """Finish the request of a message. Return False if there is none."""
+        if "method" in message:
             return False
         rid = message.get("id")
         pending = None
@@ -1216,7 +1231,7 @@ class Requests:
                 if len(self._pending) == 1:
                     _, pending = self._pending.popitem()
         if pending is not None:
-            pending.size = size
+            pending.size = self.peer.line_size
             pending.finish_with(message)
             return True
         if type(rid) is float and rid.is_integer():
@@ -1259,11 +1274,13 @@ def id_in(line: bytes) -> int | None:
 class Peer(Responder):
     """A peer that sends requests as well. `ids` yields their ids."""
 
+    requests_type: type[Requests] = Requests
+
     def __init__(self, send: Send, start: Start = spawn,
                  methods: dict[str, Callable[..., Any]] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
         super().__init__(send, start, methods, bounds)
-        self.requests = Requests(self, self.send_cancelled, ids or itertools.count(1))
+        self.requests = self.requests_type(self, ids)
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
@@ -1275,29 +1292,18 @@ class Peer(Responder):
         RuntimeError if too many requests are pending, and TypeError or ValueError if
         params are not JSON.
         """
-        return self.request_batch([(method, params)], about)[0]
+        return self.requests.request(method, params, about)
 
     def request_batch(self, calls: Sequence[tuple[str, Params]],
-                      about: IncomingRequest | None = None) -> list[PendingRequest]:
+                      ) -> list[PendingRequest]:
         """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
         requests = [self.requests.prepare(method, params) for method, params in calls]
-        self.requests.send(requests, about)
+        self.requests.send(requests)
         return requests
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Tell the other side that this side has given up a request.
-
-        Plain JSON-RPC has no message for this, so here it does nothing.
-        """
 
     def settle(self, message: Any, fault: str | None = None) -> None:
         """Finish the request that a message answers."""
-        is_known = self.requests.settle(message, fault, self.line_size)
-        if not is_known and fault is None and self.closed is None:
-            self.complain(
-                "responses without a request",
-                "%signored a response, because no request has the id %.40r: %.60s",
-                self.label, message.get("id"), message.get("error") or "a result")
+        self.requests.settle(message, fault)
 
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Pending requests fail with `why`."""
@@ -3644,22 +3650,8 @@ def revision_of(meta: Json) -> Revision:
 # ********************** The rest of section 8 can wait. *******************************
 
 
-class McpPeer(Peer):
-    """A peer of MCP. Client and server have batches and cancellation in common."""
-
-    row: Any = None  # the Revision of the session, once it is known
-
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        if self.row is None or not self.row.batches:
-            raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed "
-                           "here")
-        super().check_batch(messages)
-
-    def handle_notification(self, method: str, params: Params) -> None:
-        """Cancel a request of the other side, if the other side says so."""
-        if method == "notifications/cancelled" and isinstance(params, dict):
-            self.cancel_incoming(params.get("requestId"))
+class McpRequests(Requests):
+    """Requests of MCP, which can be cancelled."""
 
     def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
         """Put notifications/cancelled into the outbox."""
@@ -3668,7 +3660,29 @@ class McpPeer(Peer):
         line = encode(build_message("notifications/cancelled", {
             "requestId": pending.id, "reason": reason}))
         with self._lock:
-            self.append(None, line)
+            self.peer.append(None, line)
+
+
+class McpPeer(Peer):
+    """A peer of MCP: a client, or a relay between a client and a server."""
+
+    requests_type = McpRequests
+    row: Any = None  # the Revision of the session, once it is known
+
+    def check_batch(self, messages: list[Any]) -> None:
+        """Refuse a batch, unless the revision of the handshake has batches."""
+        check_row_has_batches(self.row)
+        super().check_batch(messages)
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Cancel a request of the other side, if the other side says so."""
+        if method == "notifications/cancelled" and isinstance(params, dict):
+            self.cancel_incoming(params.get("requestId"))
+
+
+def check_row_has_batches(row: Revision | None) -> None:
+    if row is None or not row.batches:
+        raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed here")
 
 
 # --- 9. Server ------------------------------------------------------------------------
@@ -3685,7 +3699,7 @@ class ToolContext(IncomingRequest):
     cancelled becomes True when the client no longer waits for a response.
     """
 
-    session: ServerSession
+    session: ToolSession
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
@@ -3801,6 +3815,7 @@ class Context(ReportingContext):
     of the input request in this run, the method, and the params.
     """
 
+    session: ServerSession
     binding: str | None = None  # method and params, for StateSigner
     responses: Json  # key of an input request -> the response that a modern client sent
     _inputs = 0  # how many inputs the function has asked for
@@ -3893,7 +3908,8 @@ class Context(ReportingContext):
 
     def _request_input(self, method: str, params: Json, timeout: float) -> Json:
         """Send a legacy request on behalf of this one, and wait for its result."""
-        result: Json = self.session.request(method, params, self).result(timeout)
+        requests = self.session.requests
+        result: Json = requests.request(method, params, self).result(timeout)
         fault = input_fault(method, params, result)
         if fault is not None:
             raise ValueError(f"{method}: the result of the client{fault}")
@@ -3941,14 +3957,15 @@ PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
-class ServerSession(McpPeer):
+class ToolSession(Responder):
     """One connection of a server, over any transport. Server.connect() makes it.
 
     A session serves both eras side by side. It keeps the revision and the capabilities
     that the handshake agreed on. A modern request brings its own.
     """
 
-    incoming_type = Context
+    incoming_type: type[IncomingRequest] = ToolContext
+    row: Revision | None = None  # of the handshake, once it is known
 
     def __init__(self, server: Server, send: Send, start: Start) -> None:
         super().__init__(send, start, bounds=server.bounds)
@@ -3962,7 +3979,6 @@ class ServerSession(McpPeer):
         # replaced by a new one.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
-        self.subscriptions = Subscriptions(self)
 
     def admit_request(self, request: Any) -> Handler | None:
         """Check revision, method, lifecycle and params, in this order.
@@ -3971,7 +3987,7 @@ class ServerSession(McpPeer):
         initialize holds for the very next line. Only a request that runs code of the
         author needs a job.
         """
-        context: Context = request
+        context: ToolContext = request
         context.session = self
         if context.params is None:
             context.params = {}
@@ -4006,7 +4022,7 @@ class ServerSession(McpPeer):
         context.rules = rules
         if rules.runs_code:
             if context.row.modern:
-                return compute_modern_result
+                return self.compute_modern
             return rules.handler
         result = rules.handler(context)
         self.state = state  # not earlier, because the handler may refuse the request
@@ -4016,7 +4032,7 @@ class ServerSession(McpPeer):
 
     # ********************** The rest of this class can wait. **************************
 
-    def _revision_before_handshake(self, context: Context) -> Revision:
+    def _revision_before_handshake(self, context: ToolContext) -> Revision:
         """Return the revision of a request that names none, before the handshake.
 
         Only initialize and ping may come so early. (The caller refuses methods that do
@@ -4027,15 +4043,102 @@ class ServerSession(McpPeer):
             raise no_revision_error()
         return newest_revision(modern=False)
 
+    def compute_modern(self, context: Any) -> Json:
+        """Run the handler of a modern request."""
+        result = context.rules.handler(context)
+        return complete_result(context, result)
+
+    def check_batch(self, messages: list[Any]) -> None:
+        """Refuse a batch, unless the revision of the handshake has batches."""
+        check_row_has_batches(self.row)
+        super().check_batch(messages)
+
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on the notifications that a server knows; others have no effect."""
-        if method == "notifications/initialized":
-            self.state = next_state(self.state, method)
-        super().handle_notification(method, params)
+        """Act on the notifications in NOTIFICATIONS; others have no effect."""
+        act = NOTIFICATIONS.get(method)
+        if act is not None:
+            act(self, params or {})
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: Iterable[Any] = self._incoming.values()
+        return [context for context in requests if context.subscribed is not None]
 
     def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered."""
-        self.subscriptions.end()
+        """End the session. Requests that were received can still be answered.
+
+        A subscriptions/listen request gets notifications/cancelled and then a response:
+        one page of the specification demands the notification, another page demands the
+        response.
+        """
+        with self._lock:
+            streams = self.streams()
+        for context in streams:
+            rid = context.request_id
+            self.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
+        super().close(why)
+
+
+def _initialized(session: ToolSession, params: Params) -> None:
+    session.state = next_state(session.state, "notifications/initialized")
+
+
+def _cancelled(session: ToolSession, params: Params) -> None:
+    if isinstance(params, dict):
+        session.cancel_incoming(params.get("requestId"))
+
+
+NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
+    "notifications/initialized": _initialized, "notifications/cancelled": _cancelled}
+
+
+class AskingSession(ToolSession):
+    """Adds requests to the client, and results that ask it for input."""
+
+    incoming_type = Context
+    server: Server
+
+    def __init__(self, server: Server, send: Send, start: Start) -> None:
+        super().__init__(server, send, start)
+        self.requests = McpRequests(self)
+
+    def settle(self, message: Any, fault: str | None = None) -> None:
+        """Finish the request that a message answers."""
+        self.requests.settle(message, fault)
+
+    def compute_modern(self, context: Any) -> Json:
+        """Run the handler of a modern request. Its result may be input_required."""
+        may_ask = context.rules.may_ask
+        signer = self.server.signer
+        context.responses = signer.responses_of(context) if may_ask else {}
+        try:
+            return super().compute_modern(context)
+        except InputRequired as asking:
+            if not may_ask:
+                raise RuntimeError(
+                    f"{context.method} cannot ask for input; only tools, resources and "
+                    "prompts can") from None
+            requests, timeout = asking.args
+            return with_server_info(context, {
+                "resultType": "input_required", "inputRequests": requests,
+                "requestState": signer.sign(context, timeout)})
+
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
+
+
+class ServerSession(AskingSession):
+    """Adds notifications of changes."""
+
+    def __init__(self, server: Server, send: Send, start: Start) -> None:
+        super().__init__(server, send, start)
+        self.subscriptions = Subscriptions(self)
+
+    def close(self, why: Exception | None = None) -> None:
         self.server.forget(self)
         super().close(why)
 
@@ -4083,15 +4186,10 @@ class Subscriptions:
             context.subscribed = wanted
             self.session.append(context, line)
 
-    def _streams(self) -> list[Context]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: Iterable[Any] = self.session._incoming.values()
-        return [context for context in requests if context.subscribed is not None]
-
     def _check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for context in self._streams():
+        for context in self.session.streams():
             count += 1 + len(context.subscribed.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
@@ -4113,26 +4211,12 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context in self._streams():
+            for context in self.session.streams():
                 wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
                     meta = {META_SUBSCRIPTION: context.request_id}
                     session.append(context, encode(build_message(
                         method, {"_meta": meta, **params})))
-
-    def end(self) -> None:
-        """Answer the open subscriptions/listen requests, because the session ends.
-
-        Each gets notifications/cancelled and then a response: one page of the
-        specification demands the notification, another page demands the response.
-        """
-        with self._lock:
-            streams = self._streams()
-        for context in streams:
-            rid = context.request_id
-            self.session.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.session.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
 
 
 # Tools.
@@ -4220,7 +4304,8 @@ class Function:
         if still_wrong:  # the faults are those of the arguments as they came
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
                 f"{name}{fault}" for fault in faults[:10]))
-        return self._cast(arguments)
+        cast: Json = self._cast(arguments)
+        return cast
 
 
 def is_context(hint: Any) -> bool:
@@ -4754,7 +4839,7 @@ class InputRequired(BaseException):
 # modern result needs.
 
 
-def complete_result(context: Context, result: Json) -> Json:
+def complete_result(context: ToolContext, result: Json) -> Json:
     """Add the type, the caching and the server to a modern result."""
     if not context.row.modern:
         return result
@@ -4764,28 +4849,10 @@ def complete_result(context: Context, result: Json) -> Json:
     return with_server_info(context, {**complete, **result})
 
 
-def with_server_info(context: Context, result: Json) -> Json:
+def with_server_info(context: ToolContext, result: Json) -> Json:
     """Name the server in _meta. A handler may have put other members there."""
     info = {META_SERVER: context.session.server.info}
     return {**result, "_meta": {**info, **result.get("_meta", {})}}
-
-
-def compute_modern_result(context: Context) -> Json:
-    """Run the handler of a modern request. Its result may be input_required."""
-    may_ask = context.rules.may_ask
-    signer = context.session.server.signer
-    context.responses = signer.responses_of(context) if may_ask else {}
-    try:
-        result = context.rules.handler(context)
-        return complete_result(context, result)
-    except InputRequired as asking:
-        if not may_ask:
-            raise RuntimeError(f"{context.method} cannot ask for input; only tools, "
-                               "resources and prompts can") from None
-        requests, timeout = asking.args
-        return with_server_info(context, {
-            "resultType": "input_required", "inputRequests": requests,
-            "requestState": signer.sign(context, timeout)})
 
 
 class StateSigner:

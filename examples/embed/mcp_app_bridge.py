@@ -36,7 +36,7 @@ from mcp_app import (
 from mcp_ref import (
     INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
     ConnectionClosed, Context, McpPeer, PendingRequest, Registration, RequestCancelled,
-    RpcError, Server, ServerSession, Subscriptions, spawn)
+    Requests, RpcError, Server, ServerSession, Subscriptions, spawn)
 
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
@@ -64,39 +64,16 @@ class Instance(NamedTuple):
         return f"{self.pid}-{self.port}"
 
 
-class RelayingPeer(McpPeer):
-    """A peer that passes requests of its side on to another peer.
+def relay(request: Any, other: Requests, params: Any) -> Any:
+    """Send a request on to another peer, and return its result.
 
-    A thread waits for each relayed request. If the request is cancelled, the request
-    that it has become is cancelled as well.
+    If the request is cancelled, the request that it has become is cancelled as well.
     """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._relays_lock = threading.Lock()  # guards the dict
-        self._relays: dict[Any, Any] = {}  # request of this side -> the one it became
-
-    def relay(self, request: Any, other: McpPeer, params: Any) -> Any:
-        """Send a request to the other peer, and return its result."""
-        pending = other.request(request.method, params)
-        with self._relays_lock:
-            self._relays[request] = pending
-        try:
-            if request.cancelled:  # cancel_incoming() may not have seen it in the dict
-                pending.cancel()
-            return pending.result()
-        finally:
-            with self._relays_lock:
-                del self._relays[request]
-
-    def cancel_incoming(self, rid: Any) -> None:
-        """Cancel a request of this side, and the request that it has become."""
-        super().cancel_incoming(rid)
-        with self._relays_lock:
-            relays = list(self._relays.items())
-        for request, pending in relays:
-            if request.cancelled:
-                pending.cancel()
+    pending = other.request(request.method, params)
+    request.at_cancel += (pending.cancel,)
+    if request.cancelled:  # just before the line above
+        pending.cancel()
+    return pending.result()
 
 
 class WatchedResources(Subscriptions):
@@ -113,7 +90,7 @@ class WatchedResources(Subscriptions):
         self.session.watch(wanted.get("resourceSubscriptions", []))
 
 
-class HostSession(RelayingPeer, ServerSession):
+class HostSession(ServerSession):
     """The side of the bridge that the host sees."""
 
     server: Bridge
@@ -162,7 +139,7 @@ class HostSession(RelayingPeer, ServerSession):
                 return failure(context, f"{self.server.title} was restarted while the "
                                "question was open; call again")
         try:
-            result: Json = self.relay(context, app, params)
+            result: Json = relay(context, app.requests, params)
         except ConnectionClosed:
             return failure(context, f"{self.server.title} ended during the call; what "
                            "it has done is unknown")
@@ -173,7 +150,7 @@ class HostSession(RelayingPeer, ServerSession):
         return result
 
 
-class AppPeer(RelayingPeer):
+class AppPeer(McpPeer):
     """The side of the bridge that the application sees.
 
     The requests of the host are sent in the revision of the host. The bridge also
@@ -218,7 +195,7 @@ class AppPeer(RelayingPeer):
         The application acts in the order of arrival, so nothing is waited for.
         """
         about = host.client_meta
-        if host.state == READY:
+        if host.state == READY and host.row is not None:
             if not self._has_handshake:
                 self._has_handshake = True
                 self.request("initialize", {
@@ -259,7 +236,7 @@ class AppPeer(RelayingPeer):
 
     def _relay_to_host(self, request: Any) -> Any:
         try:
-            return self.relay(request, self._bridge.host, request.params)
+            return relay(request, self._bridge.host.requests, request.params)
         except (ConnectionClosed, RequestCancelled) as error:
             reason = f"the host has not answered: {error}"
             raise RpcError(INTERNAL_ERROR, reason) from None
