@@ -5376,9 +5376,9 @@ class Client:
         self.bounds = bounds
         self.timeout = timeout
         self.probe_timeout = probe_timeout
-        self.wanted = None  # the revision to ask for
+        self._wanted: Revision | None = None  # the revision to ask for
         if protocol_version is not None:
-            self.wanted = REVISIONS[protocol_version]
+            self._wanted = REVISIONS[protocol_version]
         self.callbacks = Callbacks(on_notification, bounds.memory)
         self.inputs = InputHandlers(on_elicit, on_sample, roots)
         if extensions:
@@ -5394,7 +5394,6 @@ class Client:
         self._session: ClientSession | None = None
         self.gives_up = threading.Event()  # set by close(), also during connect()
         self._pid: int | None = None  # the process that has connected
-        self.row = newest_revision(modern=False)  # connect() sets the real one
         self.protocol_version: str | None = None
         self.server_info: Json = {}
         self.server_capabilities: Json = {}
@@ -5412,15 +5411,13 @@ class Client:
             self._end_session()
             self._pid = os.getpid()
             try:
-                # This calls _open_session(), which sets self._new_session.
-                introduction = Opening(self).agree()
-                self.row = introduction.row
-                self.protocol_version = introduction.row.version
-                self.server_info = introduction.info
-                self.server_capabilities = introduction.capabilities
-                self.instructions = introduction.instructions
+                session = self._agree()
+                self.protocol_version = session.row.version
+                self.server_info = session.introduction["serverInfo"]
+                self.server_capabilities = session.introduction.get("capabilities", {})
+                self.instructions = session.introduction.get("instructions")
                 self._output_schemas = {}
-                self._session = self._new_session
+                self._session = session
                 for subscription in list(self.subscriptions):
                     subscription.renew()
             except BaseException:
@@ -5428,10 +5425,54 @@ class Client:
                 raise
         return self
 
+    def _agree(self) -> ClientSession:
+        """Open a session, and agree with the server on a revision.
+
+        Without protocol_version, the client first sends server/discover. A modern
+        server names the versions that it supports, in its result or in an error. If
+        another response comes, or none until probe_timeout, or if the server ends, it
+        is a legacy server. The client starts it again if it has ended, and sends
+        initialize. [2026-07-28 basic/versioning]
+        """
+        wanted = self._wanted
+        session = self._open_session()
+        if wanted is not None and not wanted.modern:
+            session.initialize(wanted, self.timeout)
+            return session
+        first = wanted or newest_revision(modern=True)
+        timeout = self.timeout if wanted else min(self.probe_timeout, self.timeout)
+        try:
+            session.discover(first, timeout)
+            return session
+        except (RpcError, OtherVersions) as error:
+            # A server may refuse a version and say that it supports it: ask again.
+            row = common_revision(error)
+            if row is not None and wanted in (None, row):
+                session.discover(row, self.timeout)
+                return session
+            if wanted is not None or is_modern_error(error):
+                raise
+        except (ConnectionClosed, RequestTimeout, ValueError) as error:
+            if wanted is not None or self.gives_up.is_set():
+                raise
+            if isinstance(error, ConnectionClosed):  # some legacy servers end at once
+                warn("%s; connecting again, with a legacy handshake", error)
+                session = self._open_session()
+        try:
+            session.initialize(newest_revision(modern=False), self.timeout)
+        except RpcError as error:
+            # A modern server that was too slow for the probe refuses initialize, and
+            # names its versions in the error.
+            row = common_revision(error)
+            if row is None:
+                raise
+            session.discover(row, self.timeout)
+        return session
+
     def _open_session(self) -> ClientSession:
-        """Start the server, for Opening. Other threads cannot use the session until
-        both sides have agreed on a revision."""
-        if self._new_session is not None:  # the server has ended, and Opening retries
+        """Start the server. Other threads cannot use the session until both sides have
+        agreed on a revision."""
+        if self._new_session is not None:  # the server has ended; this is a second try
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         # Before open(), so that close() ends what an interrupted open() has begun.
@@ -5501,7 +5542,7 @@ class Client:
         return pending
 
     def _prepare(self, method: str, params: Json | None) -> PendingRequest:
-        return self._connected_session().prepare(method, self._with_meta(params))
+        return self._connected_session().prepare(method, params)
 
     def request(self, method: str, params: Json | None = None,
                 timeout: float | None = None) -> Json:
@@ -5583,26 +5624,21 @@ class Client:
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
 
-    def _with_meta(self, params: Json | None) -> Json | None:
-        """Add what a modern request says about its client."""
-        if not self.row.modern:
-            return params
-        return with_client_meta(params, self.row, self.inputs.capabilities)
-
     def _result_of(self, pending: PendingRequest, params: Json | None,
                    deadline: float) -> Json:
         """Wait for a result, and answer the input requests that come before it."""
-        session = pending.peer
+        session: Any = pending.peer  # another thread may have called connect()
         method = pending.method
         rounds = 0
         inputs = 0
         while True:
             with pending:
                 result: Json = pending.result(deadline - time.monotonic())
-            is_modern = is_modern_request(pending)
-            result_schema("a modern result" if is_modern else "a legacy result").check(
-                result, method)
-            if not is_modern or result.get("resultType") != "input_required":
+            if not session.row.modern:
+                result_schema("a legacy result").check(result, method)
+                return result
+            result_schema("a modern result").check(result, method)
+            if result.get("resultType") != "input_required":
                 return result
             requests = result.get("inputRequests", {})
             rounds += 1
@@ -5610,16 +5646,15 @@ class Client:
             if rounds > ROUND_LIMIT or inputs > INPUT_LIMIT:
                 raise ValueError(f"{method}: the server still asks for input after "
                                  f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
-            responses = self._answer_inputs(method, requests, deadline)
-            if self._session is not session:
-                raise ConnectionClosed("closed before the input was complete")
-            pending = self._prepare(method, {
+            responses = self._answer_inputs(session, method, requests, deadline)
+            pending = session.prepare(method, {
                 **(params or {}), "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
             with pending:
                 pending.send()
 
-    def _answer_inputs(self, method: str, requests: Json, deadline: float) -> Json:
+    def _answer_inputs(self, session: ClientSession, method: str, requests: Json,
+                       deadline: float) -> Json:
         """Answer the input requests of a modern result."""
         responses = {}
         for key, one in requests.items():
@@ -5628,7 +5663,7 @@ class Client:
                                      "requests of the server were answered")
             try:
                 responses[key] = self.inputs.answer(
-                    one["method"], one.get("params"), self.row)
+                    one["method"], one.get("params"), session.row)
             except (RpcError, NotImplementedError) as error:
                 # As an RpcError, it would look like an error response of the server.
                 raise ValueError(f"{method}: cannot answer an input request of the "
@@ -5652,8 +5687,8 @@ class Client:
         pending: list[PendingRequest] = []
         results: list[Any] = []
         try:
-            if self.row.batches and calls:
-                session = self._connected_session()
+            session = self._connected_session()
+            if session.row.batches and calls:
                 pending = [session.prepare(*call) for call in calls]
                 session.send_requests(pending)
             else:
@@ -5824,7 +5859,8 @@ class Client:
 
         Modern revisions do not have ping, so server/discover takes its place.
         """
-        self.request("server/discover" if self.row.modern else "ping")
+        is_modern = self._connected_session().row.modern
+        self.request("server/discover" if is_modern else "ping")
 
 
 CLOSED_HERE = "closed by this client"
@@ -5852,11 +5888,40 @@ class ClientSession(McpPeer):
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)
-        self.row = client.row
+        self.row = newest_revision(modern=False)  # discover() or initialize() sets it
+        self.introduction: Json = {}  # what the server says about itself
         self.label = f"{client.name}: "
         self.trace = client.trace
         self._inputs = client.inputs
         self._callbacks = client.callbacks
+
+    def discover(self, row: Revision, timeout: float) -> None:
+        """Ask a modern server which versions it supports, and what it offers."""
+        self.row = row
+        result = self.request("server/discover").result(timeout)
+        result_schema("server/discover").check(result, "server/discover")
+        if row.version not in result["supportedVersions"]:
+            raise OtherVersions(self.label, result["supportedVersions"])
+        info = result.get("_meta", {}).get(META_SERVER, {})
+        self.introduction = {**result, "serverInfo": info}
+
+    def initialize(self, row: Revision, timeout: float) -> None:
+        """Do the legacy handshake. ConnectionError means that it has failed."""
+        self.row = row
+        result = self.request("initialize", {
+            "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
+            "capabilities": self._inputs.capabilities}).result(timeout)
+        faults = result_schema("initialize").faults(result)
+        agreed = None
+        if not faults:
+            agreed = REVISIONS.get(result["protocolVersion"])
+        if agreed is None or agreed.modern:
+            reason = f" (initialize{faults[0]})" if faults else ""
+            raise ConnectionError(f"{self.label}no common protocol version{reason}; the "
+                                  f"result of initialize is {result!r:.300}")
+        self.row = agreed
+        self.notify("notifications/initialized")
+        self.introduction = result
 
     def give_up_all(self, why: Exception) -> None:
         """Cancel all requests that have no response so far."""
@@ -5868,6 +5933,17 @@ class ClientSession(McpPeer):
         # If another thread is just writing, it also writes the cancellations. Wait for
         # it. Otherwise close() comes first, and then send_while_open() drops them.
         self.wait_until_written(LAST_WRITE_TIMEOUT)
+
+    def prepare(self, method: str, params: Params) -> PendingRequest:
+        """Make a request. A modern one says in _meta who asks, and what this client
+        offers."""
+        if self.row.modern:
+            named: Any = params or {}
+            params = {**named, "_meta": {
+                META_VERSION: self.row.version, META_CLIENT: CLIENT_INFO,
+                META_CAPABILITIES: self._inputs.capabilities,
+                **(named.get("_meta") or {})}}
+        return super().prepare(method, params)
 
     def admit_request(self, request: IncomingRequest) -> Handler | None:
         """Serve ping and requests for input. Modern servers must not send requests."""
@@ -5904,172 +5980,39 @@ class ClientSession(McpPeer):
 # ********************** The rest of section 10 can wait. ******************************
 
 
-class Introduction(NamedTuple):
-    """The revision that both sides have agreed on, and facts about the server."""
-    row: Revision
-    info: Json
-    capabilities: Json
-    instructions: str | None
-
-
-class Opening:
-    """Finds a revision that both sides support.
-
-    A client without protocol_version first sends server/discover. A modern server
-    returns the versions that it supports, as a result or in an error. If another
-    response comes, or none until probe_timeout, or if the server ends, the server is a
-    legacy one. If it has ended, the client starts it again. Then the client sends
-    initialize. [2026-07-28 basic/versioning]
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._session = client._open_session()
-
-    def agree(self) -> Introduction:
-        """Return what both sides have agreed on.
-
-        If they cannot agree, this raises ConnectionError, or what a request raises.
-        """
-        wanted = self._client.wanted
-        if wanted is None:
-            return self._find_revision()
-        if not wanted.modern:
-            return self._initialize(wanted)
-        try:
-            return self._discover(wanted, self._client.timeout)
-        except RpcError as error:
-            if modern_revision_in(error) != wanted:
-                raise
-            # The server has refused this version, but says that it supports it.
-            return self._discover(wanted, self._client.timeout)
-
-    def _find_revision(self) -> Introduction:
-        introduction = self._probe()
-        if introduction is not None:
-            return introduction
-        try:
-            return self._initialize(newest_revision(modern=False))
-        except RpcError as error:
-            # A modern server that was too slow for the probe refuses initialize, and
-            # names its versions in the error.
-            row = modern_revision_in(error)
-            if row is None:
-                raise
-            return self._discover(row, self._client.timeout)
-
-    def _probe(self) -> Introduction | None:
-        """Ask what a modern server offers. None means a legacy server."""
-        try:
-            return self._discover(
-                newest_revision(modern=True),
-                min(self._client.probe_timeout, self._client.timeout))
-        except RpcError as error:
-            row = modern_revision_in(error)
-            if row is not None:
-                return self._discover(row, self._client.timeout)
-            if error.code in MODERN_ERRORS:
-                raise
-            # Any other error comes from a legacy server. It does not know the method.
-        except OtherVersions as error:
-            row = newest_modern(error.versions)
-            if row is not None:
-                return self._discover(row, self._client.timeout)
-            legacy = supported_versions(modern=False)
-            if not any(version in legacy for version in error.versions):
-                raise
-            # Otherwise both sides speak a legacy version.
-        except ConnectionClosed as error:  # some legacy servers end at once
-            if self._client.gives_up.is_set():
-                raise
-            warn("%s; connecting again, with a legacy handshake", error)
-            self._session = self._client._open_session()
-        except (RequestTimeout, ValueError):  # no response, or a strange one
-            pass
-        return None
-
-    def _discover(self, row: Revision, timeout: float) -> Introduction:
-        """Send server/discover, and return what a modern server answers."""
-        self._session.row = row
-        params = with_client_meta({}, row, self._client.inputs.capabilities)
-        result = self._session.request("server/discover", params).result(timeout)
-        result_schema("server/discover").check(result, "server/discover")
-        versions = result["supportedVersions"]
-        if row.version not in versions:
-            raise OtherVersions(self._client.name, versions)
-        info = result.get("_meta", {}).get(META_SERVER, {})
-        return Introduction(row, info, result.get("capabilities", {}),
-                            result.get("instructions"))
-
-    def _initialize(self, row: Revision) -> Introduction:
-        """Do the legacy handshake. ConnectionError means that it has failed."""
-        self._session.row = row
-        result = self._session.request("initialize", {
-            "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
-            "capabilities": self._client.inputs.capabilities,
-        }).result(self._client.timeout)
-        faults = result_schema("initialize").faults(result)
-        agreed = None
-        if not faults:
-            agreed = REVISIONS.get(result["protocolVersion"])
-        if agreed is None or agreed.modern:
-            reason = f" (initialize{faults[0]})" if faults else ""
-            raise ConnectionError(
-                f"{self._client.name}: no common protocol version{reason}; the result "
-                f"of initialize is {result!r:.300}")
-        self._session.row = agreed
-        self._session.notify("notifications/initialized")
-        return Introduction(agreed, result["serverInfo"], result["capabilities"],
-                            result.get("instructions"))
-
-
 class OtherVersions(ConnectionError):
     """The result of server/discover lacks the version that the client asked for."""
 
-    def __init__(self, name: str, versions: list[str]) -> None:
-        super().__init__(f"{name}: no common protocol version; the server supports "
+    def __init__(self, label: str, versions: list[str]) -> None:
+        super().__init__(f"{label}no common protocol version; the server supports "
                          f"{versions}")
         self.versions = versions
 
 
-def newest_modern(versions: list[Any]) -> Revision | None:
-    """Return the newest of these versions that is modern and that this side supports.
+def common_revision(error: RpcError | OtherVersions) -> Revision | None:
+    """Return the newest modern revision that both sides support.
+
+    The server names its versions in the result of server/discover, or in an error
+    -32022. Any other error says nothing about versions; for it, return None.
     """
-    for version in reversed(supported_versions(modern=True)):
-        if version in versions:
-            return REVISIONS[version]
+    named: Any = None
+    if isinstance(error, OtherVersions):
+        named = error.versions
+    elif error.code == UNSUPPORTED_VERSION and isinstance(error.data, dict):
+        named = error.data.get("supported")
+    if isinstance(named, list):
+        for version in reversed(supported_versions(modern=True)):
+            if version in named:
+                return REVISIONS[version]
     return None
 
 
-def modern_revision_in(error: RpcError) -> Revision | None:
-    """Return the newest modern revision that both sides support.
-
-    Only an error -32022 names versions. It comes from a modern server that refuses the
-    version of the request. For any other error, return None.
-    """
-    named = error.data.get("supported") if isinstance(error.data, dict) else None
-    if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
-        return None
-    return newest_modern(named)
-
-
-def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> Json:
-    """Return the params of a modern request: its _meta says who asks, and what this
-    client offers."""
-    given = params or {}
-    return {**given, "_meta": {
-        META_VERSION: row.version, META_CLIENT: CLIENT_INFO,
-        META_CAPABILITIES: capabilities, **given.get("_meta", {})}}
-
-
-def is_modern_request(pending: PendingRequest) -> bool:
-    """Tell whether a request was sent as a modern one.
-
-    The client's own revision does not help: another thread may have called connect()
-    since then, and may have found a server of the other era.
-    """
-    params: Any = pending.params or {}
-    return META_VERSION in (params.get("_meta") or {})
+def is_modern_error(error: RpcError | OtherVersions) -> bool:
+    """Tell whether an error shows that its server has no legacy version that this side
+    supports."""
+    if isinstance(error, OtherVersions):
+        return not set(error.versions) & set(supported_versions(modern=False))
+    return error.code in MODERN_ERRORS
 
 
 # The shapes of results that the client relies on. It does not check other members.
@@ -6339,7 +6282,7 @@ class Subscription:
 
     def _begin(self) -> None:
         stream = None
-        if self._client.row.modern:
+        if self._client._connected_session().row.modern:
             stream = self._client.start("subscriptions/listen", {
                 "notifications": self._wanted})
         else:
