@@ -6068,13 +6068,12 @@ class InputHandlers:
 
     def __init__(self, on_elicit: InputHandler | None, on_sample: InputHandler | None,
                  roots: Sequence[Any] | None) -> None:
-        self._on_elicit = on_elicit
-        self._roots: list[Json] = []
-        self._handlers: dict[str, InputHandler] = {}
         self.capabilities: Json = {}  # what the client offers
+        self._handlers: dict[str, InputHandler] = {}
         if on_elicit is not None:
             check_type("Client", "on_elicit", on_elicit, Callable, "a function")
-            self._handlers["elicitation/create"] = self._elicit
+            self._handlers["elicitation/create"] = functools.partial(
+                fill_in_form, on_elicit)
             self.capabilities["elicitation"] = {"form": {}, "url": {}}
         if on_sample is not None:
             check_type("Client", "on_sample", on_sample, Callable, "a function")
@@ -6082,10 +6081,10 @@ class InputHandlers:
             self.capabilities["sampling"] = {}
         if roots is not None:
             check_type("Client", "roots", roots, (list, tuple), "a list")
-            self._roots = [{"uri": root} if isinstance(root, str) else root
-                           for root in roots]
-            input_schema("roots/list", "result").check({"roots": self._roots}, "Client")
-            self._handlers["roots/list"] = self._list_roots
+            result = {"roots": [{"uri": root} if isinstance(root, str) else root
+                                for root in roots]}
+            input_schema("roots/list", "result").check(result, "Client")
+            self._handlers["roots/list"] = lambda params: result
             self.capabilities["roots"] = {}
 
     def answer(self, method: str, params: Params, row: Revision) -> Json:
@@ -6116,33 +6115,30 @@ class InputHandlers:
             result, f"{option} returned {result!r:.60}")
         return result
 
-    def _list_roots(self, params: Json) -> Json:
-        return {"roots": self._roots}
 
-    def _elicit(self, params: Json) -> Json:
-        """Have the user fill in a form.
+def fill_in_form(on_elicit: InputHandler, params: Json) -> Json:
+    """Have the user fill in a form.
 
-        Only the fields of the form are sent. A field that on_elicit leaves out gets its
-        default. ValueError means that the content does not fit the form. [2025-11-25
-        client/elicitation]
-        """
-        assert self._on_elicit is not None
-        result = self._on_elicit(params)
-        if not isinstance(result, dict):
-            return result  # answer() refuses it
-        result = dict(result)
-        given = result.pop("content", None) or {}
-        if result.get("action") == "accept" and params.get("mode", "form") == "form":
-            form = params.get("requestedSchema", shape())
-            content = {}
-            for name, field in form["properties"].items():
-                if name in given:
-                    content[name] = given[name]
-                elif "default" in field:
-                    content[name] = field["default"]
-            Schema(form, trusted=False).check(content, "on_elicit returned content")
-            result["content"] = content
-        return result
+    Only the fields of the form are sent. A field that on_elicit leaves out gets its
+    default. ValueError means that the content does not fit the form. [2025-11-25
+    client/elicitation]
+    """
+    result = on_elicit(params)
+    if not isinstance(result, dict):
+        return result  # InputHandlers.answer() refuses it
+    result = dict(result)
+    given = result.pop("content", None) or {}
+    if result.get("action") == "accept" and params.get("mode", "form") == "form":
+        form = params.get("requestedSchema", shape())
+        content = {}
+        for name, field in form["properties"].items():
+            if name in given:
+                content[name] = given[name]
+            elif "default" in field:
+                content[name] = field["default"]
+        Schema(form, trusted=False).check(content, "on_elicit returned content")
+        result["content"] = content
+    return result
 
 
 CALLBACK_LIMIT = 10_000  # callbacks that may wait
