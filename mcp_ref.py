@@ -5580,7 +5580,8 @@ class Client:
         When call_tool() returns, on_progress has been called for all progress of the
         call. There are two other cases: if one of the callbacks uses call_tool(), its
         on_progress is called later, when that callback has returned; and if 10,000
-        callbacks wait, further progress is dropped.
+        callbacks wait, further progress is dropped. If call_tool() raises, it does not
+        wait for progress that has arrived.
 
         meta goes into _meta. Raises what request() raises, and ValueError if the
         structured result does not fit the output schema that list_tools() returned.
@@ -5917,8 +5918,9 @@ class ClientSession(McpPeer):
             agreed = REVISIONS.get(result["protocolVersion"])
         if agreed is None or agreed.modern:
             reason = f" (initialize{faults[0]})" if faults else ""
-            raise ConnectionError(f"{self.label}no common protocol version{reason}; the "
-                                  f"result of initialize is {result!r:.300}")
+            raise ConnectionError(
+                f"{self.label}no common protocol version{reason}; the result of "
+                f"initialize is {result!r:.300}")
         self.row = agreed
         self.notify("notifications/initialized")
         self.introduction = result
@@ -6142,8 +6144,6 @@ def fill_in_form(on_elicit: InputHandler, params: Json) -> Json:
 
 
 CALLBACK_LIMIT = 10_000  # callbacks that may wait
-
-
 LINGER = 1.0  # seconds that the thread of Callbacks waits for more work
 
 
@@ -6170,9 +6170,9 @@ class Callbacks:
     @contextlib.contextmanager
     def progress_to(self, on_progress: Callable[..., Any],
                     timeout: float) -> Iterator[int]:
-        """In the `with` block, call on_progress for progress with the token that this
-        yields. Before the block ends, on_progress has been called for all progress that
-        has arrived.
+        """In the `with` block, progress with the token that this yields goes to
+        on_progress. Before the block ends, on_progress has been called for all progress
+        that has arrived.
 
         A callback cannot wait for callbacks. If it enters the block, its progress is
         reported when it has returned.
@@ -6182,68 +6182,50 @@ class Callbacks:
             self._newest_token += 1
             token = self._newest_token
             self._listeners[token] = on_progress
-            in_callback = threading.current_thread() is self._thread
         try:
             yield token
-            if not in_callback and not self._catch_up(deadline):
-                raise RequestTimeout("on_progress did not return in time")
+            with self._changed:
+                is_waiting = self._thread not in (None, threading.current_thread())
+            if is_waiting:
+                done = threading.Event()
+                self.put(done.set)
+                if not done.wait(valid_timeout(deadline - time.monotonic())):
+                    raise RequestTimeout("on_progress did not return in time")
         finally:
-            if in_callback:
-                self.put(functools.partial(self._forget, token))
-            else:
-                self._forget(token)
-
-    def _catch_up(self, deadline: float) -> bool:
-        """Wait until the callbacks that wait now have run."""
-        with self._changed:
-            if self._thread is None:
-                return True
-        done = threading.Event()
-        self.put(done.set)
-        return done.wait(max(0.0, deadline - time.monotonic()))
-
-    def _forget(self, token: int) -> None:
-        with self._changed:
-            del self._listeners[token]
-
-    def _report(self, token: int, params: Json) -> None:
-        with self._changed:
-            on_progress = self._listeners.get(token)
-        if on_progress is not None and "progress" in params:
-            on_progress(params["progress"], params.get("total"), params.get("message"))
+            with self._changed:
+                del self._listeners[token]
 
     def notify(self, method: str, params: Json, size: int) -> None:
         """Pass a notification of `size` bytes to on_notification. Progress goes to its
-        listener, too.
-
-        If too many callbacks wait, the notification is dropped. This is logged once.
-        """
+        listener, too."""
         token: Any = params.get("progressToken")
-        is_progress = method == "notifications/progress" and type(token) is int
-        with self._changed:
-            is_progress = is_progress and token in self._listeners
-            is_full = (len(self._jobs) >= CALLBACK_LIMIT
-                       or self._waiting > self._memory)
-            has_dropped = self._has_dropped
-            if is_full:
-                self._has_dropped = True
-        if is_full:
-            if not has_dropped:
-                warn("the callbacks are too slow; notifications were dropped")
-            return
-        if is_progress:
-            self.put(functools.partial(self._report, token, params), size)
+        if method == "notifications/progress" and type(token) is int:
+            with self._changed:
+                on_progress = self._listeners.get(token)
+            if on_progress is not None and "progress" in params:
+                self.put(functools.partial(
+                    on_progress, params["progress"], params.get("total"),
+                    params.get("message")), size)
         if self._on_notification is not None:
             self.put(functools.partial(self._on_notification, method, params), size)
 
     def put(self, job: Job, size: int = 0) -> None:
-        """Run a job after those that wait."""
+        """Run a job after those that wait. If too many wait, a job for a notification,
+        which has a size, is dropped. This is logged once."""
         with self._changed:
-            self._jobs.append((job, size))
-            self._waiting += size
-            if self._thread is None:
-                self._thread = spawn(self._run)
-            self._changed.notify()
+            is_full = (len(self._jobs) >= CALLBACK_LIMIT
+                       or self._waiting > self._memory)
+            if size == 0 or not is_full:
+                self._jobs.append((job, size))
+                self._waiting += size
+                if self._thread is None:
+                    self._thread = spawn(self._run)
+                self._changed.notify()
+                return
+            has_dropped = self._has_dropped
+            self._has_dropped = True
+        if not has_dropped:
+            warn("the callbacks are too slow; notifications were dropped")
 
     def _run(self) -> None:
         while True:
