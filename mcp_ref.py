@@ -5555,15 +5555,17 @@ class Client:
         """
         if params is not None:
             check_type("Client.request", "params", params, dict, "a dict")
-        seconds = self.timeout
-        if timeout is not None:
-            check_type("Client.request", "timeout", timeout, (int, float),
-                       "a number of seconds")
-            seconds = timeout
+        deadline = self._deadline_after(timeout)
         pending = self._prepare(method, params)
         with pending:
             pending.send()
-            return self._result_of(pending, params, time.monotonic() + seconds)
+            return self._result_of(pending, deadline)
+
+    def _deadline_after(self, timeout: float | None) -> float:
+        if timeout is None:
+            return time.monotonic() + self.timeout
+        check_type("Client", "timeout", timeout, (int, float), "a number of seconds")
+        return time.monotonic() + timeout
 
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
@@ -5595,8 +5597,8 @@ class Client:
         else:
             check_type("Client.call_tool", "on_progress", on_progress, Callable,
                        "a function")
-            seconds = self.timeout if timeout is None else timeout
-            with self.callbacks.progress_to(on_progress, seconds) as token:
+            deadline = self._deadline_after(timeout)
+            with self.callbacks.progress_to(on_progress, deadline) as token:
                 full_meta = {**(meta or {}), "progressToken": token}
                 params = present(name=name, arguments=arguments, _meta=full_meta)
                 result = self.request("tools/call", params, timeout)
@@ -5625,19 +5627,22 @@ class Client:
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
 
-    def _result_of(self, pending: PendingRequest, params: Json | None,
-                   deadline: float) -> Json:
-        """Wait for a result, and answer the input requests that come before it."""
+    def _result_of(self, pending: PendingRequest, deadline: float) -> Json:
+        """Wait for the result of a request that was sent. The server may ask for input
+        first: answer, and send the request again with the answers.
+
+        The caller cancels `pending` if this raises.
+        """
         session: Any = pending.peer  # another thread may have called connect()
         method = pending.method
+        params: Any = pending.params or {}
+        result: Json = pending.result(deadline - time.monotonic())
+        if not session.row.modern:
+            result_schema("a legacy result").check(result, method)
+            return result
         rounds = 0
         inputs = 0
         while True:
-            with pending:
-                result: Json = pending.result(deadline - time.monotonic())
-            if not session.row.modern:
-                result_schema("a legacy result").check(result, method)
-                return result
             result_schema("a modern result").check(result, method)
             if result.get("resultType") != "input_required":
                 return result
@@ -5648,11 +5653,12 @@ class Client:
                 raise ValueError(f"{method}: the server still asks for input after "
                                  f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
             responses = self._answer_inputs(session, method, requests, deadline)
-            pending = session.prepare(method, {
-                **(params or {}), "inputResponses": responses,
+            repeated = session.prepare(method, {
+                **params, "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
-            with pending:
-                pending.send()
+            with repeated:
+                repeated.send()
+                result = repeated.result(deadline - time.monotonic())
 
     def _answer_inputs(self, session: ClientSession, method: str, requests: Json,
                        deadline: float) -> Json:
@@ -5684,7 +5690,7 @@ class Client:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
                 raise TypeError(f"Client.batch: calls contains {call!r:.60}; give "
                                 "(method, params) for each request")
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        deadline = self._deadline_after(timeout)
         pending: list[PendingRequest] = []
         results: list[Any] = []
         try:
@@ -5695,9 +5701,9 @@ class Client:
             else:
                 for method, params in calls:
                     pending.append(self.start(method, params))
-            for one, (_, params) in zip(pending, calls):
+            for one in pending:
                 try:
-                    results.append(self._result_of(one, params, deadline))
+                    results.append(self._result_of(one, deadline))
                 except RpcError as error:
                     results.append(error)
         finally:
@@ -5717,7 +5723,7 @@ class Client:
         bounds.line in bytes, or that the list has no end.
         """
         kind = LISTS[method]
-        deadline = time.monotonic() + self.timeout
+        deadline = self._deadline_after(None)
         items: list[Json] = []
         params: Json = {}
         cursors = set()
@@ -5727,7 +5733,7 @@ class Client:
             try:
                 with pending:
                     pending.send()
-                    page = self._result_of(pending, params, deadline)
+                    page = self._result_of(pending, deadline)
             except RpcError as error:
                 is_offered = METHODS[method].capability in self.server_capabilities
                 if error.code == METHOD_NOT_FOUND and not is_offered:
@@ -5796,19 +5802,12 @@ class Client:
         They go to on_notification, and so does the acknowledgement of a modern server.
         RpcError means that a legacy server refuses a URI.
         """
-        wanted: Json = {}
-        if tools:
-            wanted["toolsListChanged"] = True
-        if prompts:
-            wanted["promptsListChanged"] = True
-        if resources:
-            wanted["resourcesListChanged"] = True
         if isinstance(uris, str):
             uris = [uris]
-        if uris:
-            wanted["resourceSubscriptions"] = list(uris)
-        self._connected_session()  # raises an exception before connect()
-        subscription = Subscription(self, wanted)
+        subscription = Subscription(self, present(
+            toolsListChanged=tools or None, promptsListChanged=prompts or None,
+            resourcesListChanged=resources or None,
+            resourceSubscriptions=list(uris) or None))
         with self._connecting:
             self.subscriptions.append(subscription)
         return subscription
@@ -5836,12 +5835,12 @@ class Client:
     def get_prompt(self, name: str, arguments: Json | None = None) -> Json:
         """Get a prompt: {"messages": [...]}. Arguments that are not strings are sent as
         JSON text."""
-        check_type("Client.get_prompt", "arguments", arguments, (dict, type(None)),
-                   "a dict")
-        strings = None
+        params: Json = {"name": name}
         if arguments is not None:
-            strings = {key: text(value)["text"] for key, value in arguments.items()}
-        return self.request("prompts/get", present(name=name, arguments=strings))
+            check_type("Client.get_prompt", "arguments", arguments, dict, "a dict")
+            params["arguments"] = {
+                key: text(value)["text"] for key, value in arguments.items()}
+        return self.request("prompts/get", params)
 
     def complete(self, ref: Json, argument: Json, context: Json | None = None) -> Json:
         """Complete an argument, {"name", "value"}, of a prompt or of a template.
@@ -6169,7 +6168,7 @@ class Callbacks:
 
     @contextlib.contextmanager
     def progress_to(self, on_progress: Callable[..., Any],
-                    timeout: float) -> Iterator[int]:
+                    deadline: float) -> Iterator[int]:
         """In the `with` block, progress with the token that this yields goes to
         on_progress. Before the block ends, on_progress has been called for all progress
         that has arrived.
@@ -6177,7 +6176,6 @@ class Callbacks:
         A callback cannot wait for callbacks. If it enters the block, its progress is
         reported when it has returned.
         """
-        deadline = time.monotonic() + timeout
         with self._changed:
             self._newest_token += 1
             token = self._newest_token
