@@ -6502,19 +6502,16 @@ class Trace:
             message = decode(line)
         except RpcError:
             return ""
-        kind, fault = classify(message)
-        if fault is None and kind == "request":
-            with self._lock:
-                self._sent[arrow, message["id"]] = now
-        elif fault is None and kind == "response":
-            other = "<" if arrow == ">" else ">"
-            rid = message.get("id")
-            if type(rid) in (int, str):  # an error may have an id of another type
-                with self._lock:
-                    sent = self._sent.pop((other, rid), None)
-                if sent is not None:
-                    return f"{1000 * (now - sent):.1f} ms"
-        return ""
+        rid = message.get("id") if isinstance(message, dict) else None
+        if type(rid) not in (int, str):  # a batch, a notification, or a malformed line
+            return ""
+        other = "<" if arrow == ">" else ">"
+        with self._lock:
+            if "method" in message:
+                self._sent[arrow, rid] = now
+                return ""
+            sent = self._sent.pop((other, rid), None)
+        return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
 
 
 def inspect_server(command: list[str], trace: Trace | None) -> None:
@@ -6556,19 +6553,15 @@ def describe_item(item: Json) -> str:
     required = schema.get("required") or ()
     parameters = []
     for parameter, subschema in (schema.get("properties") or {}).items():
+        types = " or ".join(sorted(types_in(subschema)))
         suffix = "" if parameter in required else " = ..."
-        parameters.append(f"{parameter}: {words_for_types(subschema)}{suffix}")
+        parameters.append(f"{parameter}: {types}{suffix}")
     for argument in item.get("arguments") or ():
         parameters.append(str(argument.get("name")))
     if "inputSchema" in item or parameters:
         name += f"({', '.join(parameters)})"
     description = str(item.get("description") or "").split("\n")[0]
     return f"{name}: {description}" if description else name
-
-
-def words_for_types(schema: Any) -> str:
-    """Return the types that a schema allows, such as "null or string"."""
-    return " or ".join(sorted(types_in(schema)))
 
 
 def call_tool(command: list[str], trace: Trace | None, tool: str,
