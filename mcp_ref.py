@@ -6502,8 +6502,10 @@ class Trace:
             message = decode(line)
         except RpcError:
             return ""
-        rid = message.get("id") if isinstance(message, dict) else None
-        if type(rid) not in (int, str):  # a batch, a notification, or a malformed line
+        if not isinstance(message, dict):  # a batch
+            return ""
+        rid: Any = message.get("id")
+        if type(rid) not in (int, str):  # a notification, or malformed
             return ""
         other = "<" if arrow == ">" else ">"
         with self._lock:
