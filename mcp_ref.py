@@ -6324,38 +6324,31 @@ class InProcess:
             result = client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
 
-    Each direction has a queue and a thread. Jobs run as over stdio, in the same order.
-    There is one difference: with workers=0, jobs also run on one thread, but this is
-    not the thread that uses the client.
+    A queue takes the lines of the client to a thread that serves them. Lines of the
+    server go straight to the client. Jobs run as over stdio, in the same order, except
+    that with workers=0 their thread is not the one that uses the client.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, on_line: Send, on_close: Callable[[Exception], Any]) -> None:
-        to_client: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         runner = runner_for(self._server.workers)
-        session = self._server.connect(to_client.put, runner.start)
-        self._to_server = to_server
+        session = self._server.connect(on_line, runner.start)
+        self._lines = lines
 
         def serve() -> None:
-            runner.serve(session, iter(to_server.get, None), 0.0)
-            to_client.put(None)
-
-        def deliver() -> None:
-            for line in iter(to_client.get, None):
-                on_line(line)
+            runner.serve(session, iter(lines.get, None), 0.0)
             on_close(ConnectionClosed("the server is closed"))
 
         spawn(serve)
-        spawn(deliver)
 
     def send(self, line: bytes) -> None:
-        self._to_server.put(line)
+        self._lines.put(line)
 
     def close(self) -> None:
-        self._to_server.put(None)
+        self._lines.put(None)
 
 
 # ======================================================================================
