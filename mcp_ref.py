@@ -5591,16 +5591,15 @@ class Client:
         check_type("Client.call_tool", "name", name, str, "a string")
         if arguments is not None:
             check_type("Client.call_tool", "arguments", arguments, dict, "a dict")
+        params = present(name=name, arguments=arguments, _meta=meta or None)
         if on_progress is None:
-            params = present(name=name, arguments=arguments, _meta=meta or None)
             result = self.request("tools/call", params, timeout)
         else:
             check_type("Client.call_tool", "on_progress", on_progress, Callable,
                        "a function")
             deadline = self._deadline_after(timeout)
             with self.callbacks.progress_to(on_progress, deadline) as token:
-                full_meta = {**(meta or {}), "progressToken": token}
-                params = present(name=name, arguments=arguments, _meta=full_meta)
+                params["_meta"] = {**(meta or {}), "progressToken": token}
                 result = self.request("tools/call", params, timeout)
         output_schema = self._output_schemas.get(name)
         if output_schema is not None and not result.get("isError"):
