@@ -5658,6 +5658,7 @@ class Client:
             with repeated:
                 repeated.send()
                 result = repeated.result(deadline - time.monotonic())
+            pending.size += repeated.size  # for _list()
 
     def _answer_inputs(self, session: ClientSession, method: str, requests: Json,
                        deadline: float) -> Json:
