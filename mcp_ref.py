@@ -549,7 +549,7 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 EXPECTED: dict[Any, str] = {
     str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
     (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
-    Callable: "a function", Bounds: "Bounds(...)"}
+    (list, tuple): "a list", Callable: "a function", Bounds: "Bounds(...)"}
 
 
 def check_types(where: str, wanted: Any, **arguments: Any) -> None:
@@ -563,12 +563,6 @@ def check_types(where: str, wanted: Any, **arguments: Any) -> None:
             # The repr() of a function has an address, which does not help.
             shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
             raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
-
-
-def check_type(where: str, name: str, value: Any, allowed: Any, expected: str) -> None:
-    if not isinstance(value, allowed):
-        shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
-        raise TypeError(f"{where}: {name} is {shown}; give {expected}")
 
 
 # --- 3. Peer --------------------------------------------------------------------------
@@ -5371,13 +5365,12 @@ class Client:
                  roots: Sequence[Any] | None = None,
                  bounds: Bounds = Bounds(requests=100), probe_timeout: float = 10.0,
                  close_timeout: float = 2.0, extensions: Json | None = None) -> None:
-        for name, seconds in (("timeout", timeout), ("probe_timeout", probe_timeout),
-                              ("close_timeout", close_timeout)):
-            check_type("Client", name, seconds, (int, float), "a number of seconds")
-        check_type("Client", "bounds", bounds, Bounds, "Bounds(...)")
-        if on_notification is not None:
-            check_type("Client", "on_notification", on_notification, Callable,
-                       "a function")
+        check_types("Client", (int, float), timeout=timeout,
+                    probe_timeout=probe_timeout, close_timeout=close_timeout)
+        check_types("Client", Bounds, bounds=bounds)
+        check_types("Client", Callable, **present(
+            on_notification=on_notification, on_elicit=on_elicit, on_sample=on_sample))
+        check_types("Client", (list, tuple), **present(roots=roots))
         if protocol_version is not None and protocol_version not in REVISIONS:
             raise ValueError(f"Client: protocol_version is {protocol_version!r:.40}; "
                              f"give one of {', '.join(REVISIONS)}")
@@ -5386,9 +5379,9 @@ class Client:
         self.bounds = bounds
         self.timeout = timeout
         self.probe_timeout = probe_timeout
-        self.wanted = None  # the revision to ask for
+        self._wanted: Revision | None = None  # the revision to ask for
         if protocol_version is not None:
-            self.wanted = REVISIONS[protocol_version]
+            self._wanted = REVISIONS[protocol_version]
         self.callbacks = Callbacks(on_notification, bounds.memory)
         self.inputs = InputHandlers(on_elicit, on_sample, roots)
         if extensions:
@@ -5404,7 +5397,6 @@ class Client:
         self._session: ClientSession | None = None
         self.gives_up = threading.Event()  # set by close(), also during connect()
         self._pid: int | None = None  # the process that has connected
-        self.row = newest_revision(modern=False)  # connect() sets the real one
         self.protocol_version: str | None = None
         self.server_info: Json = {}
         self.server_capabilities: Json = {}
@@ -5422,15 +5414,13 @@ class Client:
             self._end_session()
             self._pid = os.getpid()
             try:
-                # This calls _open_session(), which sets self._new_session.
-                introduction = Opening(self).agree()
-                self.row = introduction.row
-                self.protocol_version = introduction.row.version
-                self.server_info = introduction.info
-                self.server_capabilities = introduction.capabilities
-                self.instructions = introduction.instructions
+                session = self._agree()
+                self.protocol_version = session.row.version
+                self.server_info = session.introduction["serverInfo"]
+                self.server_capabilities = session.introduction.get("capabilities", {})
+                self.instructions = session.introduction.get("instructions")
                 self._output_schemas = {}
-                self._session = self._new_session
+                self._session = session
                 for subscription in list(self.subscriptions):
                     subscription.renew()
             except BaseException:
@@ -5438,10 +5428,54 @@ class Client:
                 raise
         return self
 
+    def _agree(self) -> ClientSession:
+        """Open a session, and agree with the server on a revision.
+
+        Without protocol_version, the client first sends server/discover. A modern
+        server names the versions that it supports, in its result or in an error. If
+        another response comes, or none until probe_timeout, or if the server ends, it
+        is a legacy server. The client starts it again if it has ended, and sends
+        initialize. [2026-07-28 basic/versioning]
+        """
+        wanted = self._wanted
+        session = self._open_session()
+        if wanted is not None and not wanted.modern:
+            session.initialize(wanted, self.timeout)
+            return session
+        first = wanted or newest_revision(modern=True)
+        timeout = self.timeout if wanted else min(self.probe_timeout, self.timeout)
+        try:
+            session.discover(first, timeout)
+            return session
+        except (RpcError, OtherVersions) as error:
+            # A server may refuse a version and say that it supports it: ask again.
+            row = common_revision(error)
+            if row is not None and wanted in (None, row):
+                session.discover(row, self.timeout)
+                return session
+            if wanted is not None or is_modern_error(error):
+                raise
+        except (ConnectionClosed, RequestTimeout, ValueError) as error:
+            if wanted is not None or self.gives_up.is_set():
+                raise
+            if isinstance(error, ConnectionClosed):  # some legacy servers end at once
+                warn("%s; connecting again, with a legacy handshake", error)
+                session = self._open_session()
+        try:
+            session.initialize(newest_revision(modern=False), self.timeout)
+        except RpcError as error:
+            # A modern server that was too slow for the probe refuses initialize, and
+            # names its versions in the error.
+            row = common_revision(error)
+            if row is None:
+                raise
+            session.discover(row, self.timeout)
+        return session
+
     def _open_session(self) -> ClientSession:
-        """Start the server, for Opening. Other threads cannot use the session until
-        both sides have agreed on a revision."""
-        if self._new_session is not None:  # the server has ended, and Opening retries
+        """Start the server. Other threads cannot use the session until both sides have
+        agreed on a revision."""
+        if self._new_session is not None:  # the server has ended; this is a second try
             self._transport.close()
         session = ClientSession(self, self._transport.send, self._ids)
         # Before open(), so that close() ends what an interrupted open() has begun.
@@ -5511,8 +5545,7 @@ class Client:
         return pending
 
     def _prepare(self, method: str, params: Json | None) -> PendingRequest:
-        requests = self._connected_session().requests
-        return requests.prepare(method, self._with_meta(params))
+        return self._connected_session().requests.prepare(method, params)
 
     def request(self, method: str, params: Json | None = None,
                 timeout: float | None = None) -> Json:
@@ -5523,17 +5556,18 @@ class Client:
         result does not have the shape that the specification demands, or if the server
         asks for too much input. [2026-07-28 basic/patterns/mrtr]
         """
-        if params is not None:
-            check_type("Client.request", "params", params, dict, "a dict")
-        seconds = self.timeout
-        if timeout is not None:
-            check_type("Client.request", "timeout", timeout, (int, float),
-                       "a number of seconds")
-            seconds = timeout
+        check_types("Client.request", dict, **present(params=params))
+        deadline = self._deadline_after(timeout)
         pending = self._prepare(method, params)
         with pending:
             pending.send()
-            return self._result_of(pending, params, time.monotonic() + seconds)
+            return self._result_of(pending, deadline)
+
+    def _deadline_after(self, timeout: float | None) -> float:
+        if timeout is None:
+            return time.monotonic() + self.timeout
+        check_types("Client", (int, float), timeout=timeout)
+        return time.monotonic() + timeout
 
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
@@ -5550,24 +5584,22 @@ class Client:
         When call_tool() returns, on_progress has been called for all progress of the
         call. There are two other cases: if one of the callbacks uses call_tool(), its
         on_progress is called later, when that callback has returned; and if 10,000
-        callbacks wait, further progress is dropped.
+        callbacks wait, further progress is dropped. If call_tool() raises, it does not
+        wait for progress that has arrived.
 
         meta goes into _meta. Raises what request() raises, and ValueError if the
         structured result does not fit the output schema that list_tools() returned.
         """
-        check_type("Client.call_tool", "name", name, str, "a string")
-        if arguments is not None:
-            check_type("Client.call_tool", "arguments", arguments, dict, "a dict")
+        check_types("Client.call_tool", str, name=name)
+        check_types("Client.call_tool", dict, **present(arguments=arguments))
+        params = present(name=name, arguments=arguments, _meta=meta or None)
         if on_progress is None:
-            params = present(name=name, arguments=arguments, _meta=meta or None)
             result = self.request("tools/call", params, timeout)
         else:
-            check_type("Client.call_tool", "on_progress", on_progress, Callable,
-                       "a function")
-            seconds = self.timeout if timeout is None else timeout
-            with self.callbacks.progress_to(on_progress, seconds) as token:
-                full_meta = {**(meta or {}), "progressToken": token}
-                params = present(name=name, arguments=arguments, _meta=full_meta)
+            check_types("Client.call_tool", Callable, on_progress=on_progress)
+            deadline = self._deadline_after(timeout)
+            with self.callbacks.progress_to(on_progress, deadline) as token:
+                params["_meta"] = {**(meta or {}), "progressToken": token}
                 result = self.request("tools/call", params, timeout)
         output_schema = self._output_schemas.get(name)
         if output_schema is not None and not result.get("isError"):
@@ -5594,26 +5626,24 @@ class Client:
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
 
-    def _with_meta(self, params: Json | None) -> Json | None:
-        """Add what a modern request says about its client."""
-        if not self.row.modern:
-            return params
-        return with_client_meta(params, self.row, self.inputs.capabilities)
+    def _result_of(self, pending: PendingRequest, deadline: float) -> Json:
+        """Wait for the result of a request that was sent. The server may ask for input
+        first: answer, and send the request again with the answers.
 
-    def _result_of(self, pending: PendingRequest, params: Json | None,
-                   deadline: float) -> Json:
-        """Wait for a result, and answer the input requests that come before it."""
-        session = pending.peer
+        The caller cancels `pending` if this raises.
+        """
+        session: Any = pending.peer  # another thread may have called connect()
         method = pending.method
+        params: Any = pending.params or {}
+        result: Json = pending.result(deadline - time.monotonic())
+        if not session.row.modern:
+            result_schema("a legacy result").check(result, method)
+            return result
         rounds = 0
         inputs = 0
         while True:
-            with pending:
-                result: Json = pending.result(deadline - time.monotonic())
-            is_modern = is_modern_request(pending)
-            result_schema("a modern result" if is_modern else "a legacy result").check(
-                result, method)
-            if not is_modern or result.get("resultType") != "input_required":
+            result_schema("a modern result").check(result, method)
+            if result.get("resultType") != "input_required":
                 return result
             requests = result.get("inputRequests", {})
             rounds += 1
@@ -5621,16 +5651,17 @@ class Client:
             if rounds > ROUND_LIMIT or inputs > INPUT_LIMIT:
                 raise ValueError(f"{method}: the server still asks for input after "
                                  f"{ROUND_LIMIT} rounds or {INPUT_LIMIT} inputs")
-            responses = self._answer_inputs(method, requests, deadline)
-            if self._session is not session:
-                raise ConnectionClosed("closed before the input was complete")
-            pending = self._prepare(method, {
-                **(params or {}), "inputResponses": responses,
+            responses = self._answer_inputs(session, method, requests, deadline)
+            repeated = session.requests.prepare(method, {
+                **params, "inputResponses": responses,
                 **present(requestState=result.get("requestState"))})
-            with pending:
-                pending.send()
+            with repeated:
+                repeated.send()
+                result = repeated.result(deadline - time.monotonic())
+            pending.size += repeated.size  # for _list()
 
-    def _answer_inputs(self, method: str, requests: Json, deadline: float) -> Json:
+    def _answer_inputs(self, session: ClientSession, method: str, requests: Json,
+                       deadline: float) -> Json:
         """Answer the input requests of a modern result."""
         responses = {}
         for key, one in requests.items():
@@ -5639,7 +5670,7 @@ class Client:
                                      "requests of the server were answered")
             try:
                 responses[key] = self.inputs.answer(
-                    one["method"], one.get("params"), self.row)
+                    one["method"], one.get("params"), session.row)
             except (RpcError, NotImplementedError) as error:
                 # As an RpcError, it would look like an error response of the server.
                 raise ValueError(f"{method}: cannot answer an input request of the "
@@ -5659,20 +5690,20 @@ class Client:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
                 raise TypeError(f"Client.batch: calls contains {call!r:.60}; give "
                                 "(method, params) for each request")
-        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        deadline = self._deadline_after(timeout)
         pending: list[PendingRequest] = []
         results: list[Any] = []
         try:
-            if self.row.batches and calls:
-                session = self._connected_session()
+            session = self._connected_session()
+            if session.row.batches and calls:
                 pending = [session.requests.prepare(*call) for call in calls]
                 session.requests.send(pending)
             else:
                 for method, params in calls:
                     pending.append(self.start(method, params))
-            for one, (_, params) in zip(pending, calls):
+            for one in pending:
                 try:
-                    results.append(self._result_of(one, params, deadline))
+                    results.append(self._result_of(one, deadline))
                 except RpcError as error:
                     results.append(error)
         finally:
@@ -5692,7 +5723,7 @@ class Client:
         bounds.line in bytes, or that the list has no end.
         """
         kind = LISTS[method]
-        deadline = time.monotonic() + self.timeout
+        deadline = self._deadline_after(None)
         items: list[Json] = []
         params: Json = {}
         cursors = set()
@@ -5702,7 +5733,7 @@ class Client:
             try:
                 with pending:
                     pending.send()
-                    page = self._result_of(pending, params, deadline)
+                    page = self._result_of(pending, deadline)
             except RpcError as error:
                 is_offered = METHODS[method].capability in self.server_capabilities
                 if error.code == METHOD_NOT_FOUND and not is_offered:
@@ -5771,19 +5802,12 @@ class Client:
         They go to on_notification, and so does the acknowledgement of a modern server.
         RpcError means that a legacy server refuses a URI.
         """
-        wanted: Json = {}
-        if tools:
-            wanted["toolsListChanged"] = True
-        if prompts:
-            wanted["promptsListChanged"] = True
-        if resources:
-            wanted["resourcesListChanged"] = True
         if isinstance(uris, str):
             uris = [uris]
-        if uris:
-            wanted["resourceSubscriptions"] = list(uris)
-        self._connected_session()  # raises an exception before connect()
-        subscription = Subscription(self, wanted)
+        subscription = Subscription(self, present(
+            toolsListChanged=tools or None, promptsListChanged=prompts or None,
+            resourcesListChanged=resources or None,
+            resourceSubscriptions=list(uris) or None))
         with self._connecting:
             self.subscriptions.append(subscription)
         return subscription
@@ -5811,12 +5835,12 @@ class Client:
     def get_prompt(self, name: str, arguments: Json | None = None) -> Json:
         """Get a prompt: {"messages": [...]}. Arguments that are not strings are sent as
         JSON text."""
-        check_type("Client.get_prompt", "arguments", arguments, (dict, type(None)),
-                   "a dict")
-        strings = None
+        params: Json = {"name": name}
         if arguments is not None:
-            strings = {key: text(value)["text"] for key, value in arguments.items()}
-        return self.request("prompts/get", present(name=name, arguments=strings))
+            check_types("Client.get_prompt", dict, arguments=arguments)
+            params["arguments"] = {
+                key: text(value)["text"] for key, value in arguments.items()}
+        return self.request("prompts/get", params)
 
     def complete(self, ref: Json, argument: Json, context: Json | None = None) -> Json:
         """Complete an argument, {"name", "value"}, of a prompt or of a template.
@@ -5835,7 +5859,8 @@ class Client:
 
         Modern revisions do not have ping, so server/discover takes its place.
         """
-        self.request("server/discover" if self.row.modern else "ping")
+        is_modern = self._connected_session().row.modern
+        self.request("server/discover" if is_modern else "ping")
 
 
 CLOSED_HERE = "closed by this client"
@@ -5845,6 +5870,24 @@ INPUT_LIMIT = 100  # inputs that it may ask for, in all rounds together
 CLIENT_INFO = {"name": "mcp_ref", "version": __version__}
 
 
+class ClientRequests(McpRequests):
+    """The requests of a client."""
+
+    peer: ClientSession
+
+    def prepare(self, method: str, params: Params) -> PendingRequest:
+        """Make a request. A modern one says in _meta who asks, and what this client
+        offers."""
+        row = self.peer.row
+        if row.modern:
+            named: Any = params or {}
+            params = {**named, "_meta": {
+                META_VERSION: row.version, META_CLIENT: CLIENT_INFO,
+                META_CAPABILITIES: self.peer.inputs.capabilities,
+                **(named.get("_meta") or {})}}
+        return super().prepare(method, params)
+
+
 class ClientSession(McpPeer):
     """The client's side of one connection.
 
@@ -5852,6 +5895,8 @@ class ClientSession(McpPeer):
     well, if the message is a request. A modern server gets none, because modern servers
     do not send requests.
     """
+
+    requests_type = ClientRequests
 
     def __init__(self, client: Client, send: Send, ids: Iterator[int]) -> None:
         process = os.getpid()
@@ -5863,12 +5908,42 @@ class ClientSession(McpPeer):
                 send(line)
 
         super().__init__(send_while_open, ids=ids, bounds=client.bounds)
-        self.row = client.row
+        self.row = newest_revision(modern=False)  # discover() or initialize() sets it
+        self.introduction: Json = {}  # what the server says about itself
         self.label = f"{client.name}: "
         self.trace = client.trace
         self.outbox.trace = client.trace
-        self._inputs = client.inputs
+        self.inputs = client.inputs
         self._callbacks = client.callbacks
+
+    def discover(self, row: Revision, timeout: float) -> None:
+        """Ask a modern server which versions it supports, and what it offers."""
+        self.row = row
+        result = self.request("server/discover").result(timeout)
+        result_schema("server/discover").check(result, "server/discover")
+        if row.version not in result["supportedVersions"]:
+            raise OtherVersions(self.label, result["supportedVersions"])
+        info = result.get("_meta", {}).get(META_SERVER, {})
+        self.introduction = {**result, "serverInfo": info}
+
+    def initialize(self, row: Revision, timeout: float) -> None:
+        """Do the legacy handshake. ConnectionError means that it has failed."""
+        self.row = row
+        result = self.request("initialize", {
+            "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
+            "capabilities": self.inputs.capabilities}).result(timeout)
+        faults = result_schema("initialize").faults(result)
+        agreed = None
+        if not faults:
+            agreed = REVISIONS.get(result["protocolVersion"])
+        if agreed is None or agreed.modern:
+            reason = f" (initialize{faults[0]})" if faults else ""
+            raise ConnectionError(
+                f"{self.label}no common protocol version{reason}; the result of "
+                f"initialize is {result!r:.300}")
+        self.row = agreed
+        self.notify("notifications/initialized")
+        self.introduction = result
 
     def give_up_all(self, why: Exception) -> None:
         """Cancel all requests that have no response so far, and wait until that is
@@ -5891,7 +5966,7 @@ class ClientSession(McpPeer):
     def _serve(self, request: IncomingRequest) -> Json:
         if request.method == "ping":
             return {}
-        return self._inputs.answer(request.method, request.params, self.row)
+        return self.inputs.answer(request.method, request.params, self.row)
 
     def handle_notification(self, method: str, params: Params) -> None:
         super().handle_notification(method, params)
@@ -5914,172 +5989,39 @@ class ClientSession(McpPeer):
 # ********************** The rest of section 10 can wait. ******************************
 
 
-class Introduction(NamedTuple):
-    """The revision that both sides have agreed on, and facts about the server."""
-    row: Revision
-    info: Json
-    capabilities: Json
-    instructions: str | None
-
-
-class Opening:
-    """Finds a revision that both sides support.
-
-    A client without protocol_version first sends server/discover. A modern server
-    returns the versions that it supports, as a result or in an error. If another
-    response comes, or none until probe_timeout, or if the server ends, the server is a
-    legacy one. If it has ended, the client starts it again. Then the client sends
-    initialize. [2026-07-28 basic/versioning]
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._session = client._open_session()
-
-    def agree(self) -> Introduction:
-        """Return what both sides have agreed on.
-
-        If they cannot agree, this raises ConnectionError, or what a request raises.
-        """
-        wanted = self._client.wanted
-        if wanted is None:
-            return self._find_revision()
-        if not wanted.modern:
-            return self._initialize(wanted)
-        try:
-            return self._discover(wanted, self._client.timeout)
-        except RpcError as error:
-            if modern_revision_in(error) != wanted:
-                raise
-            # The server has refused this version, but says that it supports it.
-            return self._discover(wanted, self._client.timeout)
-
-    def _find_revision(self) -> Introduction:
-        introduction = self._probe()
-        if introduction is not None:
-            return introduction
-        try:
-            return self._initialize(newest_revision(modern=False))
-        except RpcError as error:
-            # A modern server that was too slow for the probe refuses initialize, and
-            # names its versions in the error.
-            row = modern_revision_in(error)
-            if row is None:
-                raise
-            return self._discover(row, self._client.timeout)
-
-    def _probe(self) -> Introduction | None:
-        """Ask what a modern server offers. None means a legacy server."""
-        try:
-            return self._discover(
-                newest_revision(modern=True),
-                min(self._client.probe_timeout, self._client.timeout))
-        except RpcError as error:
-            row = modern_revision_in(error)
-            if row is not None:
-                return self._discover(row, self._client.timeout)
-            if error.code in MODERN_ERRORS:
-                raise
-            # Any other error comes from a legacy server. It does not know the method.
-        except OtherVersions as error:
-            row = newest_modern(error.versions)
-            if row is not None:
-                return self._discover(row, self._client.timeout)
-            legacy = supported_versions(modern=False)
-            if not any(version in legacy for version in error.versions):
-                raise
-            # Otherwise both sides speak a legacy version.
-        except ConnectionClosed as error:  # some legacy servers end at once
-            if self._client.gives_up.is_set():
-                raise
-            warn("%s; connecting again, with a legacy handshake", error)
-            self._session = self._client._open_session()
-        except (RequestTimeout, ValueError):  # no response, or a strange one
-            pass
-        return None
-
-    def _discover(self, row: Revision, timeout: float) -> Introduction:
-        """Send server/discover, and return what a modern server answers."""
-        self._session.row = row
-        params = with_client_meta({}, row, self._client.inputs.capabilities)
-        result = self._session.request("server/discover", params).result(timeout)
-        result_schema("server/discover").check(result, "server/discover")
-        versions = result["supportedVersions"]
-        if row.version not in versions:
-            raise OtherVersions(self._client.name, versions)
-        info = result.get("_meta", {}).get(META_SERVER, {})
-        return Introduction(row, info, result.get("capabilities", {}),
-                            result.get("instructions"))
-
-    def _initialize(self, row: Revision) -> Introduction:
-        """Do the legacy handshake. ConnectionError means that it has failed."""
-        self._session.row = row
-        result = self._session.request("initialize", {
-            "protocolVersion": row.version, "clientInfo": CLIENT_INFO,
-            "capabilities": self._client.inputs.capabilities,
-        }).result(self._client.timeout)
-        faults = result_schema("initialize").faults(result)
-        agreed = None
-        if not faults:
-            agreed = REVISIONS.get(result["protocolVersion"])
-        if agreed is None or agreed.modern:
-            reason = f" (initialize{faults[0]})" if faults else ""
-            raise ConnectionError(
-                f"{self._client.name}: no common protocol version{reason}; the result "
-                f"of initialize is {result!r:.300}")
-        self._session.row = agreed
-        self._session.notify("notifications/initialized")
-        return Introduction(agreed, result["serverInfo"], result["capabilities"],
-                            result.get("instructions"))
-
-
 class OtherVersions(ConnectionError):
     """The result of server/discover lacks the version that the client asked for."""
 
-    def __init__(self, name: str, versions: list[str]) -> None:
-        super().__init__(f"{name}: no common protocol version; the server supports "
+    def __init__(self, label: str, versions: list[str]) -> None:
+        super().__init__(f"{label}no common protocol version; the server supports "
                          f"{versions}")
         self.versions = versions
 
 
-def newest_modern(versions: list[Any]) -> Revision | None:
-    """Return the newest of these versions that is modern and that this side supports.
+def common_revision(error: RpcError | OtherVersions) -> Revision | None:
+    """Return the newest modern revision that both sides support.
+
+    The server names its versions in the result of server/discover, or in an error
+    -32022. Any other error says nothing about versions; for it, return None.
     """
-    for version in reversed(supported_versions(modern=True)):
-        if version in versions:
-            return REVISIONS[version]
+    named: Any = None
+    if isinstance(error, OtherVersions):
+        named = error.versions
+    elif error.code == UNSUPPORTED_VERSION and isinstance(error.data, dict):
+        named = error.data.get("supported")
+    if isinstance(named, list):
+        for version in reversed(supported_versions(modern=True)):
+            if version in named:
+                return REVISIONS[version]
     return None
 
 
-def modern_revision_in(error: RpcError) -> Revision | None:
-    """Return the newest modern revision that both sides support.
-
-    Only an error -32022 names versions. It comes from a modern server that refuses the
-    version of the request. For any other error, return None.
-    """
-    named = error.data.get("supported") if isinstance(error.data, dict) else None
-    if error.code != UNSUPPORTED_VERSION or not isinstance(named, list):
-        return None
-    return newest_modern(named)
-
-
-def with_client_meta(params: Json | None, row: Revision, capabilities: Json) -> Json:
-    """Return the params of a modern request: its _meta says who asks, and what this
-    client offers."""
-    given = params or {}
-    return {**given, "_meta": {
-        META_VERSION: row.version, META_CLIENT: CLIENT_INFO,
-        META_CAPABILITIES: capabilities, **given.get("_meta", {})}}
-
-
-def is_modern_request(pending: PendingRequest) -> bool:
-    """Tell whether a request was sent as a modern one.
-
-    The client's own revision does not help: another thread may have called connect()
-    since then, and may have found a server of the other era.
-    """
-    params: Any = pending.params or {}
-    return META_VERSION in (params.get("_meta") or {})
+def is_modern_error(error: RpcError | OtherVersions) -> bool:
+    """Tell whether an error shows that its server has no legacy version that this side
+    supports."""
+    if isinstance(error, OtherVersions):
+        return not set(error.versions) & set(supported_versions(modern=False))
+    return error.code in MODERN_ERRORS
 
 
 # The shapes of results that the client relies on. It does not check other members.
@@ -6135,24 +6077,20 @@ class InputHandlers:
 
     def __init__(self, on_elicit: InputHandler | None, on_sample: InputHandler | None,
                  roots: Sequence[Any] | None) -> None:
-        self._on_elicit = on_elicit
-        self._roots: list[Json] = []
-        self._handlers: dict[str, InputHandler] = {}
         self.capabilities: Json = {}  # what the client offers
+        self._handlers: dict[str, InputHandler] = {}
         if on_elicit is not None:
-            check_type("Client", "on_elicit", on_elicit, Callable, "a function")
-            self._handlers["elicitation/create"] = self._elicit
+            self._handlers["elicitation/create"] = functools.partial(
+                fill_in_form, on_elicit)
             self.capabilities["elicitation"] = {"form": {}, "url": {}}
         if on_sample is not None:
-            check_type("Client", "on_sample", on_sample, Callable, "a function")
             self._handlers["sampling/createMessage"] = on_sample
             self.capabilities["sampling"] = {}
         if roots is not None:
-            check_type("Client", "roots", roots, (list, tuple), "a list")
-            self._roots = [{"uri": root} if isinstance(root, str) else root
-                           for root in roots]
-            input_schema("roots/list", "result").check({"roots": self._roots}, "Client")
-            self._handlers["roots/list"] = self._list_roots
+            result = {"roots": [{"uri": root} if isinstance(root, str) else root
+                                for root in roots]}
+            input_schema("roots/list", "result").check(result, "Client")
+            self._handlers["roots/list"] = lambda params: result
             self.capabilities["roots"] = {}
 
     def answer(self, method: str, params: Params, row: Revision) -> Json:
@@ -6183,38 +6121,33 @@ class InputHandlers:
             result, f"{option} returned {result!r:.60}")
         return result
 
-    def _list_roots(self, params: Json) -> Json:
-        return {"roots": self._roots}
 
-    def _elicit(self, params: Json) -> Json:
-        """Have the user fill in a form.
+def fill_in_form(on_elicit: InputHandler, params: Json) -> Json:
+    """Have the user fill in a form.
 
-        Only the fields of the form are sent. A field that on_elicit leaves out gets its
-        default. ValueError means that the content does not fit the form. [2025-11-25
-        client/elicitation]
-        """
-        assert self._on_elicit is not None
-        result = self._on_elicit(params)
-        if not isinstance(result, dict):
-            return result  # answer() refuses it
-        result = dict(result)
-        given = result.pop("content", None) or {}
-        if result.get("action") == "accept" and params.get("mode", "form") == "form":
-            form = params.get("requestedSchema", shape())
-            content = {}
-            for name, field in form["properties"].items():
-                if name in given:
-                    content[name] = given[name]
-                elif "default" in field:
-                    content[name] = field["default"]
-            Schema(form, trusted=False).check(content, "on_elicit returned content")
-            result["content"] = content
-        return result
+    Only the fields of the form are sent. A field that on_elicit leaves out gets its
+    default. ValueError means that the content does not fit the form. [2025-11-25
+    client/elicitation]
+    """
+    result = on_elicit(params)
+    if not isinstance(result, dict):
+        return result  # InputHandlers.answer() refuses it
+    result = dict(result)
+    given = result.pop("content", None) or {}
+    if result.get("action") == "accept" and params.get("mode", "form") == "form":
+        form = params.get("requestedSchema", shape())
+        content = {}
+        for name, field in form["properties"].items():
+            if name in given:
+                content[name] = given[name]
+            elif "default" in field:
+                content[name] = field["default"]
+        Schema(form, trusted=False).check(content, "on_elicit returned content")
+        result["content"] = content
+    return result
 
 
 CALLBACK_LIMIT = 10_000  # callbacks that may wait
-
-
 LINGER = 1.0  # seconds that the thread of Callbacks waits for more work
 
 
@@ -6240,81 +6173,62 @@ class Callbacks:
 
     @contextlib.contextmanager
     def progress_to(self, on_progress: Callable[..., Any],
-                    timeout: float) -> Iterator[int]:
-        """In the `with` block, call on_progress for progress with the token that this
-        yields. Before the block ends, on_progress has been called for all progress that
-        has arrived.
+                    deadline: float) -> Iterator[int]:
+        """In the `with` block, progress with the token that this yields goes to
+        on_progress. Before the block ends, on_progress has been called for all progress
+        that has arrived.
 
         A callback cannot wait for callbacks. If it enters the block, its progress is
         reported when it has returned.
         """
-        deadline = time.monotonic() + timeout
         with self._changed:
             self._newest_token += 1
             token = self._newest_token
             self._listeners[token] = on_progress
-            in_callback = threading.current_thread() is self._thread
         try:
             yield token
-            if not in_callback and not self._catch_up(deadline):
-                raise RequestTimeout("on_progress did not return in time")
+            with self._changed:
+                is_waiting = self._thread not in (None, threading.current_thread())
+            if is_waiting:
+                done = threading.Event()
+                self.put(done.set)
+                if not done.wait(valid_timeout(deadline - time.monotonic())):
+                    raise RequestTimeout("on_progress did not return in time")
         finally:
-            if in_callback:
-                self.put(functools.partial(self._forget, token))
-            else:
-                self._forget(token)
-
-    def _catch_up(self, deadline: float) -> bool:
-        """Wait until the callbacks that wait now have run."""
-        with self._changed:
-            if self._thread is None:
-                return True
-        done = threading.Event()
-        self.put(done.set)
-        return done.wait(max(0.0, deadline - time.monotonic()))
-
-    def _forget(self, token: int) -> None:
-        with self._changed:
-            del self._listeners[token]
-
-    def _report(self, token: int, params: Json) -> None:
-        with self._changed:
-            on_progress = self._listeners.get(token)
-        if on_progress is not None and "progress" in params:
-            on_progress(params["progress"], params.get("total"), params.get("message"))
+            with self._changed:
+                del self._listeners[token]
 
     def notify(self, method: str, params: Json, size: int) -> None:
         """Pass a notification of `size` bytes to on_notification. Progress goes to its
-        listener, too.
-
-        If too many callbacks wait, the notification is dropped. This is logged once.
-        """
+        listener, too."""
         token: Any = params.get("progressToken")
-        is_progress = method == "notifications/progress" and type(token) is int
-        with self._changed:
-            is_progress = is_progress and token in self._listeners
-            is_full = (len(self._jobs) >= CALLBACK_LIMIT
-                       or self._waiting > self._memory)
-            has_dropped = self._has_dropped
-            if is_full:
-                self._has_dropped = True
-        if is_full:
-            if not has_dropped:
-                warn("the callbacks are too slow; notifications were dropped")
-            return
-        if is_progress:
-            self.put(functools.partial(self._report, token, params), size)
+        if method == "notifications/progress" and type(token) is int:
+            with self._changed:
+                on_progress = self._listeners.get(token)
+            if on_progress is not None and "progress" in params:
+                self.put(functools.partial(
+                    on_progress, params["progress"], params.get("total"),
+                    params.get("message")), size)
         if self._on_notification is not None:
             self.put(functools.partial(self._on_notification, method, params), size)
 
     def put(self, job: Job, size: int = 0) -> None:
-        """Run a job after those that wait."""
+        """Run a job after those that wait. If too many wait, a job for a notification,
+        which has a size, is dropped. This is logged once."""
         with self._changed:
-            self._jobs.append((job, size))
-            self._waiting += size
-            if self._thread is None:
-                self._thread = spawn(self._run)
-            self._changed.notify()
+            is_full = (len(self._jobs) >= CALLBACK_LIMIT
+                       or self._waiting > self._memory)
+            if size == 0 or not is_full:
+                self._jobs.append((job, size))
+                self._waiting += size
+                if self._thread is None:
+                    self._thread = spawn(self._run)
+                self._changed.notify()
+                return
+            has_dropped = self._has_dropped
+            self._has_dropped = True
+        if not has_dropped:
+            warn("the callbacks are too slow; notifications were dropped")
 
     def _run(self) -> None:
         while True:
@@ -6349,7 +6263,7 @@ class Subscription:
 
     def _begin(self) -> None:
         stream = None
-        if self._client.row.modern:
+        if self._client._connected_session().row.modern:
             stream = self._client.start("subscriptions/listen", {
                 "notifications": self._wanted})
         else:
@@ -6415,38 +6329,31 @@ class InProcess:
             result = client.call_tool("add", {"a": 1, "b": 2})
         assert result["content"][0]["text"] == "3"
 
-    Each direction has a queue and a thread. Jobs run as over stdio, in the same order.
-    There is one difference: with workers=0, jobs also run on one thread, but this is
-    not the thread that uses the client.
+    A queue takes the lines of the client to a thread that serves them. Lines of the
+    server go straight to the client. Jobs run as over stdio, in the same order, except
+    that with workers=0 their thread is not the one that uses the client.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     def open(self, on_line: Send, on_close: Callable[[Exception], Any]) -> None:
-        to_client: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        to_server: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         runner = runner_for(self._server.workers)
-        session = self._server.connect(to_client.put, runner.start)
-        self._to_server = to_server
+        session = self._server.connect(on_line, runner.start)
+        self._lines = lines
 
         def serve() -> None:
-            runner.serve(session, iter(to_server.get, None), 0.0)
-            to_client.put(None)
-
-        def deliver() -> None:
-            for line in iter(to_client.get, None):
-                on_line(line)
+            runner.serve(session, iter(lines.get, None), 0.0)
             on_close(ConnectionClosed("the server is closed"))
 
         spawn(serve)
-        spawn(deliver)
 
     def send(self, line: bytes) -> None:
-        self._to_server.put(line)
+        self._lines.put(line)
 
     def close(self) -> None:
-        self._to_server.put(None)
+        self._lines.put(None)
 
 
 # ======================================================================================
@@ -6593,19 +6500,18 @@ class Trace:
             message = decode(line)
         except RpcError:
             return ""
-        kind, fault = classify(message)
-        if fault is None and kind == "request":
-            with self._lock:
-                self._sent[arrow, message["id"]] = now
-        elif fault is None and kind == "response":
-            other = "<" if arrow == ">" else ">"
-            rid = message.get("id")
-            if type(rid) in (int, str):  # an error may have an id of another type
-                with self._lock:
-                    sent = self._sent.pop((other, rid), None)
-                if sent is not None:
-                    return f"{1000 * (now - sent):.1f} ms"
-        return ""
+        if not isinstance(message, dict):  # a batch
+            return ""
+        rid: Any = message.get("id")
+        if type(rid) not in (int, str):  # a notification, or malformed
+            return ""
+        other = "<" if arrow == ">" else ">"
+        with self._lock:
+            if "method" in message:
+                self._sent[arrow, rid] = now
+                return ""
+            sent = self._sent.pop((other, rid), None)
+        return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
 
 
 def inspect_server(command: list[str], trace: Trace | None) -> None:
@@ -6647,19 +6553,15 @@ def describe_item(item: Json) -> str:
     required = schema.get("required") or ()
     parameters = []
     for parameter, subschema in (schema.get("properties") or {}).items():
+        types = " or ".join(sorted(types_in(subschema)))
         suffix = "" if parameter in required else " = ..."
-        parameters.append(f"{parameter}: {words_for_types(subschema)}{suffix}")
+        parameters.append(f"{parameter}: {types}{suffix}")
     for argument in item.get("arguments") or ():
         parameters.append(str(argument.get("name")))
     if "inputSchema" in item or parameters:
         name += f"({', '.join(parameters)})"
     description = str(item.get("description") or "").split("\n")[0]
     return f"{name}: {description}" if description else name
-
-
-def words_for_types(schema: Any) -> str:
-    """Return the types that a schema allows, such as "null or string"."""
-    return " or ".join(sorted(types_in(schema)))
 
 
 def call_tool(command: list[str], trace: Trace | None, tool: str,
