@@ -64,7 +64,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     < {"jsonrpc":"2.0","id":4,"result":{
       "content":[{"type":"text","text":"Hello, Ada!"}]}}
     # The client cancels a call with PendingRequest.cancel(). The server forgets the
-    # call in Responder.cancel_incoming(), so the call gets no response.
+    # call in ThreadedResponder.cancel_incoming(), so the call gets no response.
     > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
       "arguments":{"to":9}}}
     > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
@@ -123,20 +123,21 @@ understand one tools/call, read each section or class only up to that line, skip
           Responder._take_message        keeps the request until it is answered
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
-            ToolSession.admit_request  checks revision, method, lifecycle and params
+            ToolSession.admit_request    checks revision, method, lifecycle and params
               quick_check.<locals>.fits  checks params quickly
       Responder.run_job                  computes the response and writes it
-        _tools_call                      is the handler of tools/call
-          Server.find                    finds the tool
-          Function.call                  checks the arguments, and calls the tool
-            quick_check.<locals>.fits  checks the arguments quickly
-            (the tool)
-          result_of_tool                 builds the result
+        ThreadedResponder.compute        runs the handler
+          _tools_call                    is the handler of tools/call
+            Server.find                  finds the tool
+            Function.call                checks the arguments, and calls the tool
+              quick_check.<locals>.fits  checks the arguments quickly
+              (the tool)
+            result_of_tool               builds the result
         response_line                    builds the response
           encode                         turns it into a line
-        Outbox.flush                     writes the lines of the outbox
+        SharedOutbox.flush               writes the lines of the outbox
           Responder._append_response     notes that the request is answered
-            Outbox.put                   puts the response into the outbox
+            SharedOutbox.put             puts the response into the outbox
           serve_stdio.<locals>.send      notices when the client is gone
             write_line                   writes the line to stdout
 
@@ -641,6 +642,10 @@ class IncomingRequest:
         return f"{self.method} {self.request_id!r}"
 
 
+def run_now(job: Job) -> None:
+    job()
+
+
 def valid_timeout(timeout: float | None) -> float | None:
     """Return a timeout that the functions of threading accept."""
     if timeout is None:
@@ -674,97 +679,43 @@ def spawn(job: Job) -> threading.Thread:
 
 
 class Outbox:
-    """The lines that a peer has to write, in their order.
+    """The lines that wait to be written, in their order.
 
-    send(line) writes one line; OSError means that the other side is gone, and
-    on_failure(error) is called. One thread at a time writes. While it does, other
-    threads leave their lines to it. No lock is held meanwhile, so send() may block.
+    send(line) writes one line, given without its newline.
     """
 
     # Called with (">", line) for each line that is written. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
 
-    def __init__(self, send: Send, longest: int,
-                 on_failure: Callable[[Exception], Any]) -> None:
-        self.lock = threading.Lock()  # guards what follows, and the tables of the peer
-        self.unwritten = 0  # bytes of the lines
-        self._longest = longest
+    def __init__(self, send: Send, owner: Any) -> None:
+        self.lock = threading.Lock()  # guards the lines, and the tables of the owner
         self._send = send
-        self._on_failure = on_failure
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
-        self._writing = False  # a thread is writing
 
     def put(self, line: bytes | None, sink: Send | None = None) -> None:
         """Add a line. The caller holds the lock. A sink replaces send()."""
         self._lines.append((sink or self._send, line))
-        self.unwritten += len(line or b"")
 
     def flush(self, change: Callable[..., Any] | None = None, *args: Any) -> None:
-        """Write the lines, unless another thread is writing already.
-
-        change(*args) is called first, under the lock. It could have the lock to itself,
-        but a second use of the lock would cost 2,000 of 87,000 instructions of a tool
-        call.
-        """
-        is_writer = False
-        try:
-            while True:
-                with self.lock:
-                    if change is not None:
-                        change(*args)
-                        change = None
-                    if self._writing and not is_writer:
-                        return
-                    if not self._lines:
-                        self._writing = False
-                        return
-                    is_writer = True
-                    self._writing = True
-                    sink, line = self._lines.popleft()
-                    if line is not None:
-                        self.unwritten -= len(line)
-                try:
-                    if self.trace is not None and line is not None:
-                        self.trace(">", line)
-                    sink(line)
-                except Exception as error:
-                    # The other side is gone. The loop goes on, to empty the outbox.
-                    self._on_failure(error)
-        except BaseException:  # Ctrl-C, at any line above; the next flush() goes on
-            if is_writer:
-                with self.lock:
-                    self._writing = False
-            raise
-
-    def flush_soon(self) -> None:
-        """Write the lines on a new thread, because the other side may not read."""
+        """Write the lines. change(*args) is called first, under the lock."""
         with self.lock:
-            has_work = self._lines and not self._writing
-        if has_work:
-            spawn(self.flush)
-
-    def is_full(self) -> bool:
-        """Tell whether more bytes wait than a line may have."""
-        return self.unwritten > self._longest
-
-    def wait_for_room(self) -> None:
-        """Block while the outbox is full."""
-        wait_until(lambda: not self.is_full())
-
-    def wait_until_written(self, timeout: float) -> None:
-        """Wait until all lines are written, for up to timeout seconds."""
-        wait_until(lambda: not self._writing and not self._lines, timeout)
+            if change is not None:
+                change(*args)
+        while self._lines:
+            sink, line = self._lines.popleft()
+            if self.trace is not None and line is not None:
+                self.trace(">", line)
+            sink(line)
 
 
 class Responder:
-    """One side of a JSON-RPC connection. It does no I/O and owns no thread.
+    """One side of a JSON-RPC connection, which answers the requests of the other side.
+    It does no I/O and owns no thread.
 
-    send(line) writes one line, given without its newline. One thread at a time calls
-    it, and no lock is held meanwhile, so it may block. OSError means that the other
+    send(line) writes one line, given without its newline. OSError means that the other
     side is gone.
-    start(job) runs a job soon. It may run the job at once, on this thread, but then a
-    slow job holds up the lines that follow. So it usually gives the job to another
-    thread.
+    start(job) runs a job soon. By default it runs the job at once, on this thread, so a
+    slow job holds up the lines that follow.
     methods maps the names of methods to functions, which get the params by position or
     by name. An exception of a function becomes an error response.
     `bounds` limits what the other side can use up.
@@ -776,18 +727,15 @@ class Responder:
     incoming_type: type[IncomingRequest] = IncomingRequest
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
-    is_forked = False  # True: this is a child process that a job has forked
     # Called with ("<", line) for each line that has arrived. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
-    # A transport whose jobs may wait in a queue sets this to a function that takes a
-    # job out again, and returns whether it was still there.
-    withdraw: Callable[[Job], bool] | None = None
+    outbox_type: type[Outbox] = Outbox
 
-    def __init__(self, send: Send, start: Start = spawn,
+    def __init__(self, send: Send, start: Start = run_now,
                  methods: dict[str, Callable[..., Any]] | None = None,
                  bounds: Bounds = Bounds()) -> None:
         self.bounds = bounds
-        self.outbox = Outbox(send, bounds.line, self._break_connection)
+        self.outbox: Any = self.outbox_type(send, self)
         self._start = start
         self._methods = methods or {}
         self._lock = self.outbox.lock  # guards everything that follows
@@ -866,22 +814,18 @@ class Responder:
 
     def run_job(self, request: IncomingRequest) -> None:
         """Compute the response of a request and write it. Any thread may do this."""
-        outcome: Any = None
-        request.job = None
-        if self.outbox.unwritten > self.bounds.line:
-            self.outbox.wait_for_room()
         try:
-            # A cancelled request gets no response, so its outcome does not matter.
-            if not request.cancelled:
-                outcome = request.handler(request)
+            outcome = self.compute(request)
         except Interrupted:
             raise
         except BaseException as error:  # SystemExit as well: it must not end the server
             outcome = error
-        if self.is_forked:
-            os._exit(0)  # the parent answers, and the locks may be locked for ever here
         line = response_line(request.request_id, outcome, name=request)
         self.outbox.flush(self._append_response, request, line)
+
+    def compute(self, request: IncomingRequest) -> Any:
+        """Return the result of a request that was admitted."""
+        return request.handler(request)
 
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Put the response into the outbox. outcome is the result or an exception.
@@ -934,11 +878,11 @@ class Responder:
         """
         request = self.take(line, sink)
         if request is not None:
-            self._start_job(request)
+            self.start_job(request)
         self.outbox.flush()
 
-    # A subclass may replace the methods from here to send_cancelled(). As they stand
-    # here, they know plain JSON-RPC only.
+    # A subclass may replace the methods from here to settle(). As they stand here, they
+    # know plain JSON-RPC only.
 
     def check_batch(self, messages: list[Any]) -> None:
         """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
@@ -972,14 +916,9 @@ class Responder:
         """Answer a line or a message that is not valid with an error response."""
         self._answer(reply, response_line(readable_id(message), error, self.null_id))
 
-    def _start_job(self, request: IncomingRequest) -> None:
-        job = functools.partial(self.run_job, request)
-        if self.withdraw is not None:
-            request.job = job
-        try:
-            self._start(job)
-        except Exception as error:  # for example, no thread can be started
-            self.respond(request, error)
+    def start_job(self, request: IncomingRequest) -> None:
+        """Give the job of a request to start()."""
+        self._start(functools.partial(self.run_job, request))
 
     def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
         try:
@@ -993,7 +932,7 @@ class Responder:
         for message in messages:
             request = self._take_message(message, reply)
             if request is not None:
-                self._start_job(request)
+                self.start_job(request)
 
     def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
         self.refuse(message, RpcError(
@@ -1034,42 +973,6 @@ class Responder:
             if count > COMPLAINTS:
                 warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
                      kind)
-
-    def cancel_incoming(self, rid: Any) -> None:
-        """Cancel the request of the other side that has this id, if it exists.
-
-        The request gets no response.
-        """
-        if type(rid) not in (int, str):
-            return
-        with self._lock:
-            request = self._incoming.pop(rid, None)
-            if request is None:
-                return
-            request.cancelled = True
-            self._append_answer(request.reply, None)
-            if request.handler is not None:  # a job runs or waits
-                request.key = object()  # another request may now have the same id
-                self._incoming[request.key] = request
-            else:
-                self._kept_in -= request.size
-        if self.withdraw is not None and request.job is not None:
-            if self.withdraw(request.job):
-                request.job = None
-                self.respond(request, None)
-        for function in request.at_cancel:
-            function()
-
-    def unanswered(self) -> list[IncomingRequest]:
-        """Return the incoming requests that have no response so far."""
-        with self._lock:
-            return [request for request in self._incoming.values()
-                    if not request.cancelled]
-
-    def is_busy(self) -> bool:
-        """Tell whether jobs run or wait, for requests that may be cancelled."""
-        with self._lock:
-            return bool(self._incoming)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -1114,7 +1017,161 @@ class Responder:
                 self.closed = why or ConnectionClosed("the connection is closed")
             return self.closed
 
-    def _break_connection(self, error: Exception) -> None:
+
+COMPLAINTS = 10  # warnings of one kind that a connection logs
+
+
+class SharedOutbox(Outbox):
+    """An outbox for several threads.
+
+    One thread at a time writes. While it does, other threads leave their lines to it.
+    No lock is held meanwhile, so send() may block. If it raises an exception, the other
+    side is gone, and owner.break_connection(error) is called.
+    """
+
+    def __init__(self, send: Send, owner: ThreadedResponder) -> None:
+        super().__init__(send, owner)
+        self.unwritten = 0  # bytes of the lines
+        self._longest = owner.bounds.line
+        self._on_failure = owner.break_connection
+        self._writing = False  # a thread is writing
+
+    def put(self, line: bytes | None, sink: Send | None = None) -> None:
+        """Add a line. The caller holds the lock. A sink replaces send()."""
+        self._lines.append((sink or self._send, line))
+        self.unwritten += len(line or b"")
+
+    def flush(self, change: Callable[..., Any] | None = None, *args: Any) -> None:
+        """Write the lines, unless another thread is writing already.
+
+        change(*args) is called first, under the lock. It could have the lock to itself,
+        but a second use of the lock would cost 2,000 of 87,000 instructions of a tool
+        call.
+        """
+        is_writer = False
+        try:
+            while True:
+                with self.lock:
+                    if change is not None:
+                        change(*args)
+                        change = None
+                    if self._writing and not is_writer:
+                        return
+                    if not self._lines:
+                        self._writing = False
+                        return
+                    is_writer = True
+                    self._writing = True
+                    sink, line = self._lines.popleft()
+                    if line is not None:
+                        self.unwritten -= len(line)
+                try:
+                    if self.trace is not None and line is not None:
+                        self.trace(">", line)
+                    sink(line)
+                except Exception as error:
+                    # The other side is gone. The loop goes on, to empty the outbox.
+                    self._on_failure(error)
+        except BaseException:  # Ctrl-C, at any line above; the next flush() goes on
+            if is_writer:
+                with self.lock:
+                    self._writing = False
+            raise
+
+    def flush_soon(self) -> None:
+        """Write the lines on a new thread, because the other side may not read."""
+        with self.lock:
+            has_work = self._lines and not self._writing
+        if has_work:
+            spawn(self.flush)
+
+    def is_full(self) -> bool:
+        """Tell whether more bytes wait than a line may have."""
+        return self.unwritten > self._longest
+
+    def wait_for_room(self) -> None:
+        """Block while the outbox is full."""
+        wait_until(lambda: not self.is_full())
+
+    def wait_until_written(self, timeout: float) -> None:
+        """Wait until all lines are written, for up to timeout seconds."""
+        wait_until(lambda: not self._writing and not self._lines, timeout)
+
+
+class ThreadedResponder(Responder):
+    """A responder whose jobs run on several threads, and can be cancelled.
+
+    start(job) usually gives the job to another thread. One thread at a time calls
+    send(), and no lock is held meanwhile, so it may block.
+    """
+
+    outbox_type = SharedOutbox
+    is_forked = False  # True: this is a child process that a job has forked
+    # A transport whose jobs may wait in a queue sets this to a function that takes a
+    # job out again, and returns whether it was still there.
+    withdraw: Callable[[Job], bool] | None = None
+
+    def compute(self, request: IncomingRequest) -> Any:
+        """Return the result of a request. A cancelled request gets no response, so its
+        outcome does not matter."""
+        request.job = None
+        if self.outbox.unwritten > self.bounds.line:
+            self.outbox.wait_for_room()
+        if request.cancelled:
+            return None
+        try:
+            return request.handler(request)
+        finally:
+            if self.is_forked:  # the parent answers, and locks may stay locked here
+                os._exit(0)
+
+    def start_job(self, request: IncomingRequest) -> None:
+        """Give the job of a request to start(). It may be withdrawn until it begins."""
+        job = functools.partial(self.run_job, request)
+        if self.withdraw is not None:
+            request.job = job
+        try:
+            self._start(job)
+        except Exception as error:  # for example, no thread can be started
+            self.respond(request, error)
+
+    def cancel_incoming(self, rid: Any) -> None:
+        """Cancel the request of the other side that has this id, if it exists.
+
+        The request gets no response.
+        """
+        if type(rid) not in (int, str):
+            return
+        with self._lock:
+            request = self._incoming.pop(rid, None)
+            if request is None:
+                return
+            request.cancelled = True
+            self._append_answer(request.reply, None)
+            if request.handler is not None:  # a job runs or waits
+                request.key = object()  # another request may now have the same id
+                self._incoming[request.key] = request
+            else:
+                self._kept_in -= request.size
+        if self.withdraw is not None and request.job is not None:
+            if self.withdraw(request.job):
+                request.job = None
+                self.respond(request, None)
+        for function in request.at_cancel:
+            function()
+
+    def unanswered(self) -> list[IncomingRequest]:
+        """Return the incoming requests that have no response so far."""
+        with self._lock:
+            return [request for request in self._incoming.values()
+                    if not request.cancelled]
+
+    def is_busy(self) -> bool:
+        """Tell whether jobs run or wait, for requests that may be cancelled."""
+        with self._lock:
+            return bool(self._incoming)
+
+    def break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
 
         Outbox.flush() calls this. close() calls it again, but then it returns at once,
@@ -1123,9 +1180,6 @@ class Responder:
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
-
-
-COMPLAINTS = 10  # warnings of one kind that a connection logs
 
 
 class Requests:
@@ -1265,7 +1319,7 @@ def id_in(line: bytes) -> int | None:
     return None
 
 
-class Peer(Responder):
+class Peer(ThreadedResponder):
     """A peer that sends requests as well. `ids` yields their ids."""
 
     requests_type: type[Requests] = Requests
@@ -1545,7 +1599,8 @@ class ReadingPool(Pool):
         self._asleep = False  # the watching thread sleeps until _wake is set
         self._wake = threading.Event()
 
-    def serve(self, peer: Responder, lines: Iterable[bytes], drain: float) -> bool:
+    def serve(self, peer: ThreadedResponder, lines: Iterable[bytes],
+              drain: float) -> bool:
         """Serve lines until their end. Then wait up to `drain` seconds for the jobs
         whose requests have no response so far. Return whether all jobs are done."""
         jobs = self._jobs_of_lines(peer, lines)
@@ -1583,7 +1638,8 @@ class ReadingPool(Pool):
         self._ended = True
         self._wake.set()
 
-    def _jobs_of_lines(self, peer: Responder, lines: Iterable[bytes]) -> Iterator[Job]:
+    def _jobs_of_lines(self, peer: ThreadedResponder,
+                       lines: Iterable[bytes]) -> Iterator[Job]:
         """Give lines to a peer, and yield the jobs of these lines.
 
         A job runs the handler of a request, or it writes the outbox. Both may block.
@@ -1687,7 +1743,7 @@ QUIET_LOOKS = 20  # after so many looks without a job, the watching thread sleep
 LONGEST_SLEEP = 1.0  # seconds
 
 
-def serve_stdio(connect: Callable[[Send, Start], Responder], workers: int = 64,
+def serve_stdio(connect: Callable[[Send, Start], ThreadedResponder], workers: int = 64,
                 drain: float = 5.0) -> None:
     """Serve stdin and stdout until stdin ends or stdout is closed.
 
@@ -1743,7 +1799,7 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 LAST_LOG_TIMEOUT = 0.5  # seconds for jobs that fail because the other side is gone
 
 
-def finish(peer: Responder, timeout: float) -> None:
+def finish(peer: ThreadedResponder, timeout: float) -> None:
     """Close a peer, and wait until its last lines are written.
 
     The closing may take up to timeout seconds, and the writing as well.
@@ -1776,7 +1832,7 @@ def wait_until_ready(fd: int, event: int) -> None:
     poll.poll()
 
 
-def serve_lines(peer: Responder, fd: int) -> None:
+def serve_lines(peer: ThreadedResponder, fd: int) -> None:
     """Serve the lines of a descriptor until its end, on this thread.
 
     If the start() function of the peer runs each job on the calling thread, a slow job
@@ -1803,7 +1859,8 @@ class CallingThread:
         """Run a job when the jobs that were given earlier are done."""
         self._jobs.put(job)
 
-    def serve(self, peer: Responder, lines: Iterable[bytes], drain: float) -> bool:
+    def serve(self, peer: ThreadedResponder, lines: Iterable[bytes],
+              drain: float) -> bool:
         """Serve lines until their end; return whether all jobs were done in time."""
         spawn(functools.partial(self._read, peer, lines, drain))
         while not self.aborted:
@@ -1819,7 +1876,8 @@ class CallingThread:
             job()
         return False
 
-    def _read(self, peer: Responder, lines: Iterable[bytes], drain: float) -> None:
+    def _read(self, peer: ThreadedResponder, lines: Iterable[bytes],
+              drain: float) -> None:
         try:
             for line in lines:
                 peer.receive(line)
@@ -4079,7 +4137,7 @@ def _initialized(session: ToolSession, params: Params) -> None:
     session.state = next_state(session.state, "notifications/initialized")
 
 
-def _cancelled(session: ToolSession, params: Params) -> None:
+def _cancelled(session: ThreadedSession, params: Params) -> None:
     if isinstance(params, dict):
         session.cancel_incoming(params.get("requestId"))
 
@@ -4088,7 +4146,11 @@ NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
     "notifications/initialized": _initialized, "notifications/cancelled": _cancelled}
 
 
-class AskingSession(ToolSession):
+class ThreadedSession(ThreadedResponder, ToolSession):
+    """Runs tools on several threads."""
+
+
+class AskingSession(ThreadedSession):
     """Adds requests to the client, and results that ask it for input."""
 
     incoming_type = Context
