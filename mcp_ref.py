@@ -4019,7 +4019,7 @@ class ToolSession(Responder):
     incoming_type: type[IncomingRequest] = ToolContext
     row: Revision | None = None  # of the handshake, once it is known
 
-    def __init__(self, server: Server, send: Send, start: Start) -> None:
+    def __init__(self, server: ToolServer, send: Send, start: Start) -> None:
         super().__init__(send, start, bounds=server.bounds)
         self.server = server
         self.state = NEW
@@ -4154,9 +4154,9 @@ class AskingSession(ThreadedSession):
     """Adds requests to the client, and results that ask it for input."""
 
     incoming_type = Context
-    server: Server
+    server: AskingServer
 
-    def __init__(self, server: Server, send: Send, start: Start) -> None:
+    def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
         self.requests = McpRequests(self)
 
@@ -4189,6 +4189,8 @@ class AskingSession(ThreadedSession):
 
 class ServerSession(AskingSession):
     """Adds notifications of changes."""
+
+    server: Server
 
     def __init__(self, server: Server, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
@@ -4448,99 +4450,69 @@ def reason_of(error: BaseException) -> str:
     return reason or type(error).__name__
 
 
-class Server:
-    """Tools, resources and prompts, served over any number of connections.
+class ToolServer:
+    """A server for tools, for any number of connections.
 
-    name, version, title and instructions introduce the server to clients. Over stdio,
-    at most `workers` functions run at once. With workers=0 they run one after another
-    on the thread that called run(), for applications whose objects belong to one
-    thread. page_size splits lists into pages. bounds limits what one connection may
-    hold. state_key (bytes) signs the state that a modern client keeps while it collects
-    input. Give a key if several processes serve the same clients, because a client may
-    then repeat its call to another process.
-
-    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
-    The values are the settings of each extension. [2026-07-28 basic/versioning]
-
-    A server declares the capability "tools" when its first tool is registered.
-    "resources", "prompts" and "completions" work in the same way. If clients may
-    connect before that, name these capabilities in the argument `capabilities`.
+    name, version, title and instructions introduce the server to clients. page_size
+    splits lists into pages. bounds limits what one connection may hold.
 
     The attribute `trace` may be set to a function that never raises. New connections
     call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
     """
 
     trace: Callable[[str, bytes], Any] | None = None
+    session_type: Any = ToolSession
 
     def __init__(self, name: str, version: str, title: str | None = None,
-                 instructions: str | None = None, workers: int = 64,
-                 page_size: int | None = None, state_key: bytes | None = None,
-                 bounds: Bounds = Bounds(), extensions: Json | None = None,
-                 capabilities: Sequence[str] = ()) -> None:
+                 instructions: str | None = None, page_size: int | None = None,
+                 bounds: Bounds = Bounds()) -> None:
         check_types("Server", str, name=name, version=version,
                     **present(title=title, instructions=instructions))
-        check_types("Server", int, workers=workers, **present(page_size=page_size))
-        check_types("Server", bytes, **present(state_key=state_key))
+        check_types("Server", int, **present(page_size=page_size))
         check_types("Server", Bounds, bounds=bounds)
         if page_size is not None and page_size < 1:
             raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
         self.info = present(name=name, version=version, title=title)
         self.instructions = instructions
-        self.workers = workers
         self.page_size = page_size
         self.bounds = bounds
-        self.signer = StateSigner(state_key or os.urandom(32))
         self._lock = threading.Lock()  # guards what follows
-        self.sessions: set[ServerSession] = set()
         self._newest = 0  # the number of the last registration
         # The tables below are replaced when they change, so readers need no lock.
         self.tables: dict[str, dict[str, Registration]] = {
             kind: {} for kind in LISTS.values()}
-        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.capabilities: Json = {}
         self.methods: dict[str, Method] = {}
-        self._offer("", {})  # the methods that need no capability
-        for capability in ("logging", *capabilities):
-            if capability not in CAPABILITIES:
-                raise ValueError(f"Server: capabilities has {capability!r}; the "
-                                 f"capabilities are {', '.join(CAPABILITIES)}")
-            self._offer(capability, CAPABILITIES[capability])
-        if extensions:
-            check_extensions("Server", extensions)
-            self._offer("extensions", extensions)  # they have no methods
+        self.offer("", {})  # the methods that need no capability
 
-    def run(self, drain: float = 5.0) -> None:
-        """Serve stdin and stdout until the client closes its side.
+    def run(self) -> None:
+        """Serve stdin and stdout until the client closes its side, one line after the
+        other. While this runs, print() writes to stderr, because stdout belongs to the
+        protocol. [2025-11-25 basic/transports]"""
+        self.warn_of_terminal()
+        streams = StandardStreams()
+        session = self.connect(functools.partial(write_line, streams.stdout))
+        with contextlib.suppress(BrokenPipeError):  # the client is gone
+            serve_lines(session, streams.stdin)
+        streams.restore()
 
-        After that, jobs have `drain` seconds to finish, so that everything that was
-        received is answered. Jobs that need longer are abandoned, and stderr names
-        their requests. Jobs whose requests were cancelled are abandoned at once. (With
-        workers=0, only a signal abandons a job that is running.) SIGTERM and SIGINT
-        raise SystemExit. While this runs, print() writes to stderr, because stdout
-        belongs to the protocol. [2025-11-25 basic/transports]
-        """
-        check_types("Server.run", (int, float), drain=drain)
+    def warn_of_terminal(self) -> None:
+        """Tell a person who started the server what it waits for."""
         if sys.stdin is not None and sys.stdin.isatty():
             warn("%s is an MCP server and waits for JSON-RPC messages on stdin. "
                  "Connect an MCP client to it, or press Ctrl-C to end it",
                  self.info["name"])
-        serve_stdio(self.connect, self.workers, drain)
 
-    def connect(self, send: Send, start: Start = spawn,
-                session_type: type[ServerSession] = ServerSession) -> ServerSession:
+    def connect(self, send: Send, start: Start = run_now, session_type: Any = None,
+                ) -> Any:
         """Open a session over any transport.
 
         The transport calls receive(line) of the session for each line that arrives, and
-        close() at the end. send(line) and start(job) are explained at Peer. Any number
-        of sessions can be open at the same time. session_type is a subclass of
-        ServerSession that serves some requests in another way.
+        close() at the end. send(line) and start(job) are explained at Responder. Any
+        number of sessions can be open at the same time. session_type is a class of
+        sessions that serve some requests in another way.
         """
-        session = session_type(self, send, start)
-        with self._lock:
-            self.sessions.add(session)
-        return session
-
-    # ********************** The rest of this class can wait. **************************
+        return (session_type or self.session_type)(self, send, start)
 
     @typing.overload
     def tool(self, function: F) -> F: ...
@@ -4581,7 +4553,7 @@ class Server:
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
                 annotations=annotations)
             check_tool_definition(definition)
-            self._add("tools", definition["name"], definition, adapted)
+            self.add("tools", definition["name"], definition, adapted)
             return author_function
 
         if function is None or isinstance(function, str):
@@ -4590,145 +4562,7 @@ class Server:
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. KeyError means that the server has no tool of this name."""
-        self._remove("tools", name)
-
-    def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
-                 description: str | None = None, mime_type: str = "text/plain",
-                 annotations: Json | None = None, icons: list[Json] | None = None,
-                 meta: Json | None = None) -> Callable[[F], F]:
-        """Make a function a resource with this URI, or with all URIs of a template.
-
-        The {names} of a template are the parameters of the function. For the template
-        "demo://item/{id}" it gets id, a str without percent encoding. A value that
-        could lead out of a folder, such as "..", is refused. So the function can use
-        the value as the name of a file.
-        If the function returns a str, it is sent as text. bytes are sent as a blob, and
-        any other value is sent as JSON text. An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/resources]
-        """
-        check_types("Server.resource", str, uri=uri, mime_type=mime_type)
-        pattern = template_pattern(uri)
-        kind = "resources" if pattern is None else "resourceTemplates"
-        member = "uri" if pattern is None else "uriTemplate"
-
-        def register(function: F) -> F:
-            adapted = Function(function)
-            check_strings(adapted)
-            names = set(pattern.groupindex) if pattern is not None else set()
-            parameters = set(adapted.input_schema.schema["properties"])
-            if parameters != names:
-                raise TypeError(
-                    f"{adapted.name}() has the parameters {sorted(parameters)}, but "
-                    f"{uri} has {sorted(names)}; use the same names")
-            definition = define(
-                adapted, name, title, description, icons, meta,
-                annotations=annotations, mimeType=mime_type, **{member: uri})
-            self._add(kind, uri, definition, adapted, pattern)
-            return function
-
-        return register
-
-    def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a template. KeyError means that it does not exist."""
-        self._remove("resourceTemplates" if "{" in uri else "resources", uri)
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the clients that have subscribed to a resource that it has changed."""
-        self._publish("notifications/resources/updated", uri)
-
-    @typing.overload
-    def prompt(self, function: F) -> F: ...
-    @typing.overload
-    def prompt(self, function: str | None = None, *, name: str | None = None,
-               title: str | None = None, description: str | None = None,
-               icons: list[Json] | None = None,
-               meta: Json | None = None) -> Callable[[F], F]: ...
-
-    def prompt(self, function: Callable[..., Any] | str | None = None, *,
-               name: str | None = None, title: str | None = None,
-               description: str | None = None, icons: list[Json] | None = None,
-               meta: Json | None = None) -> Any:
-        """Make a function a prompt.
-
-        Its parameters are strings; those with a default are optional.
-        It returns a str, a content block, a message {"role", "content"}, or a list of
-        these. role is "user" or "assistant". An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/prompts]
-        """
-        own_name = function if isinstance(function, str) else name  # prompt("name")
-
-        def register(author_function: F) -> F:
-            check_types("Server.prompt", Callable, function=author_function)
-            adapted = Function(author_function)
-            check_strings(adapted)
-            schema = adapted.input_schema.schema
-            arguments = [
-                present(name=argument, description=property_.get("description"),
-                        required=argument in schema["required"])
-                for argument, property_ in schema["properties"].items()]
-            definition = define(adapted, own_name, title, description, icons, meta,
-                                arguments=arguments)
-            self._add("prompts", definition["name"], definition, adapted)
-            return author_function
-
-        if function is None or isinstance(function, str):
-            return register
-        return register(function)
-
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt. KeyError means that the server has no prompt of this name.
-        """
-        self._remove("prompts", name)
-
-    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
-        """Suggest values for an argument of a prompt or of a resource template.
-
-        ref is the name of the prompt or the URI of the template. The function gets the
-        text that was typed so far (str) and the other arguments (dict of str), and
-        returns a list of str, the best first. [2025-11-25 server/utilities/completion]
-        """
-        check_types("Server.completion", str, ref=ref, argument=argument)
-
-        def register(function: F) -> F:
-            with self._lock:
-                if (ref, argument) in self.completions:
-                    raise ValueError(f"the completion of {argument} of {ref} is "
-                                     "registered already; keep only one")
-                self.completions = {**self.completions, (ref, argument): function}
-            self._offer("completions", CAPABILITIES["completions"])
-            return function
-
-        return register
-
-    def method(self, name: str) -> Callable[[F], F]:
-        """Serve another JSON-RPC method, in both eras.
-
-        The function gets params by name and returns a dict. In a legacy session it can
-        ask the client for input. Use a prefix in the name, such as "example/".
-        """
-        check_types("Server.method", str, name=name)
-
-        def register(function: F) -> F:
-            if name in METHODS or name.startswith("rpc."):
-                raise ValueError(f"Server.method: {name} is reserved; use a prefix, "
-                                 "such as example/")
-            adapted = Function(function)
-
-            def handle(context: Context) -> Json:
-                result = adapted.call(context, context.params, "params", corrects=False)
-                if not isinstance(result, dict):
-                    raise TypeError(f"{name} returned {result!r:.60}; return a dict")
-                return result
-
-            with self._lock:
-                if name in self.methods:
-                    raise ValueError(f"Server.method: {name} is registered already; "
-                                     "use another name")
-                self.methods = {
-                    **self.methods, name: Method(handle, Schema({}), runs_code=True)}
-            return function
-
-        return register
+        self.remove("tools", name)
 
     def entries(self, kind: str) -> dict[str, Json]:
         """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
@@ -4766,7 +4600,7 @@ class Server:
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
-    def _add(self, kind: str, key: str, definition: Json, function: Function,
+    def add(self, kind: str, key: str, definition: Json, function: Function,
              pattern: re.Pattern[str] | None = None) -> None:
         """Register a function. A definition that is not JSON is refused now, and not
         when it is listed."""
@@ -4778,9 +4612,9 @@ class Server:
             self._newest += 1
             new = Registration(self._newest, definition, function, pattern)
             self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
-        self._changed(kind)
+        self.changed(kind)
 
-    def _remove(self, kind: str, key: str) -> None:
+    def remove(self, kind: str, key: str) -> None:
         with self._lock:
             table = dict(self.tables[kind])
             if key not in table:
@@ -4789,16 +4623,16 @@ class Server:
                                f"{registered}")
             del table[key]
             self.tables = {**self.tables, kind: table}
-        self._changed(kind)
+        self.changed(kind)
 
-    def _changed(self, kind: str) -> None:
-        """Tell the clients that a list has changed. Templates belong to resources."""
-        capability = "resources" if kind == "resourceTemplates" else kind
+    def changed(self, kind: str) -> None:
+        """Offer the capability of a list that has changed. Templates belong to
+        resources."""
+        capability = capability_of(kind)
         if capability not in self.capabilities:
-            self._offer(capability, CAPABILITIES[capability])
-        self._publish(f"notifications/{capability}/list_changed")
+            self.offer(capability, CAPABILITIES[capability])
 
-    def _offer(self, capability: str, value: Json) -> None:
+    def offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
         with self._lock:
             if capability:
@@ -4806,6 +4640,253 @@ class Server:
             self.methods = {**self.methods, **{
                 name: method._replace(params=Schema(method.params))
                 for name, method in METHODS.items() if method.capability == capability}}
+
+
+def capability_of(kind: str) -> str:
+    return "resources" if kind == "resourceTemplates" else kind
+
+
+class ThreadedServer(ToolServer):
+    """Adds workers: at most so many tools run at once, over stdio. With workers=0 they
+    run one after another on the thread that called run(), for applications whose
+    objects belong to one thread."""
+
+    session_type: Any = ThreadedSession
+
+    def __init__(self, name: str, version: str, *, workers: int = 64,
+                 **options: Any) -> None:
+        check_types("Server", int, workers=workers)
+        super().__init__(name, version, **options)
+        self.workers = workers
+        self.offer("logging", CAPABILITIES["logging"])
+
+    def run(self, drain: float = 5.0) -> None:
+        """Serve stdin and stdout until the client closes its side.
+
+        After that, jobs have `drain` seconds to finish, so that everything that was
+        received is answered. Jobs that need longer are abandoned, and stderr names
+        their requests. Jobs whose requests were cancelled are abandoned at once. (With
+        workers=0, only a signal abandons a job that is running.) SIGTERM and SIGINT
+        raise SystemExit. While this runs, print() writes to stderr, because stdout
+        belongs to the protocol. [2025-11-25 basic/transports]
+        """
+        check_types("Server.run", (int, float), drain=drain)
+        self.warn_of_terminal()
+        serve_stdio(self.connect, self.workers, drain)
+
+
+class AskingServer(ThreadedServer):
+    """Adds state_key (bytes), which signs the state that a modern client keeps while it
+    collects input. Give a key if several processes serve the same clients, because a
+    client may then repeat its call to another process."""
+
+    session_type = AskingSession
+
+    def __init__(self, name: str, version: str, *, state_key: bytes | None = None,
+                 **options: Any) -> None:
+        check_types("Server", bytes, **present(state_key=state_key))
+        super().__init__(name, version, **options)
+        self.signer = StateSigner(state_key or os.urandom(32))
+
+
+class Server(AskingServer):
+    """Tools, resources and prompts, served over any number of connections.
+
+    name, version, title and instructions introduce the server to clients. Over stdio,
+    at most `workers` functions run at once. With workers=0 they run one after another
+    on the thread that called run(), for applications whose objects belong to one
+    thread. page_size splits lists into pages. bounds limits what one connection may
+    hold. state_key (bytes) signs the state that a modern client keeps while it collects
+    input. Give a key if several processes serve the same clients, because a client may
+    then repeat its call to another process.
+
+    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
+    The values are the settings of each extension. [2026-07-28 basic/versioning]
+
+    A server declares the capability "tools" when its first tool is registered.
+    "resources", "prompts" and "completions" work in the same way. If clients may
+    connect before that, name these capabilities in the argument `capabilities`.
+
+    The attribute `trace` may be set to a function that never raises. New connections
+    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
+    """
+
+    def __init__(self, name: str, version: str, title: str | None = None,
+                 instructions: str | None = None, workers: int = 64,
+                 page_size: int | None = None, state_key: bytes | None = None,
+                 bounds: Bounds = Bounds(), extensions: Json | None = None,
+                 capabilities: Sequence[str] = ()) -> None:
+        super().__init__(name, version, title=title, instructions=instructions,
+                         workers=workers, page_size=page_size, state_key=state_key,
+                         bounds=bounds)
+        self.sessions: set[ServerSession] = set()
+        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
+        for capability in capabilities:
+            if capability not in CAPABILITIES:
+                raise ValueError(f"Server: capabilities has {capability!r}; the "
+                                 f"capabilities are {', '.join(CAPABILITIES)}")
+            self.offer(capability, CAPABILITIES[capability])
+        if extensions:
+            check_extensions("Server", extensions)
+            self.offer("extensions", extensions)  # they have no methods
+
+    def connect(self, send: Send, start: Start = spawn, session_type: Any = None,
+                ) -> ServerSession:
+        """Open a session over any transport.
+
+        The transport calls receive(line) of the session for each line that arrives, and
+        close() at the end. send(line) and start(job) are explained at Responder. Any
+        number of sessions can be open at the same time. session_type is a subclass of
+        ServerSession that serves some requests in another way.
+        """
+        session: ServerSession = super().connect(
+            send, start, session_type or ServerSession)
+        with self._lock:
+            self.sessions.add(session)
+        return session
+
+    def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
+                 description: str | None = None, mime_type: str = "text/plain",
+                 annotations: Json | None = None, icons: list[Json] | None = None,
+                 meta: Json | None = None) -> Callable[[F], F]:
+        """Make a function a resource with this URI, or with all URIs of a template.
+
+        The {names} of a template are the parameters of the function. For the template
+        "demo://item/{id}" it gets id, a str without percent encoding. A value that
+        could lead out of a folder, such as "..", is refused. So the function can use
+        the value as the name of a file.
+        If the function returns a str, it is sent as text. bytes are sent as a blob, and
+        any other value is sent as JSON text. An exception becomes an internal error,
+        and its text goes to the log. [2025-11-25 server/resources]
+        """
+        check_types("Server.resource", str, uri=uri, mime_type=mime_type)
+        pattern = template_pattern(uri)
+        kind = "resources" if pattern is None else "resourceTemplates"
+        member = "uri" if pattern is None else "uriTemplate"
+
+        def register(function: F) -> F:
+            adapted = Function(function)
+            check_strings(adapted)
+            names = set(pattern.groupindex) if pattern is not None else set()
+            parameters = set(adapted.input_schema.schema["properties"])
+            if parameters != names:
+                raise TypeError(
+                    f"{adapted.name}() has the parameters {sorted(parameters)}, but "
+                    f"{uri} has {sorted(names)}; use the same names")
+            definition = define(
+                adapted, name, title, description, icons, meta,
+                annotations=annotations, mimeType=mime_type, **{member: uri})
+            self.add(kind, uri, definition, adapted, pattern)
+            return function
+
+        return register
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template. KeyError means that it does not exist."""
+        self.remove("resourceTemplates" if "{" in uri else "resources", uri)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that have subscribed to a resource that it has changed."""
+        self._publish("notifications/resources/updated", uri)
+
+    @typing.overload
+    def prompt(self, function: F) -> F: ...
+    @typing.overload
+    def prompt(self, function: str | None = None, *, name: str | None = None,
+               title: str | None = None, description: str | None = None,
+               icons: list[Json] | None = None,
+               meta: Json | None = None) -> Callable[[F], F]: ...
+
+    def prompt(self, function: Callable[..., Any] | str | None = None, *,
+               name: str | None = None, title: str | None = None,
+               description: str | None = None, icons: list[Json] | None = None,
+               meta: Json | None = None) -> Any:
+        """Make a function a prompt.
+
+        Its parameters are strings; those with a default are optional.
+        It returns a str, a content block, a message {"role", "content"}, or a list of
+        these. role is "user" or "assistant". An exception becomes an internal error,
+        and its text goes to the log. [2025-11-25 server/prompts]
+        """
+        own_name = function if isinstance(function, str) else name  # prompt("name")
+
+        def register(author_function: F) -> F:
+            check_types("Server.prompt", Callable, function=author_function)
+            adapted = Function(author_function)
+            check_strings(adapted)
+            schema = adapted.input_schema.schema
+            arguments = [
+                present(name=argument, description=property_.get("description"),
+                        required=argument in schema["required"])
+                for argument, property_ in schema["properties"].items()]
+            definition = define(adapted, own_name, title, description, icons, meta,
+                                arguments=arguments)
+            self.add("prompts", definition["name"], definition, adapted)
+            return author_function
+
+        if function is None or isinstance(function, str):
+            return register
+        return register(function)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt. KeyError means that the server has no prompt of this name.
+        """
+        self.remove("prompts", name)
+
+    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt or of a resource template.
+
+        ref is the name of the prompt or the URI of the template. The function gets the
+        text that was typed so far (str) and the other arguments (dict of str), and
+        returns a list of str, the best first. [2025-11-25 server/utilities/completion]
+        """
+        check_types("Server.completion", str, ref=ref, argument=argument)
+
+        def register(function: F) -> F:
+            with self._lock:
+                if (ref, argument) in self.completions:
+                    raise ValueError(f"the completion of {argument} of {ref} is "
+                                     "registered already; keep only one")
+                self.completions = {**self.completions, (ref, argument): function}
+            self.offer("completions", CAPABILITIES["completions"])
+            return function
+
+        return register
+
+    def method(self, name: str) -> Callable[[F], F]:
+        """Serve another JSON-RPC method, in both eras.
+
+        The function gets params by name and returns a dict. In a legacy session it can
+        ask the client for input. Use a prefix in the name, such as "example/".
+        """
+        check_types("Server.method", str, name=name)
+
+        def register(function: F) -> F:
+            if name in METHODS or name.startswith("rpc."):
+                raise ValueError(f"Server.method: {name} is reserved; use a prefix, "
+                                 "such as example/")
+            adapted = Function(function)
+
+            def handle(context: Context) -> Json:
+                result = adapted.call(context, context.params, "params", corrects=False)
+                if not isinstance(result, dict):
+                    raise TypeError(f"{name} returned {result!r:.60}; return a dict")
+                return result
+
+            with self._lock:
+                if name in self.methods:
+                    raise ValueError(f"Server.method: {name} is registered already; "
+                                     "use another name")
+                self.methods = {
+                    **self.methods, name: Method(handle, Schema({}), runs_code=True)}
+            return function
+
+        return register
+
+    def changed(self, kind: str) -> None:
+        """Offer the capability of a list, and tell the clients that it has changed."""
+        super().changed(kind)
+        self._publish(f"notifications/{capability_of(kind)}/list_changed")
 
     def _publish(self, method: str, uri: str | None = None) -> None:
         with self._lock:
