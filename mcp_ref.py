@@ -277,8 +277,7 @@ class RequestCancelled(Exception):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived. This exception ends a server and never becomes a
-    response."""
+    """Ends a handler, but not as a failure: it never becomes a response."""
 
 
 # All control characters except the newline; line separators; lone surrogates; and the
@@ -2271,19 +2270,17 @@ class Schema:
     Raises ValueError for a malformed schema, and NotImplementedError for one that uses
     something that is not supported. Both messages name the place. Keywords that are not
     in KEYWORDS have no effect, as JSON Schema demands.
-
-    trusted is False for a schema of the other side. Where one of its patterns could
-    take for ever, the value is not checked, because Python's re holds up all threads
-    meanwhile. The first time this happens is logged.
     """
 
-    def __init__(self, schema: Any, trusted: bool = True) -> None:
+    trusted = True  # False: a schema of the other side
+
+    def __init__(self, schema: Any) -> None:
         self.schema = schema
-        self._trusted = trusted
-        self._has_skipped = threading.Event()  # a pattern was not checked
-        self._places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
-        self._prepared = self._prepare(schema, "#")
-        self._check_references()
+        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        self.at_end: list[Job] = []  # checks to make when all places are known
+        self._prepared = self.prepare(schema, "#")
+        for check in self.at_end:
+            check()
         # fits(value) is a quick check. True means that the value fits. False means that
         # it may fit or not, and that faults() can tell.
         self.fits: Callable[[Any], bool] = quick_check(self._prepared)
@@ -2292,17 +2289,11 @@ class Schema:
         """Return what is wrong with a value, up to `most` faults; [] if it fits."""
         if self.fits(value):
             return []
-        faults = Walk(self._places).faults(value, self._prepared)
+        faults = Walk(self.places).faults(value, self._prepared)
         try:
             return list(itertools.islice(faults, most))
         except (RecursionError, TooMuchWork):
             return [Fault(": nested too deeply, or too much to check")]
-        except SlowPattern as error:
-            if not self._has_skipped.is_set():
-                self._has_skipped.set()
-                warn("a value was not checked, because the pattern %.80r of the other "
-                     "side could take too long", str(error))
-            return []
 
     def check(self, value: Any, name: str) -> None:
         """Raise ValueError, which names the value, if it does not fit."""
@@ -2312,7 +2303,7 @@ class Schema:
 
     # ********************** The rest of this class can wait. **************************
 
-    def _prepare(self, schema: Any, place: str) -> Any:
+    def prepare(self, schema: Any, place: str) -> Any:
         """Check a subschema, and return what a Walk needs of it.
 
         That is the subschema without unknown keywords, and with prepared arguments.
@@ -2326,57 +2317,21 @@ class Schema:
         prepared = schema
         if type(schema) is dict:
             prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
-                        for word, argument in schema.items() if word in KEYWORDS}
-            if "$anchor" in schema:
-                self._places[f"#{schema['$anchor']}"] = prepared
-        self._places[place] = prepared
+                        for word, argument in schema.items()
+                        if word in KEYWORDS or word in RESTRICTING}
+        self.places[place] = prepared
         return prepared
 
     def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
         """Check and prepare the argument of one keyword."""
+        if word not in KEYWORDS:
+            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
         form = KEYWORDS[word].form  # a schema that describes the argument
         fault = next(Walk({}).faults(argument, form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
-        if not is_supported(word, argument, place):
-            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-        if form is SCHEMA_FORM:
-            return self._prepare(argument, place)
-        if form is SCHEMAS_FORM:
-            return [self._prepare(subschema, f"{place}/{index}")
-                    for index, subschema in enumerate(argument)]
-        if form is SCHEMA_MAP_FORM:
-            schemas = {name: self._prepare(subschema, f"{place}/{pointer_step(name)}")
-                       for name, subschema in argument.items()}
-            if word == "patternProperties":
-                return {self._pattern(name, place): subschema
-                        for name, subschema in schemas.items()}
-            return schemas
-        if word == "type" and isinstance(argument, str):
-            return [argument]
-        if word == "dependentRequired":
-            return {name: {"required": names} for name, names in argument.items()}
-        if word == "$ref":
-            return unescape(argument)
-        if word == "enum":
-            return Choices(argument)
-        if word == "pattern":
-            return self._pattern(argument, place)
-        return argument
-
-    def _pattern(self, pattern: str, place: str) -> Pattern:
-        try:
-            return Pattern(pattern, self._trusted)
-        except (re.error, ValueError, OverflowError, RecursionError):
-            raise NotImplementedError(f"{place}: Python's re does not support the "
-                                      f"pattern {pattern!r:.80}") from None
-
-    def _check_references(self) -> None:
-        for place, subschema in self._places.items():
-            if type(subschema) is dict and "$ref" in subschema:
-                target = subschema["$ref"]
-                if target not in self._places:
-                    raise ValueError(f"{place}/$ref: {target} does not exist")
+        prepare = KEYWORDS[word].prepare
+        return argument if prepare is None else prepare(self, argument, place)
 
 
 def quick_check(schema: Any) -> Callable[[Any], bool]:
@@ -2545,6 +2500,18 @@ class Walk:
         return next(self.faults(value, schema), None) is None
 
 
+# The keywords of JSON Schema 2020-12 that restrict values. One that is not in KEYWORDS
+# is refused, because a value would not be checked by it. Other unknown words, such as
+# "x-order", have no effect.
+RESTRICTING = frozenset("""
+    $ref $dynamicRef $recursiveRef type enum const multipleOf maximum exclusiveMaximum
+    minimum exclusiveMinimum maxLength minLength pattern prefixItems items contains
+    maxContains minContains maxItems minItems uniqueItems unevaluatedItems properties
+    patternProperties additionalProperties propertyNames maxProperties minProperties
+    required dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf
+    not if then else $dynamicAnchor $recursiveAnchor""".split())
+
+
 class Keyword(NamedTuple):
     """A keyword of JSON Schema. It restricts values of some types; others always fit.
 
@@ -2552,11 +2519,14 @@ class Keyword(NamedTuple):
     argument) tells whether a value fits. Otherwise rule(walk, value, argument, schema)
     yields the faults; schema is the object in which the keyword stands. MEMBER_WORDS
     and ITEM_WORDS have no rule, because the Walk itself applies them.
+    prepare(schema, argument, place) returns the argument that the rule gets, and
+    refuses one that is not supported. None: the rule gets the argument unchanged.
     """
     form: Json
     types: Iterable[str] = ()
     rule: Any = None
     expected: str = ""
+    prepare: Any = None
 
 
 # Assertions. Each function tells whether a value fits the argument of its keyword.
@@ -2782,11 +2752,86 @@ def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[F
     return walk.faults(value, schema.get(branch, True))
 
 
+# Preparing. Each function checks the argument of a keyword further, and returns what a
+# check of a value needs of it.
+
+
+def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
+    return [schema.prepare(one, f"{place}/{index}")
+            for index, one in enumerate(subschemas)]
+
+
+def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
+    return {name: schema.prepare(one, f"{place}/{pointer_step(name)}")
+            for name, one in subschemas.items()}
+
+
+def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def prepare_enum(schema: Schema, values: list[Any], place: str) -> Choices:
+    return Choices(values)
+
+
+def prepare_pattern(schema: Schema, pattern: str, place: str) -> Pattern:
+    try:
+        return Pattern(pattern, schema.trusted)
+    except (re.error, ValueError, OverflowError, RecursionError):
+        raise NotImplementedError(f"{place}: Python's re does not support the pattern "
+                                  f"{pattern!r:.80}") from None
+
+
+def prepare_patterns(schema: Schema, subschemas: Json, place: str) -> dict[Any, Any]:
+    return {prepare_pattern(schema, pattern, place): one
+            for pattern, one in prepare_map(schema, subschemas, place).items()}
+
+
+def prepare_dependent(schema: Schema, needs: Json, place: str) -> Json:
+    return {name: {"required": names} for name, names in needs.items()}
+
+
+def prepare_ref(schema: Schema, ref: str, place: str) -> str:
+    if not ref.startswith("#"):  # this module does not fetch schemas
+        refuse_keyword(schema, ref, place)
+    target = unescape(ref)
+
+    def check_target() -> None:
+        if target not in schema.places:
+            raise ValueError(f"{place}: {target} does not exist")
+
+    schema.at_end.append(check_target)
+    return target
+
+
+def prepare_anchor(schema: Schema, name: str, place: str) -> str:
+    def note_anchor() -> None:
+        schema.places[f"#{name}"] = schema.places[place[:-len("/$anchor")]]
+
+    schema.at_end.insert(0, note_anchor)  # before the targets of $ref are checked
+    return name
+
+
+def prepare_dialect(schema: Schema, dialect: str, place: str) -> str:
+    if dialect.rstrip("#") != DIALECT:
+        refuse_keyword(schema, dialect, place)
+    return dialect
+
+
+def prepare_id(schema: Schema, name: str, place: str) -> str:
+    if place != "#/$id":  # the whole schema may have a name, but no part of it
+        refuse_keyword(schema, name, place)
+    return name
+
+
+def refuse_keyword(schema: Schema, argument: Any, place: str) -> Any:
+    raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+
+
 # The forms of arguments of keywords, as prepared schemas: type has a list. An argument
 # of another form is refused: "#/properties/a/minLength is 'x': expected integer, got
 # string".
 
-# Arguments of these three forms hold subschemas.
 SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
 SCHEMAS_FORM: Json = {"type": ["array"], "items": SCHEMA_FORM, "minItems": 1}
 SCHEMA_MAP_FORM: Json = {"type": ["object"], "additionalProperties": SCHEMA_FORM}
@@ -2799,37 +2844,33 @@ _NUMBER: Json = {"type": ["number"]}
 _POSITIVE: Json = {"type": ["number"], "exclusiveMinimum": 0}
 _COUNT: Json = {"type": ["integer"], "minimum": 0}
 _TYPE_NAME: Json = {"enum": Choices(list(TYPES.values()))}
-_TYPE_NAMES: Json = {"type": ["string", "array"], "if": _STRING, "then": _TYPE_NAME,
-                     "else": {"items": _TYPE_NAME, "minItems": 1}}
-
-
-# Keywords that would restrict values, but this module does not know how.
-UNSUPPORTED = ("$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
-               "unevaluatedProperties", "unevaluatedItems")
-
-
-def is_supported(word: str, argument: Any, place: str) -> bool:
-    """Tell whether this module supports a keyword with this argument."""
-    if word == "$ref":
-        return bool(argument.startswith("#"))  # this module does not fetch schemas
-    if word == "$schema":
-        return str(argument).rstrip("#") == DIALECT
-    if word == "$id":
-        return place == "#/$id"  # the whole schema may have a name, but no part of it
-    return word not in UNSUPPORTED
-
+_TYPE_NAMES: Json = {"anyOf": [
+    _TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME, "minItems": 1}]}
 
 ANY_TYPE = tuple(TYPES.values())
 NUMBERS = ("integer", "number")
 
+# The keywords whose arguments are subschemas, or hold some.
+SUBSCHEMA: Any = functools.partial(Keyword, SCHEMA_FORM, prepare=Schema.prepare)
+SUBSCHEMAS: Any = functools.partial(Keyword, SCHEMAS_FORM, prepare=prepare_list)
+SUBSCHEMA_MAP: Any = functools.partial(Keyword, SCHEMA_MAP_FORM, prepare=prepare_map)
+
 KEYWORDS: dict[str, Keyword] = {
-    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref),
-    "$anchor": Keyword(_STRING),
-    "$defs": Keyword(SCHEMA_MAP_FORM),
-    "definitions": Keyword(SCHEMA_MAP_FORM),
-    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type),
-    "enum": Keyword({"type": "array"}, ANY_TYPE, apply_enum),
+    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare=prepare_type),
+    "enum": Keyword({"type": ["array"]}, ANY_TYPE, apply_enum, prepare=prepare_enum),
     "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
+    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
+    "items": SUBSCHEMA(),
+    "properties": SUBSCHEMA_MAP(),
+    "additionalProperties": SUBSCHEMA(),
+    "required": Keyword(_STRINGS, ("object",), apply_required),
+    "anyOf": SUBSCHEMAS(ANY_TYPE, apply_any_of)}
+
+KEYWORDS.update({
+    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref, prepare=prepare_ref),
+    "$anchor": Keyword(_STRING, prepare=prepare_anchor),
+    "$defs": SUBSCHEMA_MAP(),
+    "definitions": SUBSCHEMA_MAP(),
     "multipleOf": Keyword(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
     "maximum": Keyword(_NUMBER, NUMBERS, operator.le, "at most {}"),
     "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, operator.lt, "less than {}"),
@@ -2837,34 +2878,28 @@ KEYWORDS: dict[str, Keyword] = {
     "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, operator.gt, "more than {}"),
     "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
     "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
-    "pattern": Keyword(_STRING, ("string",), apply_pattern),
-    "prefixItems": Keyword(SCHEMAS_FORM),
-    "items": Keyword(SCHEMA_FORM),
-    "contains": Keyword(SCHEMA_FORM, ("array",), apply_contains),
+    "pattern": Keyword(_STRING, ("string",), apply_pattern, prepare=prepare_pattern),
+    "prefixItems": SUBSCHEMAS(),
+    "contains": SUBSCHEMA(("array",), apply_contains),
     "maxContains": Keyword(_COUNT),
     "minContains": Keyword(_COUNT),
     "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
-    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
-    "uniqueItems": Keyword({"type": "boolean"}, ("array",), apply_unique_items),
-    "properties": Keyword(SCHEMA_MAP_FORM),
-    "patternProperties": Keyword(SCHEMA_MAP_FORM),
-    "additionalProperties": Keyword(SCHEMA_FORM),
-    "propertyNames": Keyword(SCHEMA_FORM, ("object",), apply_property_names),
+    "uniqueItems": Keyword({"type": ["boolean"]}, ("array",), apply_unique_items),
+    "patternProperties": Keyword(SCHEMA_MAP_FORM, prepare=prepare_patterns),
+    "propertyNames": SUBSCHEMA(("object",), apply_property_names),
     "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
     "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
-    "required": Keyword(_STRINGS, ("object",), apply_required),
-    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent),
-    "dependentSchemas": Keyword(SCHEMA_MAP_FORM, ("object",), apply_dependent),
-    "allOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_all_of),
-    "anyOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_any_of),
-    "oneOf": Keyword(SCHEMAS_FORM, ANY_TYPE, apply_one_of),
-    "not": Keyword(SCHEMA_FORM, ANY_TYPE, apply_not),
-    "if": Keyword(SCHEMA_FORM, ANY_TYPE, apply_if),
-    "then": Keyword(SCHEMA_FORM),
-    "else": Keyword(SCHEMA_FORM),
-    "$schema": Keyword(_STRING),
-    "$id": Keyword(_STRING),
-    **{word: Keyword(_ANYTHING) for word in UNSUPPORTED}}
+    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent,
+                                 prepare=prepare_dependent),
+    "dependentSchemas": SUBSCHEMA_MAP(("object",), apply_dependent),
+    "allOf": SUBSCHEMAS(ANY_TYPE, apply_all_of),
+    "oneOf": SUBSCHEMAS(ANY_TYPE, apply_one_of),
+    "not": SUBSCHEMA(ANY_TYPE, apply_not),
+    "if": SUBSCHEMA(ANY_TYPE, apply_if),
+    "then": SUBSCHEMA(),
+    "else": SUBSCHEMA(),
+    "$schema": Keyword(_STRING, prepare=prepare_dialect),
+    "$id": Keyword(_STRING, prepare=prepare_id)})
 
 
 # --- 6. Type hints: from a Python signature to a schema -------------------------------
@@ -3100,16 +3135,20 @@ def check_keyword(word: str, where: Place) -> None:
                     f"mean {similar}?")
 
 
-def describe_sequence(hint: Any, args: Any, where: Place) -> Described:
-    """Describe list[X], tuple[X, ...] or tuple[X, Y]."""
-    make = typing.get_origin(hint) or hint
-    if make is tuple and args and args[-1] is not ...:
-        return describe_fixed_tuple(args, where)
+def describe_list(hint: Any, args: Any, where: Place) -> Described:
     schema, cast = describe(args[0] if args else Any, where)
     full: Json = {"type": "array", "items": schema}
-    if make is list and cast is unchanged:
+    if cast is unchanged:
         return Described(full, unchanged)
-    return Described(full, lambda value: make(map(cast, value)))
+    return Described(full, lambda value: list(map(cast, value)))
+
+
+def describe_tuple(hint: Any, args: Any, where: Place) -> Described:
+    """Describe tuple[X, ...] or tuple[X, Y]."""
+    if args and args[-1] is not ...:
+        return describe_fixed_tuple(args, where)
+    schema, cast = describe_list(hint, args, where)
+    return Described(schema, lambda value: tuple(cast(value)))
 
 
 def describe_fixed_tuple(args: Any, where: Place) -> Described:
@@ -3226,12 +3265,13 @@ def doc_of(class_: Any) -> str | None:
 DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
     "str": describe_plain, "bool": describe_plain, "int": describe_plain,
     "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
-    "Annotated": describe_annotated, "Literal": describe_literal,
-    "list": describe_sequence, "tuple": describe_sequence, "dict": describe_dict,
-    "Union": describe_union, "UnionType": describe_union,  # X | Y, from 3.10 on
-    "Enum": describe_enum, "TypedDict": describe_typed_dict,
-    "Required": describe_member, "NotRequired": describe_member,
-    "dataclass": describe_dataclass}
+    "Literal": describe_literal, "list": describe_list, "dict": describe_dict,
+    "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
+
+DESCRIBERS.update({
+    "Annotated": describe_annotated, "tuple": describe_tuple, "Enum": describe_enum,
+    "TypedDict": describe_typed_dict, "Required": describe_member,
+    "NotRequired": describe_member, "dataclass": describe_dataclass})
 
 
 def to_plain(value: Any) -> Any:
@@ -3575,23 +3615,14 @@ def handles(name: str, params: Json = {}, capability: str = "",
 
 # The list methods, with the member of their result that holds the items. These members
 # name the four kinds of definitions.
-LISTS = {
-    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates"}
+LISTS = {"tools/list": "tools"}
 
 # Notifications of changes. A modern client asks for them with subscriptions/listen. The
 # values of this table are the members of params.notifications in that request.
-CHANGES = {
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions"}
+CHANGES: dict[str, str] = {}
 
 # The capabilities of a server, with the values that it declares.
-CAPABILITIES: dict[str, Json] = {
-    "tools": {"listChanged": True}, "prompts": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True}, "completions": {},
-    "logging": {}}
+CAPABILITIES: dict[str, Json] = {}
 
 # The types of content blocks, with the member that each must have.
 BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
@@ -3751,7 +3782,7 @@ class ToolContext(IncomingRequest):
     cancelled becomes True when the client no longer waits for a response.
     """
 
-    session: ToolSession
+    session: Any  # a ToolSession, or a class derived from it
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
@@ -3790,6 +3821,9 @@ class ToolContext(IncomingRequest):
 
     def prepare(self) -> None:
         """Note what has to be known before a function gets this context."""
+
+
+CAPABILITIES["logging"] = {}
 
 
 class ReportingContext(ToolContext):
@@ -3867,7 +3901,6 @@ class Context(ReportingContext):
     of the input request in this run, the method, and the params.
     """
 
-    session: ServerSession
     binding: str | None = None  # method and params, for StateSigner
     responses: Json  # key of an input request -> the response that a modern client sent
     _inputs = 0  # how many inputs the function has asked for
@@ -4111,6 +4144,15 @@ class ToolSession(Responder):
         if act is not None:
             act(self, params or {})
 
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen. The request stays open."""
+        line = encode(build_message("notifications/subscriptions/acknowledged", {
+            "notifications": granted,
+            "_meta": {META_SUBSCRIPTION: context.request_id}}))
+        with self._lock:
+            context.subscribed = granted
+            self.append(context, line)
+
     def streams(self) -> list[ToolContext]:
         """Return the open subscriptions/listen requests. The caller holds the lock."""
         requests: Iterable[Any] = self._incoming.values()
@@ -4143,7 +4185,9 @@ def _cancelled(session: ThreadedSession, params: Params) -> None:
 
 
 NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
-    "notifications/initialized": _initialized, "notifications/cancelled": _cancelled}
+    "notifications/initialized": _initialized}
+
+NOTIFICATIONS["notifications/cancelled"] = _cancelled
 
 
 class ThreadedSession(ThreadedResponder, ToolSession):
@@ -4196,9 +4240,20 @@ class ServerSession(AskingSession):
         super().__init__(server, send, start)
         self.subscriptions = Subscriptions(self)
 
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
+        with self._lock:
+            self.subscriptions.check_room(
+                1 + len(granted.get("resourceSubscriptions", ())))
+        super().open_stream(context, granted)
+
     def close(self, why: Exception | None = None) -> None:
         self.server.forget(self)
         super().close(why)
+
+
+CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
+CAPABILITIES["tools"] = {"listChanged": True}
 
 
 class Subscriptions:
@@ -4222,7 +4277,7 @@ class Subscriptions:
         session = self.session
         with self._lock:
             if uri not in self._uris:
-                self._check_room(1)
+                self.check_room(1)
                 if session._kept_in + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._uris.add(uri)
@@ -4235,16 +4290,7 @@ class Subscriptions:
                 self._uris.remove(uri)
                 self.session._kept_in -= 4 * len(uri)
 
-    def listen(self, context: Context, wanted: Json) -> None:
-        """Acknowledge a modern subscription. From now on it gets notifications."""
-        line = encode(build_message("notifications/subscriptions/acknowledged", {
-            "notifications": wanted, "_meta": {META_SUBSCRIPTION: context.request_id}}))
-        with self._lock:
-            self._check_room(1 + len(wanted.get("resourceSubscriptions", ())))
-            context.subscribed = wanted
-            self.session.append(context, line)
-
-    def _check_room(self, count: int) -> None:
+    def check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
         for context in self.session.streams():
@@ -4381,16 +4427,9 @@ class InvalidArguments(RpcError):
 _STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
 _PAGE = shape(cursor="string")
 _BY_URI = shape("uri", uri="string")
-# Members that a modern client adds to params when it repeats a request, after the
-# server has asked for input. They are given to shape(). [2026-07-28 patterns/mrtr]
-_RETRY: Json = {
-    "requestState": "string",
-    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
-
-
-@handles("tools/call", shape("name", name="string", arguments="object", **_RETRY),
+@handles("tools/call", shape("name", name="string", arguments="object"),
          "tools", runs_code=True, may_ask=True)
-def _tools_call(context: Context) -> Json:
+def _tools_call(context: ToolContext) -> Json:
     """Serve tools/call.
 
     A failure of the tool is also a result, so that the model can read the reason. An
@@ -4406,7 +4445,7 @@ def _tools_call(context: Context) -> Json:
         if not context.row.tool_errors:
             raise
         return failure_of_tool(error.message)
-    except (RpcError, InputRequired, Interrupted):
+    except (RpcError, Interrupted):
         raise
     except (ToolError, RequestCancelled) as error:  # expected, so it is not logged
         return failure_of_tool(reason_of(error))
@@ -4630,7 +4669,7 @@ class ToolServer:
         resources."""
         capability = capability_of(kind)
         if capability not in self.capabilities:
-            self.offer(capability, CAPABILITIES[capability])
+            self.offer(capability, CAPABILITIES.get(capability, {}))
 
     def offer(self, capability: str, value: Json) -> None:
         """Offer a capability, and serve its methods from now on."""
@@ -4964,7 +5003,7 @@ def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -
     return result
 
 
-class InputRequired(BaseException):
+class InputRequired(Interrupted):
     """Carries input requests out of a function and into a modern result.
 
     Its args are the requests and a timeout in seconds. It is not an Exception, so an
@@ -4992,6 +5031,19 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
     return {**result, "_meta": {**info, **result.get("_meta", {})}}
 
 
+# Members that a modern client adds to params when it repeats a request, after the
+# server has asked for input. [2026-07-28 patterns/mrtr]
+RETRY: Json = {
+    "requestState": "string",
+    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
+
+
+@functools.lru_cache(maxsize=None)
+def retry_schema() -> Schema:
+    """Return the schema of RETRY, examined once."""
+    return Schema(shape(**RETRY))
+
+
 class StateSigner:
     """Signs the state that a modern client keeps for this server between two calls.
 
@@ -5014,6 +5066,9 @@ class StateSigner:
         """Return all responses that the client has given for this call, now and in
         earlier requests. RpcError means that its state was not signed here for this
         call, or has expired."""
+        faults = retry_schema().faults(context.params)
+        if faults:
+            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
         responses: Json = dict(context.params.get("inputResponses", {}))
         given = context.params.get("requestState")
         if given is None:
@@ -5043,7 +5098,7 @@ class StateSigner:
 def binding_of(context: Context) -> str:
     """Return the method and params of a modern request. A retry has the same."""
     params = {name: value for name, value in context.params.items()
-              if name not in _RETRY}
+              if name not in RETRY}
     return json.dumps([context.method, params], sort_keys=True)
 
 
@@ -5308,18 +5363,30 @@ def _logging_set_level(context: Context) -> Json:
 
 
 @handles("tools/list", _PAGE, "tools", cached=True)
-@handles("resources/list", _PAGE, "resources", cached=True)
-@handles("resources/templates/list", _PAGE, "resources", cached=True)
-@handles("prompts/list", _PAGE, "prompts", cached=True)
-def _list(context: Context) -> Json:
-    """Serve the four list methods."""
+def _list(context: ToolContext) -> Json:
+    """Serve a list method."""
     kind = LISTS[context.method]
     page, cursor = context.session.server.page(kind, context.params.get("cursor"))
     definitions = [context.row.known_members(kind, one) for one in page]
     return present(nextCursor=cursor, **{kind: definitions})
 
 
-@handles("resources/read", shape("uri", uri="string", **_RETRY), "resources",
+LISTS.update({
+    "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates"})
+CHANGES.update({
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions"})
+CAPABILITIES.update({
+    "prompts": {"listChanged": True}, "completions": {},
+    "resources": {"listChanged": True, "subscribe": True}})
+handles("resources/list", _PAGE, "resources", cached=True)(_list)
+handles("resources/templates/list", _PAGE, "resources", cached=True)(_list)
+handles("prompts/list", _PAGE, "prompts", cached=True)(_list)
+
+
+@handles("resources/read", shape("uri", uri="string"), "resources",
          runs_code=True, may_ask=True, cached=True)
 def _resources_read(context: Context) -> Json:
     """Serve resources/read.
@@ -5381,7 +5448,7 @@ def _resources_unsubscribe(context: Context) -> Json:
     "notifications", notifications=shape(
         toolsListChanged="boolean", promptsListChanged="boolean",
         resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
-def _subscriptions_listen(context: Context) -> None:
+def _subscriptions_listen(context: ToolContext) -> None:
     """Grant what the server offers. The response comes when the connection ends.
     [2026-07-28 basic/patterns/subscriptions]"""
     asked = context.params["notifications"]
@@ -5390,10 +5457,10 @@ def _subscriptions_listen(context: Context) -> None:
         is_offered = method.split("/")[1] in context.session.server.capabilities
         if is_offered and asked.get(member):
             granted[member] = asked[member]
-    context.session.subscriptions.listen(context, granted)
+    context.session.open_stream(context, granted)
 
 
-@handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP, **_RETRY),
+@handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP),
          "prompts", runs_code=True, may_ask=True)
 def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
@@ -6195,6 +6262,30 @@ def result_schema(name: str) -> Schema:
     return Schema(RESULTS[name])
 
 
+class ForeignSchema(Schema):
+    """A schema of the other side.
+
+    Where one of its patterns could take for ever, a value is not checked, because
+    Python's re holds up all threads meanwhile. The first time is logged.
+    """
+
+    trusted = False
+
+    def __init__(self, schema: Any) -> None:
+        super().__init__(schema)
+        self._has_skipped = threading.Event()
+
+    def faults(self, value: Any, most: int = 1) -> list[Fault]:
+        try:
+            return super().faults(value, most)
+        except SlowPattern as error:
+            if not self._has_skipped.is_set():
+                self._has_skipped.set()
+                warn("a value was not checked, because the pattern %.80r of the other "
+                     "side could take too long", str(error))
+            return []
+
+
 class OutputSchema:
     """The output schema of a tool. It is examined when the first result arrives."""
 
@@ -6207,7 +6298,7 @@ class OutputSchema:
         """Raise ValueError if a structured result does not fit."""
         if self._examined is None:
             try:
-                self._examined = Schema(self._schema, trusted=False)
+                self._examined = ForeignSchema(self._schema)
             except NotImplementedError as error:  # for example, another dialect
                 warn("%s: results are not checked, because of the outputSchema: %s",
                      self._tool, error)
@@ -6285,7 +6376,7 @@ def fill_in_form(on_elicit: InputHandler, params: Json) -> Json:
                 content[name] = given[name]
             elif "default" in field:
                 content[name] = field["default"]
-        Schema(form, trusted=False).check(content, "on_elicit returned content")
+        ForeignSchema(form).check(content, "on_elicit returned content")
         result["content"] = content
     return result
 
