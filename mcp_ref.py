@@ -176,8 +176,9 @@ HTTP is another transport, and stands in examples/. OAuth has no use over stdio.
 tasks of 2025-11-25 were experimental and are withdrawn. The client does not cache.
 JSON Schemas with unevaluated*, $dynamicRef or remote references are refused.
 """
-from __future__ import annotations
 
+
+from __future__ import annotations
 import binascii
 import collections
 import contextlib
@@ -205,30 +206,24 @@ if sys.version_info < (3, 9):
     if __name__ == "__main__":
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
+
 # Python 2 does not even run the check above. It stops at the line of __version__, with
 # a syntax error, and shows that line to the user. So it has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
-__all__ = [
-    "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
-    "Subscription", "Bounds", "Result", "ToolError", "RpcError", "ConnectionClosed",
-    "RequestTimeout", "RequestCancelled",
-    "text", "image", "audio", "decode", "encode", "validate", "schema_of",
-    "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",
-    "INTERNAL_ERROR", "TOO_MANY", "RESOURCE_NOT_FOUND", "HEADER_MISMATCH",
-    "MISSING_CAPABILITY", "UNSUPPORTED_VERSION", "META", "LOG_LEVELS", "LISTS",
-    "REVISIONS", "METHODS"]
-
 F = TypeVar("F", bound=Callable[..., Any])
-
 # ======================================================================================
-# Part I: JSON-RPC 2.0 over stdio
+# Part 1: A server for tools
 #
-# No code in this part knows MCP: no method name, no protocol version, no capability.
+# One request is served after the other, on one thread, so one hanging tool stops this
+# server. It speaks all five revisions. The cut after this part is a complete server:
+#
+#     from mcp_core import ToolServer as Server
 # ======================================================================================
 
-# --- 1. Errors ------------------------------------------------------------------------
-# RpcError is the only exception that crosses the wire, in both directions. The other
-# exceptions tell the caller on this side why its request did not get a response.
+# --- 1.1 Messages ---------------------------------------------------------------------
+# One line holds one message, or a batch of messages. Messages are plain dicts: decode()
+# turns a line into one, classify() checks it once, where it comes in, and encode() turns
+# it into a line again.
 
 PARSE_ERROR = -32700  # the codes of JSON-RPC itself [jsonrpc 5.1]
 INVALID_REQUEST = -32600
@@ -264,75 +259,13 @@ class ConnectionClosed(ConnectionError):
     server process that has ended, it names the command and the exit status."""
 
 
-class RequestTimeout(TimeoutError):
-    """A response did not come in time. Its request was cancelled, and a late response
-    is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
-
-
 class RequestCancelled(Exception):
     """This side cancelled its request before the response came."""
-
-
-# ********************** The rest of section 1 can wait. *******************************
 
 
 class Interrupted(BaseException):
     """Ends a handler, but not as a failure: it never becomes a response."""
 
-
-# All control characters except the newline; line separators; lone surrogates; and the
-# marks that change the direction of text, with which one URL can look like another.
-_CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-                       "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def printable(string: str) -> str:
-    """Escape control characters, and indent every line but the first.
-
-    Text from the other side can then not change the terminal, and cannot look like a
-    separate line of this program's own output.
-    """
-    # ascii() writes the escape character as \x1b, in quotes. [1:-1] removes the quotes.
-    escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
-    return escaped.replace("\n", "\n    ")
-
-
-def warn(message: str, *args: object, error: BaseException | None = None) -> None:
-    """Log a warning and, if an error is given, its traceback.
-
-    This function never raises. If logging itself fails, for example because no memory
-    is left, the warning is dropped.
-    """
-    try:
-        import logging  # logging and traceback take 5 ms, and most servers never warn
-        import traceback
-
-        report = message % args
-        if error is not None:
-            lines = traceback.format_exception(type(error), error, error.__traceback__)
-            report += "\n" + "".join(lines).rstrip()
-        logging.getLogger(__name__).warning("%s", printable(report))
-    except Exception:
-        pass
-
-
-def nearest(word: str, words: Iterable[str], similarity: float = 0.0) -> list[str]:
-    """Return up to nine of the words, the most similar one first."""
-    import difflib  # 2 ms, and only mistakes need it
-
-    return difflib.get_close_matches(word[:80], list(words), 9, similarity)
-
-
-def name_of(function: Any) -> str:
-    """Return the name of a function or of another callable object, for messages."""
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-# --- 2. Messages ----------------------------------------------------------------------
-# One line holds one message, or a batch. A message is kept as the dictionary that its
-# JSON object becomes. This module has no classes for messages.
-# decode() turns a line into JSON values, classify() checks a message once, where it
-# comes in, and encode() turns a message into a line.
 
 Json = Dict[str, Any]
 Id = Union[str, int]  # true, 1.0 and null are not valid ids
@@ -418,40 +351,6 @@ def classify(message: Any) -> tuple[str, str | None]:
     return "request", None
 
 
-def encode(message: Any) -> bytes:
-    """Return a message, or a list of messages, as one line of ASCII without newline.
-
-    Raises TypeError, ValueError or RecursionError if the message holds something that
-    JSON cannot express, such as a set, NaN, or a list that contains itself.
-    """
-    return "".join(_json_chunks(message, 0)).encode("ascii")
-
-
-def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
-                  name: object = "a request") -> bytes:
-    """Return the line of a response. outcome is the result or an exception.
-
-    rid is None if the id of the request could not be read. Then the response has the id
-    null or, if null_id is false, no id. `name` stands for the request in the log.
-    """
-    message: Json = {"jsonrpc": "2.0"}
-    if rid is not None or null_id:
-        message["id"] = rid
-    if isinstance(outcome, BaseException):
-        message["error"] = error_object(outcome, name)
-    else:
-        message["result"] = outcome
-    try:
-        return encode(message)
-    except Exception as error:
-        reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
-        # Send an internal error instead. It can always be encoded.
-        return response_line(rid, reason, null_id, name)
-
-
-# ********************** The rest of section 2 can wait. *******************************
-
-
 def _fault_of_response(message: Json) -> str | None:
     """Return what is wrong with an object that has a result or an error. None means
     that it is a valid response. [jsonrpc 5]"""
@@ -485,6 +384,37 @@ def readable_id(message: Any) -> Id | None:
     return None
 
 
+def encode(message: Any) -> bytes:
+    """Return a message, or a list of messages, as one line of ASCII without newline.
+
+    Raises TypeError, ValueError or RecursionError if the message holds something that
+    JSON cannot express, such as a set, NaN, or a list that contains itself.
+    """
+    return "".join(_json_chunks(message, 0)).encode("ascii")
+
+
+def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
+                  name: object = "a request") -> bytes:
+    """Return the line of a response. outcome is the result or an exception.
+
+    rid is None if the id of the request could not be read. Then the response has the id
+    null or, if null_id is false, no id. `name` stands for the request in the log.
+    """
+    message: Json = {"jsonrpc": "2.0"}
+    if rid is not None or null_id:
+        message["id"] = rid
+    if isinstance(outcome, BaseException):
+        message["error"] = error_object(outcome, name)
+    else:
+        message["result"] = outcome
+    try:
+        return encode(message)
+    except Exception as error:
+        reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
+        # Send an internal error instead. It can always be encoded.
+        return response_line(rid, reason, null_id, name)
+
+
 def error_object(error: BaseException, name: object) -> Json:
     """Turn an exception into the error member of a response.
 
@@ -508,6 +438,62 @@ def build_message(method: str, params: Params, **members: Any) -> Json:
     if params is not None:
         message["params"] = params
     return message
+
+
+# All control characters except the newline; line separators; lone surrogates; and the
+# marks that change the direction of text, with which one URL can look like another.
+_CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+                       "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(string: str) -> str:
+    """Escape control characters, and indent every line but the first.
+
+    Text from the other side can then not change the terminal, and cannot look like a
+    separate line of this program's own output.
+    """
+    # ascii() writes the escape character as \x1b, in quotes. [1:-1] removes the quotes.
+    escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
+    return escaped.replace("\n", "\n    ")
+
+
+def warn(message: str, *args: object, error: BaseException | None = None) -> None:
+    """Log a warning and, if an error is given, its traceback.
+
+    This function never raises. If logging itself fails, for example because no memory
+    is left, the warning is dropped.
+    """
+    try:
+        import logging  # logging and traceback take 5 ms, and most servers never warn
+        import traceback
+
+        report = message % args
+        if error is not None:
+            lines = traceback.format_exception(type(error), error, error.__traceback__)
+            report += "\n" + "".join(lines).rstrip()
+        logging.getLogger(__name__).warning("%s", printable(report))
+    except Exception:
+        pass
+
+
+def nearest(word: str, words: Iterable[str], similarity: float = 0.0) -> list[str]:
+    """Return up to nine of the words, the most similar one first."""
+    import difflib  # 2 ms, and only mistakes need it
+
+    return difflib.get_close_matches(word[:80], list(words), 9, similarity)
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a function or of another callable object, for messages."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def check_json(where: str, value: Any) -> None:
+    """Raise TypeError, with where, if a value of the author is not JSON."""
+    try:
+        encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{where}: {error}") from None
 
 
 def _refuse_value(value: Any) -> Any:
@@ -544,7 +530,6 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
 
 _json_chunks = kept_json_encoder(separators=(",", ":"))
 
-
 # The types of arguments that check_types() looks at, and what its messages call them.
 EXPECTED: dict[Any, str] = {
     str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
@@ -564,21 +549,226 @@ def check_types(where: str, wanted: Any, **arguments: Any) -> None:
             shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
             raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
 
+# --- 1.2 Revisions and methods --------------------------------------------------------
+# This section is data. A revision is a protocol version. There are two eras, legacy and
+# modern; the official SDKs use these words. In a legacy revision, a handshake opens a
+# session, and what both sides agree on is valid until its end. A modern revision does
+# without a handshake: each request says in its _meta which revision it uses and what
+# its client can do.
 
-# --- 3. Peer --------------------------------------------------------------------------
-# A Responder answers the requests of the other side of a connection. A Peer sends
-# requests as well, and both sides of MCP are peers. It does no I/O: a transport calls
-# receive() with each line that arrives, and gives it a function that writes lines.
+META = "io.modelcontextprotocol/"  # the prefix of the names in _meta
+META_VERSION = META + "protocolVersion"
+META_CLIENT = META + "clientInfo"
+META_CAPABILITIES = META + "clientCapabilities"
+META_LEVEL = META + "logLevel"
+META_SERVER = META + "serverInfo"
+META_SUBSCRIPTION = META + "subscriptionId"
+RESOURCE_NOT_FOUND = -32002  # legacy only
+HEADER_MISMATCH = -32020  # modern only, and only over HTTP
+MISSING_CAPABILITY = -32021  # modern only
+UNSUPPORTED_VERSION = -32022  # modern only
+MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
+LOG_LEVELS = ["debug", "info", "notice", "warning",  # by severity [RFC 5424 6.2.1]
+              "error", "critical", "alert", "emergency"]
+
+
+class Revision(NamedTuple):
+    """One protocol version, in the points in which versions differ.
+
+    Other code uses the fields below and never compares dates. To add a version, add a
+    row to REVISIONS.
+
+    missing_methods and missing_members have the names that the version does not know.
+    A member may belong to all kinds of definitions ("icons"), to one kind
+    ("tools.annotations"), or to progress notifications ("progress.message").
+    """
+    version: str
+    modern: bool = False
+    batches: bool = False  # a line may hold an array of messages
+    null_id: bool = True  # an error response to an unreadable id has the id null
+    tool_errors: bool = False  # wrong arguments of a tool lead to a result with isError
+    unknown_resource: int = RESOURCE_NOT_FOUND  # error code
+    # The Python types that structuredContent may have; (object,) allows all of them.
+    structured: tuple[type, ...] = ()
+    elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
+    # Params of requests for input that any client accepts in this revision. In other
+    # revisions, the client has to declare a part of a capability (InputMethod.parts).
+    free_params: tuple[str, ...] = ("includeContext",)
+    blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
+    missing_methods: tuple[str, ...] = ()
+    missing_members: tuple[str, ...] = ()
+
+    def known_members(self, kind: str, members: Json) -> Json:
+        """Return the members of a definition, or of the params of a notification, that
+        this revision has."""
+        return {name: value for name, value in members.items()
+                if self._has_member(kind, name, value)}
+
+    def _has_member(self, kind: str, name: str, value: Any) -> bool:
+        if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
+            return False
+        # If structured content can only be an object, its schema has to say so.
+        if name == "outputSchema" and self.structured == (dict,):
+            return isinstance(value, dict) and value.get("type") == "object"
+        return True
+
+
+_MODERN_METHODS = ("server/discover", "subscriptions/listen")
+_LEGACY_METHODS = ("initialize", "ping", "logging/setLevel", "resources/subscribe",
+                   "resources/unsubscribe")
+REVISIONS = {row.version: row for row in (
+    Revision("2024-11-05", blocks=("text", "image", "resource"),
+             missing_methods=_MODERN_METHODS,
+             missing_members=("icons", "title", "outputSchema", "_meta",
+                              "progress.message", "tools.annotations")),
+    Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
+             missing_methods=_MODERN_METHODS,
+             missing_members=("icons", "title", "outputSchema", "_meta")),
+    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
+             missing_methods=_MODERN_METHODS, missing_members=("icons",)),
+    Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
+             elicitation=("form", "url"), free_params=(),
+             missing_methods=_MODERN_METHODS),
+    Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
+             unknown_resource=INVALID_PARAMS, structured=(object,),
+             elicitation=("form", "url"), free_params=(),
+             missing_methods=_LEGACY_METHODS))}
+
+
+def supported_versions(modern: bool) -> list[str]:
+    """Return the versions of one era, oldest first."""
+    return [row.version for row in REVISIONS.values() if row.modern == modern]
+
+
+def newest_revision(modern: bool) -> Revision:
+    """Return the newest revision of one era, which this side prefers."""
+    return REVISIONS[supported_versions(modern)[-1]]
+
+
+def shape(required: str = "", **properties: Any) -> Json:
+    """Return the schema of an object, for the tables below.
+
+    The string `required` has the names of the required properties, separated by blanks.
+    A property is given as the name of a type, or as a schema. Other members are
+    allowed, because newer revisions add some.
+    """
+    schemas = {}
+    for name, wanted in properties.items():
+        schemas[name] = {"type": wanted} if isinstance(wanted, str) else wanted
+    return {"type": "object", "required": required.split(), "properties": schemas}
+
+
+Handler = Callable[[Any], Any]  # computes the result of an incoming request
+
+
+class Method(NamedTuple):
+    """A kind of request that clients send.
+
+    A method that a revision does not have, and a method whose capability the server
+    does not offer, get the same answer: method not found. [2026-07-28 basic]
+    """
+    handler: Callable[[Any], Any]  # returns the result; None: it comes later
+    params: Any = {}  # a schema; in Server.methods, a Schema
+    capability: str = ""  # what the server has to offer; "" means nothing
+    runs_code: bool = False  # it runs code of the author, so it needs a job
+    may_ask: bool = False  # its modern result may be input_required
+    cached: bool = False  # its modern result says how long it may be cached
+
+
+METHODS: dict[str, Method] = {}  # by name; filled by @handles
+
+
+def handles(name: str, params: Json = {}, capability: str = "",
+            **rules: bool) -> Callable[[F], F]:
+    """Make a function the handler of a method. params is a schema, rules are the last
+    three fields of Method."""
+    def register(handler: F) -> F:
+        METHODS[name] = Method(handler, params, capability, **rules)
+        return handler
+
+    return register
+
+
+# The list methods, with the member of their result that holds the items. These members
+# name the four kinds of definitions.
+LISTS = {"tools/list": "tools"}
+
+# Notifications of changes. A modern client asks for them with subscriptions/listen. The
+# values of this table are the members of params.notifications in that request.
+CHANGES: dict[str, str] = {}
+
+# The capabilities of a server, with the values that it declares.
+CAPABILITIES: dict[str, Json] = {}
+
+# How far the handshake of a legacy session has come.
+NEW = "before initialize"
+INITIALIZING = "before notifications/initialized"
+READY = "after the handshake"
+
+# Before the handshake is complete, only its own messages and ping may come. "*" stands
+# for every method that this table does not name. [2025-11-25 basic/lifecycle]
+TRANSITIONS = {
+    (NEW, "ping"): NEW,
+    (NEW, "initialize"): INITIALIZING,
+    (INITIALIZING, "ping"): INITIALIZING,
+    (INITIALIZING, "notifications/initialized"): READY,
+    (READY, "ping"): READY,
+    (READY, "*"): READY}
+
+# Any other method may come only in the state READY, and does not change the state.
+NAMED_METHODS = {method for _, method in TRANSITIONS}
+
+
+def next_state(state: str, method: str) -> str:
+    """Return the state after a legacy message. RpcError means that it must not come
+    now."""
+    key = (state, method if method in NAMED_METHODS else "*")
+    if key not in TRANSITIONS:
+        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
+    return TRANSITIONS[key]
+
+
+def no_revision_error() -> RpcError:
+    """Return the error for a request whose revision is not known: its _meta names none,
+    and no handshake came before. It tells clients of both eras what to do."""
+    return RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
+                    f"initialized. Or put into _meta: {META_VERSION} and "
+                    f"{META_CAPABILITIES}")
+
+
+def revision_of(meta: Json) -> Revision:
+    """Return the revision of a modern request, which its _meta names.
+
+    Raises RpcError -32602 if _meta lacks a required member or has a wrong one. Raises
+    RpcError -32022 if this side does not support the version; the error names the
+    versions that it supports. [2026-07-28 basic/versioning]
+    """
+    version = meta.get(META_VERSION)
+    if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
+        raise no_revision_error()
+    row = REVISIONS.get(version)
+    if row is None or not row.modern:
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
+            "supported": supported_versions(modern=True), "requested": version})
+    if META_LEVEL in meta and meta[META_LEVEL] not in LOG_LEVELS:
+        raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is not a log level")
+    if type(meta.get(META_CLIENT, {})) is not dict:
+        raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
+    return row
+
+# --- 1.3 From a line to its response --------------------------------------------------
+# A Responder answers the requests of the other side of a connection. It does no I/O: a
+# transport calls receive() with each line that arrives, and gives it a function that
+# writes lines. This section knows JSON-RPC only.
 #
-# One lock guards all tables of a peer and its outbox. While the lock is held, nothing
-# is written and no code of a user runs. Lines are written in the order in which they
-# were put into the outbox. Every request gets one response, unless it was cancelled.
-# After its response or its cancellation, no message about the request is sent.
+# Every request gets one response: whoever removes it from the table answers it. The lock
+# guards the table and the outbox. It is never contended here, but in Part 2, where
+# several threads work. While it is held, nothing is written and no code of the author
+# runs.
 
 Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
-Handler = Callable[[Any], Any]  # computes the result of an incoming request
 
 
 class Reply:
@@ -643,38 +833,6 @@ class IncomingRequest:
 
 def run_now(job: Job) -> None:
     job()
-
-
-def valid_timeout(timeout: float | None) -> float | None:
-    """Return a timeout that the functions of threading accept."""
-    if timeout is None:
-        return None
-    return min(max(timeout, 0.0), threading.TIMEOUT_MAX)
-
-
-def wait_until(condition: Callable[[], bool], timeout: float | None = None) -> bool:
-    """Wait until condition() is true, up to timeout seconds; None: for ever. Return its
-    value.
-
-    It looks more and more rarely, at least every 0.1 s. Such waits are rare: a
-    connection ends, or the other side does not read. A condition variable would have to
-    be notified after each line.
-    """
-    began = time.monotonic()
-    pause = 0.001
-    while not condition():
-        if timeout is not None and time.monotonic() - began >= timeout:
-            return False
-        time.sleep(pause)
-        pause = min(2 * pause, 0.1)
-    return True
-
-
-def spawn(job: Job) -> threading.Thread:
-    """Run a job on a new daemon thread. RuntimeError: no thread can be started now."""
-    thread = threading.Thread(target=job, daemon=True, name=__name__)
-    thread.start()
-    return thread
 
 
 class Outbox:
@@ -1020,6 +1178,1800 @@ class Responder:
 COMPLAINTS = 10  # warnings of one kind that a connection logs
 
 
+def bind(function: Callable[..., Any], params: Params) -> Job:
+    """Return a job that calls a function with params. RpcError: they do not fit.
+
+    The signature is compared first, so that a TypeError of the function itself is not
+    mistaken for wrong params.
+    """
+    import inspect  # 6 ms, and the peers of MCP do not need it
+
+    args: list[Any] = params if isinstance(params, list) else []
+    named: Json = params if isinstance(params, dict) else {}
+    try:
+        inspect.signature(function).bind(*args, **named)
+    except TypeError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+    return functools.partial(function, *args, **named)
+
+# --- 1.4 The session of a server ------------------------------------------------------
+# A ToolSession checks each request. The handler of its method then computes the result.
+
+class ToolContext(IncomingRequest):
+    """The request that a function serves. A parameter with the hint Context gets it.
+
+    request_id, method, params (without _meta) and meta are what the client sent.
+    cancelled becomes True when the client no longer waits for a response.
+    """
+
+    session: Any  # a ToolSession, or a class derived from it
+    row: Revision  # the revision of this request
+    rules: Method  # the handler of its method, and the rules for it
+    meta: Json  # _meta
+    subscribed: Any = None  # what an open subscriptions/listen request was granted
+
+    # ********************** The rest of this class can wait. **************************
+
+    @property
+    def revision(self) -> str:
+        """The protocol version of the request."""
+        return self.row.version
+
+    @property
+    def client_info(self) -> Json:
+        """The client's name and version, as on the wire."""
+        return self.client_meta.get(META_CLIENT) or {}
+
+    @property
+    def client_capabilities(self) -> Json:
+        """The client's capabilities, as on the wire."""
+        return self.client_meta.get(META_CAPABILITIES) or {}
+
+    @property
+    def client_meta(self) -> Json:
+        """The version, the capabilities and other facts that the client has sent about
+        itself. The keys are those of _meta.
+
+        A modern client sends them in each request, a legacy client in its handshake.
+        """
+        return self.meta if self.row.modern else self.session.client_meta
+
+    def __str__(self) -> str:
+        params = self.params or {}
+        name = params.get("name") or params.get("uri") or params.get("ref")
+        return f"{self.method} {name!r}" if name else self.method
+
+    def prepare(self) -> None:
+        """Note what has to be known before a function gets this context."""
+
+
+class ToolSession(Responder):
+    """One connection of a server, over any transport. Server.connect() makes it.
+
+    A session serves both eras side by side. It keeps the revision and the capabilities
+    that the handshake agreed on. A modern request brings its own.
+    """
+
+    incoming_type: type[IncomingRequest] = ToolContext
+    row: Revision | None = None  # of the handshake, once it is known
+
+    def __init__(self, server: ToolServer, send: Send, start: Start) -> None:
+        super().__init__(send, start, bounds=server.bounds)
+        self.server = server
+        self.state = NEW
+        self.null_id = False  # _initialize() sets it for old revisions
+        self.trace = server.trace
+        self.outbox.trace = server.trace
+        # Facts that the client has sent about itself in the handshake, under the names
+        # of _meta. Jobs on other threads read this dict, so it is never changed, but
+        # replaced by a new one.
+        self.client_meta: Json = {META_LEVEL: "info"}
+        self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
+
+    def admit_request(self, request: Any) -> Handler | None:
+        """Check revision, method, lifecycle and params, in this order.
+
+        This runs on the thread that reads, in the order of arrival. So the result of
+        initialize holds for the very next line. Only a request that runs code of the
+        author needs a job.
+        """
+        context: ToolContext = request
+        context.session = self
+        if context.params is None:
+            context.params = {}
+        params = context.params
+        if type(params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params is not an object")
+        context.meta = params.pop("_meta", {})
+        if type(context.meta) is not dict:
+            raise RpcError(INVALID_PARAMS, "params._meta is not an object")
+        # This decides the era of the request. A request that names a version in _meta
+        # is modern. For any other request the handshake counts.
+        if META_VERSION in context.meta:
+            context.row = revision_of(context.meta)
+        elif self.row is not None:
+            context.row = self.row
+        else:
+            context.row = self._revision_before_handshake(context)
+        rules = self.server.methods.get(context.method)
+        if rules is None or context.method in context.row.missing_methods:
+            raise RpcError(METHOD_NOT_FOUND,
+                           f"Method not found: {context.method[:80]!r}")
+        state = self.state
+        if context.row.modern:
+            if context.reply is not None and context.reply.is_batch:
+                raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
+        elif state != READY or context.method in NAMED_METHODS:
+            state = next_state(state, context.method)
+        if not rules.params.fits(params):  # most params pass this quick check
+            faults = rules.params.faults(params)
+            if faults:
+                raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
+        context.rules = rules
+        if rules.runs_code:
+            if context.row.modern:
+                return self.compute_modern
+            return rules.handler
+        result = rules.handler(context)
+        self.state = state  # not earlier, because the handler may refuse the request
+        if result is not None:
+            self.respond(context, complete_result(context, result))
+        return None
+
+    # ********************** The rest of this class can wait. **************************
+
+    def _revision_before_handshake(self, context: ToolContext) -> Revision:
+        """Return the revision of a request that names none, before the handshake.
+
+        Only initialize and ping may come so early. (The caller refuses methods that do
+        not exist.)
+        """
+        may_come = (NEW, context.method) in TRANSITIONS
+        if context.method in self.server.methods and not may_come:
+            raise no_revision_error()
+        return newest_revision(modern=False)
+
+    def compute_modern(self, context: Any) -> Json:
+        """Run the handler of a modern request."""
+        result = context.rules.handler(context)
+        return complete_result(context, result)
+
+    def check_batch(self, messages: list[Any]) -> None:
+        """Refuse a batch, unless the revision of the handshake has batches."""
+        check_row_has_batches(self.row)
+        super().check_batch(messages)
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Act on the notifications in NOTIFICATIONS; others have no effect."""
+        act = NOTIFICATIONS.get(method)
+        if act is not None:
+            act(self, params or {})
+
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen. The request stays open."""
+        line = encode(build_message("notifications/subscriptions/acknowledged", {
+            "notifications": granted,
+            "_meta": {META_SUBSCRIPTION: context.request_id}}))
+        with self._lock:
+            context.subscribed = granted
+            self.append(context, line)
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: Iterable[Any] = self._incoming.values()
+        return [context for context in requests if context.subscribed is not None]
+
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Requests that were received can still be answered.
+
+        A subscriptions/listen request gets notifications/cancelled and then a response:
+        one page of the specification demands the notification, another page demands the
+        response.
+        """
+        with self._lock:
+            streams = self.streams()
+        for context in streams:
+            rid = context.request_id
+            self.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
+        super().close(why)
+
+
+def _initialized(session: ToolSession, params: Params) -> None:
+    session.state = next_state(session.state, "notifications/initialized")
+
+
+NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
+    "notifications/initialized": _initialized}
+
+
+def check_row_has_batches(row: Revision | None) -> None:
+    if row is None or not row.batches:
+        raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed here")
+
+
+def complete_result(context: ToolContext, result: Json) -> Json:
+    """Add the type, the caching and the server to a modern result."""
+    if not context.row.modern:
+        return result
+    complete: Json = {"resultType": "complete"}
+    if context.rules.cached:  # the members are required; 0 means: do not cache
+        complete.update(ttlMs=0, cacheScope="private")
+    return with_server_info(context, {**complete, **result})
+
+
+def with_server_info(context: ToolContext, result: Json) -> Json:
+    """Name the server in _meta. A handler may have put other members there."""
+    info = {META_SERVER: context.session.server.info}
+    return {**result, "_meta": {**info, **result.get("_meta", {})}}
+
+# --- 1.5 Schemas ----------------------------------------------------------------------
+# A Schema is examined once, when it is made: a malformed schema is refused then, with
+# the place of the mistake. After that it checks any number of values. A first reading
+# can skip this section and the next, because nothing in them knows the protocol.
+#
+# A fault is shown as a text such as ": expected integer, got string" or
+# ".a[0]: not allowed". The caller puts the name of the value in front:
+# "arguments.a[0]: not allowed". Faults are yielded one at a time, so a caller that only
+# needs yes or no stops at the first.
+
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+         float: "number", type(None): "null"}  # looked up by type(), as True is an int
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a value, or with a part of it."""
+    text: str  # such as ": expected integer, got string"
+    path: tuple[str | int, ...] = ()  # from the value to the part: names and indexes
+
+    def __str__(self) -> str:
+        steps = [f".{step}" if isinstance(step, str) else f"[{step}]"
+                 for step in self.path]
+        return "".join(steps) + self.text
+
+
+class Schema:
+    """An examined JSON Schema. It checks values.
+
+    Raises ValueError for a malformed schema, and NotImplementedError for one that uses
+    something that is not supported. Both messages name the place. Keywords that are not
+    in KEYWORDS have no effect, as JSON Schema demands.
+    """
+
+    trusted = True  # False: a schema of the other side
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
+        self.at_end: list[Job] = []  # checks to make when all places are known
+        self._prepared = self.prepare(schema, "#")
+        for check in self.at_end:
+            check()
+        # fits(value) is a quick check. True means that the value fits. False means that
+        # it may fit or not, and that faults() can tell.
+        self.fits: Callable[[Any], bool] = quick_check(self._prepared)
+
+    def faults(self, value: Any, most: int = 1) -> list[Fault]:
+        """Return what is wrong with a value, up to `most` faults; [] if it fits."""
+        if self.fits(value):
+            return []
+        faults = Walk(self.places).faults(value, self._prepared)
+        try:
+            return list(itertools.islice(faults, most))
+        except (RecursionError, TooMuchWork):
+            return [Fault(": nested too deeply, or too much to check")]
+
+    def check(self, value: Any, name: str) -> None:
+        """Raise ValueError, which names the value, if it does not fit."""
+        faults = self.faults(value)
+        if faults:
+            raise ValueError(f"{name}{faults[0]}")
+
+    # ********************** The rest of this class can wait. **************************
+
+    def prepare(self, schema: Any, place: str) -> Any:
+        """Check a subschema, and return what a Walk needs of it.
+
+        That is the subschema without unknown keywords, and with prepared arguments.
+        place is a JSON pointer, in which each step begins with a slash.
+        """
+        if place.count("/") > DEPTH_LIMIT:
+            raise ValueError(f"{place[:80]}...: nested too deeply")
+        if type(schema) not in (bool, dict):
+            raise ValueError(f"{place}: expected an object or a boolean, not "
+                             f"{reprlib.repr(schema)}")
+        prepared = schema
+        if type(schema) is dict:
+            prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
+                        for word, argument in schema.items()
+                        if word in KEYWORDS or word in RESTRICTING}
+        self.places[place] = prepared
+        return prepared
+
+    def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
+        """Check and prepare the argument of one keyword."""
+        if word not in KEYWORDS:
+            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+        form = KEYWORDS[word].form  # a schema that describes the argument
+        fault = next(Walk({}).faults(argument, form), None)
+        if fault is not None:
+            raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
+        prepare = KEYWORDS[word].prepare
+        return argument if prepare is None else prepare(self, argument, place)
+
+
+def quick_check(schema: Any) -> Callable[[Any], bool]:
+    """Return a function that returns True only for values that fit a prepared schema.
+
+    Most arguments of tools are objects with members of plain types, and most are right.
+    Without this check, a tool call took 148,000 instructions instead of 81,000
+    (measured in version 2.0.0).
+    """
+    words = {"type", "properties", "required", "additionalProperties"}
+    is_object = type(schema) is dict and schema.get("type") == ["object"]
+    if not is_object or schema.keys() - words:
+        return lambda value: False
+    # plain_types() returns the Python types whose values fit a schema. If a type alone
+    # does not decide, it returns an empty set, and the function returns False.
+    required = schema.get("required", [])
+    others = plain_types(schema.get("additionalProperties", True))
+    members = {name: plain_types(subschema)
+               for name, subschema in schema.get("properties", {}).items()}
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for name in required:
+            if name not in value:
+                return False
+        for name, item in value.items():
+            if type(item) not in members.get(name, others):
+                return False
+        return True
+
+    return fits
+
+
+STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
+DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
+
+
+def plain_types(schema: Any) -> Iterable[type]:
+    """Return the Python types whose values surely fit a prepared subschema.
+
+    The result is empty if the subschema asks for more than a type.
+    """
+    if schema is True or schema == {}:
+        return set(TYPES)
+    if schema is False or schema.keys() != {"type"}:
+        return ()
+    return {one for one, name in TYPES.items() if name in schema["type"]}
+
+
+class TooMuchWork(ValueError):
+    """A check took more than STEP_LIMIT steps."""
+
+
+# The keywords that are applied together to the members of an object, or to the items of
+# an array.
+MEMBER_WORDS = frozenset(("properties", "patternProperties", "additionalProperties"))
+ITEM_WORDS = frozenset(("prefixItems", "items"))
+
+
+class Walk:
+    """One check of one value by a prepared schema. It counts its steps.
+
+    The limit makes every check end. It protects against schemas of the other side, such
+    as a server's outputSchema: with a few nested anyOf, a check would not end in a
+    lifetime.
+
+    References may form a cycle. For example, the schema of a tree refers to itself for
+    the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
+    refers to itself for the same value. Its check would not end, and the limit turns
+    that into a fault.
+    """
+
+    def __init__(self, places: dict[str, Any]) -> None:
+        self.places = places  # the target of a $ref -> the subschema there
+        self._steps = 0
+
+    def count_steps(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > STEP_LIMIT:
+            raise TooMuchWork("too much to check")
+
+    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a value."""
+        self.count_steps(1)
+        kind = TYPES.get(type(value))
+        if kind is None:
+            yield Fault(f": a {type(value).__name__} is not JSON")
+        elif schema is False:
+            yield Fault(": not allowed")
+        elif schema is not True:
+            if kind == "object" and not MEMBER_WORDS.isdisjoint(schema):
+                yield from self._faults_of_members(value, schema)
+            elif kind == "array" and not ITEM_WORDS.isdisjoint(schema):
+                yield from self._faults_of_items(value, schema)
+            for word, argument in schema.items():
+                keyword = KEYWORDS[word]
+                if kind not in keyword.types:
+                    continue
+                if not keyword.expected:
+                    yield from keyword.rule(self, value, argument, schema)
+                elif not keyword.rule(value, argument):
+                    expected = keyword.expected.format(argument)
+                    yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
+
+    def _faults_of_members(self, value: Json, schema: Json) -> Iterator[Fault]:
+        """Apply MEMBER_WORDS."""
+        named = schema.get("properties", {})
+        patterns = schema.get("patternProperties", {})
+        others = schema.get("additionalProperties", True)
+        for name, item in value.items():
+            subschemas = []
+            if name in named:
+                subschemas.append(named[name])
+            for pattern, subschema in patterns.items():
+                if pattern.matches(name, self):
+                    subschemas.append(subschema)
+            if not subschemas and others is False:
+                # The name stands in the text, and not in the path. A path leads to a
+                # wrong value, which corrected() may replace. Here the name is wrong.
+                known = ", ".join(named) or "none"
+                yield Fault(f".{name}: unknown; known: {known}")
+            elif not subschemas:
+                subschemas = [others]
+            for subschema in subschemas:
+                yield from self._faults_of_part(name, item, subschema)
+
+    def _faults_of_items(self, value: list[Any], schema: Json) -> Iterator[Fault]:
+        """Apply ITEM_WORDS."""
+        subschemas = itertools.chain(
+            schema.get("prefixItems", []), itertools.repeat(schema.get("items", True)))
+        for index, (item, subschema) in enumerate(zip(value, subschemas)):
+            yield from self._faults_of_part(index, item, subschema)
+
+    def _faults_of_part(self, step: str | int, part: Any,
+                        schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a member or an item of a value.
+
+        step is the name of the member or the index of the item.
+        """
+        for fault in self.faults(part, schema):
+            yield Fault(fault.text, (step, *fault.path))
+
+    def holds(self, value: Any, schema: Any) -> bool:
+        """Tell whether a value fits a subschema."""
+        return next(self.faults(value, schema), None) is None
+
+
+# The keywords of JSON Schema 2020-12 that restrict values. One that is not in KEYWORDS
+# is refused, because a value would not be checked by it. Other unknown words, such as
+# "x-order", have no effect.
+RESTRICTING = frozenset("""
+    $ref $dynamicRef $recursiveRef type enum const multipleOf maximum exclusiveMaximum
+    minimum exclusiveMinimum maxLength minLength pattern prefixItems items contains
+    maxContains minContains maxItems minItems uniqueItems unevaluatedItems properties
+    patternProperties additionalProperties propertyNames maxProperties minProperties
+    required dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf
+    not if then else $dynamicAnchor $recursiveAnchor""".split())
+
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema. It restricts values of some types; others always fit.
+
+    form is the prepared schema of its argument. If `expected` is given, rule(value,
+    argument) tells whether a value fits. Otherwise rule(walk, value, argument, schema)
+    yields the faults; schema is the object in which the keyword stands. MEMBER_WORDS
+    and ITEM_WORDS have no rule, because the Walk itself applies them.
+    prepare(schema, argument, place) returns the argument that the rule gets, and
+    refuses one that is not supported. None: the rule gets the argument unchanged.
+    """
+    form: Json
+    types: Iterable[str] = ()
+    rule: Any = None
+    expected: str = ""
+    prepare: Any = None
+
+
+def comparable(value: Any, walk: Walk) -> Any:
+    """Return a hashable key. Two JSON values are equal if their keys are equal.
+
+    In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
+    Each part of the value costs a step.
+    """
+    walk.count_steps(1)
+    if type(value) is dict:
+        return dict, frozenset((name, comparable(item, walk))
+                               for name, item in value.items())
+    if type(value) is list:
+        return list, tuple([comparable(item, walk) for item in value])
+    return (type(value) is bool, value)
+
+
+def has_at_least(value: Any, limit: int) -> bool:
+    return len(value) >= limit
+
+
+def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
+    kind = TYPES[type(value)]
+    if kind in names or (kind == "integer" and "number" in names):
+        return
+    if kind == "number" and "integer" in names and value.is_integer():
+        return  # 1.0 is an integer in JSON Schema
+    yield Fault(f": expected {' or '.join(names)}, got {kind}")
+
+
+class Choices:
+    """The argument of enum. The keys are kept for the next checks."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+        self.keys = {comparable(value, Walk({})) for value in values}
+
+
+def apply_enum(walk: Walk, value: Any, choices: Choices,
+               schema: Json) -> Iterator[Fault]:
+    if comparable(value, walk) not in choices.keys:
+        shown = str(choices.values[:100])
+        if len(choices.values) > 100:
+            shown += " or others"
+        yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
+
+
+def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
+    if comparable(value, walk) != comparable(constant, walk):
+        yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
+
+
+def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
+    missing = [name for name in names if name not in value]
+    if missing:
+        yield Fault(f": missing {', '.join(missing)}")
+
+
+def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
+    first_faults = []
+    for subschema in schemas:
+        fault = next(walk.faults(value, subschema), None)
+        if fault is None:
+            return
+        first_faults.append(str(fault)[:99].lstrip(": "))
+    yield Fault(": " + "; or ".join(first_faults))
+
+
+def pointer_step(name: str) -> str:
+    """Return a name as a step of a JSON pointer. [RFC 6901 3]"""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
+    return [schema.prepare(one, f"{place}/{index}")
+            for index, one in enumerate(subschemas)]
+
+
+def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
+    return {name: schema.prepare(one, f"{place}/{pointer_step(name)}")
+            for name, one in subschemas.items()}
+
+
+def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
+    return [names] if isinstance(names, str) else names
+
+
+def prepare_enum(schema: Schema, values: list[Any], place: str) -> Choices:
+    return Choices(values)
+
+
+SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
+SCHEMAS_FORM: Json = {"type": ["array"], "items": SCHEMA_FORM, "minItems": 1}
+SCHEMA_MAP_FORM: Json = {"type": ["object"], "additionalProperties": SCHEMA_FORM}
+_ANYTHING: Json = {}
+_STRING: Json = {"type": ["string"]}
+_STRINGS: Json = {"type": ["array"], "items": _STRING}
+_COUNT: Json = {"type": ["integer"], "minimum": 0}
+_TYPE_NAME: Json = {"enum": Choices(list(TYPES.values()))}
+_TYPE_NAMES: Json = {"anyOf": [
+    _TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME, "minItems": 1}]}
+ANY_TYPE = tuple(TYPES.values())
+
+# The keywords whose arguments are subschemas, or hold some.
+SUBSCHEMA: Any = functools.partial(Keyword, SCHEMA_FORM, prepare=Schema.prepare)
+SUBSCHEMAS: Any = functools.partial(Keyword, SCHEMAS_FORM, prepare=prepare_list)
+SUBSCHEMA_MAP: Any = functools.partial(Keyword, SCHEMA_MAP_FORM, prepare=prepare_map)
+KEYWORDS: dict[str, Keyword] = {
+    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare=prepare_type),
+    "enum": Keyword({"type": ["array"]}, ANY_TYPE, apply_enum, prepare=prepare_enum),
+    "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
+    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
+    "items": SUBSCHEMA(),
+    "properties": SUBSCHEMA_MAP(),
+    "additionalProperties": SUBSCHEMA(),
+    "required": Keyword(_STRINGS, ("object",), apply_required),
+    "anyOf": SUBSCHEMAS(ANY_TYPE, apply_any_of)}
+
+# --- 1.6 Type hints -------------------------------------------------------------------
+# The type hints of a function become a schema. The model reads it, and the arguments of
+# each call are checked with it.
+#
+#   hint                         in JSON                           in Python
+#   str, bool, float, None       string, boolean, number, null     unchanged
+#   int                          integer                           1.0 becomes 1
+#   Any, no hint                 anything                          unchanged
+#   list[X]                      array of X                        list of X
+#   dict[str, X]                 object with values X              dict
+#   Optional[X] = None           X, and may be absent              X or None
+#   Optional[X], Union, X | Y    any of these                      the first that fits
+#   Literal["a", 1]              one of these                      unchanged
+#
+# A parameter with a default is optional, and the schema shows the default.
+
+Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
+
+
+class Place(NamedTuple):
+    """Where a hint stands."""
+    name: str  # for messages, such as "add().a"
+    in_result: bool = False  # True: it describes what a function returns
+    classes: tuple[Any, ...] = ()  # the classes around the hint, the outermost first
+
+    def __str__(self) -> str:
+        return self.name
+
+    def member(self, name: str) -> Place:
+        return self._replace(name=f"{self.name}.{name}")
+
+    def inside(self, class_: Any) -> Place:
+        """Return the place of the members of a dataclass or a TypedDict.
+
+        TypeError means that the class contains itself. Its schema would be endless.
+        """
+        if class_ in self.classes:
+            raise TypeError(f"{self}: {class_.__name__} contains itself; use the hint "
+                            "Any")
+        return self._replace(classes=(*self.classes, class_))
+
+
+class Described(NamedTuple):
+    """The meaning of a hint.
+
+    A value is checked with the schema before it is cast. So a cast does not fail,
+    unless the author gave an input_schema that allows other types, or __post_init__ of
+    a dataclass raises. Then the tool fails.
+    """
+    schema: Json  # of the values in JSON
+    cast: Cast
+
+
+def unchanged(value: Any) -> Any:
+    """Cast a value that is the same in JSON and in Python."""
+    return value
+
+
+def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
+                    other_hint: Any = None, make: Cast = unchanged,
+                    doc: str | None = None) -> Described:
+    """Describe an object with named members: the parameters of a function, the fields
+    of a dataclass, or the keys of a TypedDict.
+
+    hints has the hint of each member. defaults has the members that may be absent, with
+    the value to show in the schema. If this value is Ellipsis, no value is shown. docs
+    describes members, and doc describes the object. A function with **kwargs allows
+    further members, and other_hint is the hint of their values; otherwise it is None.
+    make(members) returns the Python value.
+    """
+    properties = {}
+    casts: dict[str, Cast] = {}
+    for name, hint in hints.items():
+        schema, casts[name] = describe(hint, where.member(name))
+        if name in defaults:
+            schema = schema_with_default(schema, defaults[name], where)
+        # A text in Annotated has priority over the docstring of the function. That
+        # docstring has priority over the one of a dataclass.
+        has_text = key_of(hint) == "Annotated" and "description" in schema
+        if name in docs and not has_text:
+            schema = {**schema, "description": docs[name]}
+        properties[name] = schema
+    others: Any = False
+    other_cast: Cast = unchanged
+    if other_hint is not None:
+        others, other_cast = describe(other_hint, where.member("**"))
+    full = present(
+        description=doc, type="object", properties=properties,
+        additionalProperties=True if others == {} else others,
+        required=[name for name in hints if name not in defaults])
+    if {make, other_cast, *casts.values()} == {unchanged}:
+        return Described(full, unchanged)
+    return Described(full, lambda value: make(
+        {name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+
+
+def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
+    """Return the schema of a member that may be absent.
+
+    If the hint is Optional[X], and the default is None or Ellipsis, an argument null
+    means the same as no argument. Some hosts have trouble with null, so the schema is
+    the one of X. In a result, null is a value, so the schema still allows it.
+    """
+    alternatives = list(schema.get("anyOf", []))
+    means_absent = default is None or default is ...
+    if means_absent and not where.in_result and {"type": "null"} in alternatives:
+        alternatives.remove({"type": "null"})
+        rest = {word: value for word, value in schema.items() if word != "anyOf"}
+        return {**any_of(alternatives), **rest}
+    if default is ...:
+        return schema
+    return {**schema, "default": to_plain(default)}
+
+
+def describe(hint: Any, where: Place) -> Described:
+    """Describe one hint. TypeError means that JSON cannot express it."""
+    if hint is None:
+        hint = type(None)
+    describer = DESCRIBERS.get(key_of(hint))
+    if describer is not None:
+        return describer(hint, typing.get_args(hint), where)
+    name = getattr(hint, "__name__", "")
+    shown = name if isinstance(hint, type) else f"{hint!r:.40}"
+    advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
+                            "Literal, an Enum or a dataclass")
+    raise TypeError(f"{where}: JSON has no type for {shown}; use {advice}")
+
+
+# Advice for hints that people try first and that JSON has no type for.
+INSTEAD_OF = {
+    "bytes": "str, with base64", "any": "Any", "object": "Any",
+    "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
+    "time": "str", "Path": "str", "UUID": "str",
+    "Context": "Context alone, imported from the same module as Server"}
+
+
+def key_of(hint: Any) -> str:
+    """Return the key of a hint in DESCRIBERS. A hint that JSON cannot express gets a
+    string that is not in DESCRIBERS."""
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return "Enum"
+    if hasattr(hint, "__required_keys__"):
+        return "TypedDict"
+    if hasattr(hint, "__dataclass_fields__"):
+        return "dataclass"
+    origin = typing.get_origin(hint) or hint
+    modules = ("builtins", "types", "typing", "typing_extensions")
+    if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
+        return ""
+    # In older Pythons, Any and Union only have the second name.
+    return str(getattr(origin, "__name__", getattr(origin, "_name", "")))
+
+
+def describe_any(hint: Any, args: Any, where: Place) -> Described:
+    return Described({}, unchanged)
+
+
+def describe_plain(hint: Any, args: Any, where: Place) -> Described:
+    """Describe str, bool, int, float or None."""
+    return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
+
+
+def describe_literal(hint: Any, values: Any, where: Place) -> Described:
+    choices: dict[str, Json] = {}  # by type
+    for value in values:
+        kind = TYPES.get(type(value))
+        if kind is None:
+            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
+        choice = choices.setdefault(kind, {"type": kind})
+        if value is not None:
+            choice.setdefault("enum", []).append(value)
+    return Described(any_of(list(choices.values())), unchanged)
+
+
+def any_of(alternatives: list[Json]) -> Json:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+def describe_list(hint: Any, args: Any, where: Place) -> Described:
+    schema, cast = describe(args[0] if args else Any, where)
+    full: Json = {"type": "array", "items": schema}
+    if cast is unchanged:
+        return Described(full, unchanged)
+    return Described(full, lambda value: list(map(cast, value)))
+
+
+def describe_dict(hint: Any, args: Any, where: Place) -> Described:
+    if args and args[0] is not str:
+        raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
+                        "JSON does")
+    schema, cast = describe(args[1] if args else Any, where)
+    full: Json = {"type": "object"}
+    if schema:
+        full["additionalProperties"] = schema
+    if cast is unchanged:
+        return Described(full, unchanged)
+    return Described(full, lambda value: {
+        name: cast(item) for name, item in value.items()})
+
+
+def describe_union(hint: Any, args: Any, where: Place) -> Described:
+    """Describe Optional or Union. The first alternative that fits decides the cast."""
+    parts = [describe(arg, where) for arg in args]
+    full: Json = {"anyOf": [part.schema for part in parts]}
+    if all(part.cast is unchanged for part in parts):
+        return Described(full, unchanged)
+    choices = [(Schema(schema), cast) for schema, cast in parts]
+
+    def cast_first_fitting(value: Any) -> Any:
+        for schema, cast in choices:
+            if not schema.faults(value):
+                return cast(value)
+        return value
+
+    return Described(full, cast_first_fitting)
+
+
+DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
+    "str": describe_plain, "bool": describe_plain, "int": describe_plain,
+    "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
+    "Literal": describe_literal, "list": describe_list, "dict": describe_dict,
+    "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
+
+
+def portable(schema: Any) -> Any:
+    """Return a schema as clients see it. The given schema was made from hints.
+
+    Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
+    each item may be an X or a Y. The arguments of a call are still checked by position.
+    """
+    if isinstance(schema, list):
+        return [portable(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    listed = {word: portable(argument) for word, argument in schema.items()}
+    if "prefixItems" in listed and listed.get("items") is False:
+        different: list[Json] = []
+        for one in listed.pop("prefixItems"):
+            if one not in different:
+                different.append(one)
+        listed["items"] = any_of(different)
+    return listed
+
+
+def to_plain(value: Any) -> Any:
+    """Turn the result of a function into JSON values: Enums, dataclasses, tuples.
+
+    Instances of subclasses of str, int and float become plain ones as well.
+    """
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, enum.Enum):
+        return to_plain(value.value)
+    if hasattr(type(value), "__dataclass_fields__"):
+        import dataclasses  # the module of a dataclass has imported it already
+
+        value = {field.name: getattr(value, field.name)
+                 for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {name: to_plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return plain(value)
+    return value
+
+
+class Signature(NamedTuple):
+    """The parameters and the result of a function."""
+    hints: Json  # parameter -> hint
+    defaults: Json  # parameter -> default
+    result: Any  # the hint of the result, or None
+    other_hint: Any  # the hint of **kwargs; None: the function does not have it
+
+
+class Docstring(NamedTuple):
+    """The docstring of a function."""
+    description: str  # without the section Args
+    parameters: dict[str, str]  # the section Args: parameter -> description
+
+
+# A section of a docstring in Google style, with its lines, which are indented or blank.
+ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
+
+# The parameter of an item of this section, which is not indented any more.
+ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
+
+
+def read_docstring(doc: str | None) -> Docstring:
+    """Split a docstring into the descriptions of the function and of its parameters.
+
+    The parameters are described in a section of Google style:
+
+        Args:
+            path: The file to read. A longer text
+                goes on like this.
+            limit (int): How many lines to read.
+    """
+    description = without_indentation(doc or "")
+    section = ARGS_SECTION.search(description)
+    if section is None:
+        return Docstring(description, {})
+    # The names of items and their texts alternate: "Args", "", "path", "The file...".
+    parts = ARGS_ITEM.split(without_indentation(section[0]))
+    parameters = {name: " ".join(text.split())
+                  for name, text in zip(parts[3::2], parts[4::2])}
+    if not parameters:
+        return Docstring(description, {})
+    before = description[:section.start()].rstrip()
+    after = description[section.end():].strip()
+    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+
+
+def without_indentation(doc: str) -> str:
+    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
+    first, *rest = doc.strip().split("\n")
+    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
+    margin = min(margins, default=0)
+    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
+    return "\n".join(lines).strip()
+
+
+def signature_of(function: Any) -> Signature:
+    """Return the parameters of a function that is called with named arguments.
+
+    They are read from the code object, because `import inspect` takes 6 ms at each
+    start. The function behind functools.wraps() is read, and the first parameter of a
+    method is left out. TypeError means that the function cannot be called by name.
+    """
+    code_owner, is_method = unwrap(function)
+    name = name_of(code_owner)
+    code = code_owner.__code__
+    skipped = 1 if is_method else 0  # self is left out
+    has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
+    has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
+    if has_varargs or code.co_posonlyargcount > skipped:  # only self may stand before /
+        raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
+                        "named parameter for each argument, or by one list")
+    hints = hints_of(code_owner)
+    # co_varnames begins with the positional parameters. Keyword-only parameters follow,
+    # and then **kwargs.
+    end = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[skipped:end]
+    if names[:1] == ("self",) and "self" not in hints:
+        raise TypeError(f"{name}() has a parameter self; register the method of an "
+                        "object instead, as in server.tool(object.method)")
+    positional = code.co_varnames[:code.co_argcount]
+    values = code_owner.__defaults__ or ()  # those of the last positional parameters
+    defaults = dict(zip(reversed(positional), reversed(values)))
+    defaults.update(code_owner.__kwdefaults__ or {})
+    other_hint = None
+    if has_varkeywords:
+        other_hint = hints.get(code.co_varnames[end], Any)
+    return Signature({one: hints.get(one, Any) for one in names}, defaults,
+                     hints.get("return"), other_hint)
+
+
+def unwrap(function: Any) -> tuple[Any, bool]:
+    """Return the function behind decorators, and whether it is a method that is bound
+    to an object."""
+    given = function
+    if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
+        function = getattr(function, "__call__", function)  # an object with __call__()
+    is_method = hasattr(function, "__self__")
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+        is_method = is_method or hasattr(function, "__self__")
+    if not hasattr(function, "__code__"):
+        raise TypeError(f"{given!r:.60} is not written in Python, so its parameters "
+                        "cannot be read; call it from a function of yours")
+    return function, is_method
+
+
+def hints_of(function: Any) -> Json:
+    """Return the hints of a function. Those that are text, or contain text, become the
+    objects that the text names."""
+    try:
+        hints: Json = function.__annotations__
+    except NameError as error:  # since Python 3.14, hints are evaluated here
+        raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
+                        "type that is defined at the top level of its module") from None
+    resolved: Json = {}
+    for name, hint in hints.items():
+        # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
+        # default is None. An object that has the hint, but no default, avoids that.
+        holder = types.SimpleNamespace(__annotations__={name: hint})
+        where = Place(f"{name_of(function)}().{name}")
+        resolved.update(resolve_hints(holder, where, hint, function.__globals__))
+    return resolved
+
+
+def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
+    """Return the hints of a class or of another object, without text in them.
+
+    namespace has the global names that the text may use. For a class it is None, and
+    Python finds the module of the class. Messages contain `where` and `shown`.
+    """
+    try:
+        return typing.get_type_hints(owner, namespace, include_extras=True)
+    except (TypeError, NameError, AttributeError, SyntaxError) as error:
+        reason = str(error)
+        advice = "use a type that is defined at the top level of its module"
+        if "unhashable" in reason:
+            advice = "put Annotated outside of Optional and Union"
+        elif "for |" in reason:
+            advice = "write Optional or Union"  # X | Y needs Python 3.10
+        raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
+                        f"({reason:.60}); {advice}") from None
+
+
+def examine(schema: Any, where: str) -> Schema:
+    """Examine a schema of the author. A mistake in it names the function."""
+    try:
+        return Schema(schema)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+# --- 1.7 Tools ------------------------------------------------------------------------
+# A tool has two readers. Its content is for the model, and its structuredContent is for
+# programs. A tool that fails also has a result, so that the model can read the reason.
+
+class Function:
+    """A function of the author, called with the arguments of a request.
+
+    Parameters with the hint Context get the request and are not part of the schema. An
+    input_schema of the author replaces the schema that the hints make. The arguments
+    are cast according to the hints in any case.
+    """
+
+    def __init__(self, function: Any, input_schema: Json | None = None,
+                 output_schema: Json | None = None) -> None:
+        self.name = name_of(function)
+        self.docs = read_docstring(function.__doc__)
+        self._function = function
+        where = f"{self.name}()"
+        signature = signature_of(function)
+        hints = dict(signature.hints)
+        self._context_names = [name for name, hint in hints.items()
+                               if is_context(hint)]
+        for name in self._context_names:
+            del hints[name]
+        for name in ("context", "ctx"):
+            if hints.get(name) is Any:
+                raise TypeError(f"{where}: the parameter {name} has no hint; write "
+                                f"{name}: Context, and it gets the request")
+        described = describe_object(
+            hints, signature.defaults, self.docs.parameters, Place(where),
+            signature.other_hint)
+        self.input_schema = examine(
+            described.schema if input_schema is None else input_schema,
+            f"{where}, input schema")
+        self.listed_input = input_schema  # as clients see it
+        if input_schema is None:
+            self.listed_input = portable(described.schema)
+        self._cast = described.cast
+        # The quick check passes only if the schema of each member is just a type. The
+        # hints of such members have no cast, or the cast int, and an int stays an int.
+        self._may_skip_cast = input_schema is None
+        warn_of_wrong_defaults(described.schema, where)
+        self.output_schema: Schema | None = None
+        self.listed_output = output_schema  # as clients see it
+        where_output = f"{where}, output schema"
+        if output_schema is not None:
+            self.output_schema = examine(output_schema, where_output)
+        elif key_of(signature.result) in ("TypedDict", "dataclass"):
+            result = describe(signature.result, Place(where, in_result=True))
+            self.output_schema = examine(result.schema, where_output)
+            self.listed_output = portable(result.schema)
+
+    def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
+             corrects: bool = True) -> Any:
+        """Check and cast arguments, run the function, and return its result as JSON
+        values, or a Result.
+
+        corrects says whether arguments that do not fit are corrected if possible.
+        Raises InvalidArguments with the first ten faults, such as "arguments.a: not
+        allowed". `name` is the first word of these faults.
+        """
+        if self._context_names:
+            context.prepare()
+        can_skip = self._may_skip_cast and self.input_schema.fits(arguments)
+        if not can_skip:
+            arguments = self._checked_and_cast(arguments, name, corrects)
+        if self._context_names:
+            arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
+        value = self._function(**arguments)
+        if type(value) in (str, int):  # the most frequent results
+            return value
+        if type(value) is types.CoroutineType:
+            value = run_coroutine(value)
+        if isinstance(value, Result):
+            return Result(to_plain(value))
+        return to_plain(value)
+
+    def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
+        faults = self.input_schema.faults(arguments, most=CORRECTIONS)
+        still_wrong = faults
+        if faults and corrects:
+            correct(arguments, faults)
+            still_wrong = self.input_schema.faults(arguments)
+        if still_wrong:  # the faults are those of the arguments as they came
+            raise InvalidArguments(INVALID_PARAMS, "; ".join(
+                f"{name}{fault}" for fault in faults[:10]))
+        cast: Json = self._cast(arguments)
+        return cast
+
+
+def is_context(hint: Any) -> bool:
+    """Tell whether a parameter with this hint gets the request. The hint is a context
+    class, or Optional of one."""
+    if key_of(hint) in ("Union", "UnionType"):
+        return any(map(is_context, typing.get_args(hint)))
+    return isinstance(hint, type) and issubclass(hint, ToolContext)
+
+
+class InvalidArguments(RpcError):
+    """The arguments of a request do not fit the schema of a function."""
+
+
+CORRECTIONS = 1000  # faults of one call that corrected() looks at
+
+
+def correct(value: Any, faults: list[Fault]) -> None:
+    """Replace faulty parts of a value in place, if that may help.
+
+    Models often send JSON text instead of an array, an object or a number, and null
+    instead of leaving out an optional member. So a faulty string is read as JSON, once,
+    and a faulty null is removed from its object.
+    """
+    # A part may have several faults. The whole value, with the path (), is not
+    # replaced.
+    for path in {fault.path for fault in faults if fault.path != ()}:
+        parent = functools.reduce(operator.getitem, path[:-1], value)
+        last = path[-1]
+        part = parent[last]
+        if part is None and isinstance(parent, dict):
+            del parent[last]
+        elif isinstance(part, str):
+            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
+                parent[last] = decode(part.encode())
+
+
+def run_coroutine(coroutine: Any) -> Any:
+    """Run the coroutine of an async function in a new event loop; return its result."""
+    import asyncio  # 20 ms, and few functions are async
+
+    try:
+        return asyncio.run(coroutine)
+    finally:
+        # If this thread already runs an event loop, asyncio.run() raises an exception
+        # before the coroutine begins. Without close(), Python would also warn that the
+        # coroutine was never awaited.
+        coroutine.close()
+
+
+def warn_of_wrong_defaults(schema: Json, where: str) -> None:
+    """Warn of defaults that their hint does not allow. A model reads the default in the
+    schema, and may send it."""
+    for name, property_ in schema["properties"].items():
+        if "default" in property_:
+            default = property_["default"]
+            check_json(f"{where}, default of {name}", default)
+            schema_of_property = Schema(property_)
+            # Correct a copy, as a call would do it. For example, the default may be a
+            # dataclass in which an optional member is None. A call removes this null.
+            copy = decode(encode(default))
+            correct(copy, schema_of_property.faults(copy, most=CORRECTIONS))
+            if schema_of_property.faults(copy):
+                advice = "change one of them"
+                if default is None:
+                    advice = "write Optional[...]"
+                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
+                     default, advice)
+
+
+class ToolError(Exception):
+    """A failure that a tool expects. The model reads the text, and nothing is logged.
+
+    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
+    """
+
+
+class Result(dict[str, Any]):
+    """A ready-made result of a tool, a resource or a prompt.
+
+        return Result({"content": [text("long")], "_meta": {"example.com/kind": "log"}})
+
+    It is the dict of the wire. Its members have priority over those that the server
+    would add. Content that the revision of the client does not have becomes text, as in
+    other results.
+    """
+
+
+@handles("tools/call", shape("name", name="string", arguments="object"),
+         "tools", runs_code=True, may_ask=True)
+def _tools_call(context: ToolContext) -> Json:
+    """Serve tools/call.
+
+    A failure of the tool is also a result, so that the model can read the reason. An
+    RpcError that the tool raises is meant for the client, and becomes an error
+    response. [2025-11-25 server/tools]
+    """
+    params = context.params
+    tool = context.session.server.find("tools", params["name"])
+    try:
+        value = tool.function.call(context, params.get("arguments", {}))
+        return result_of_tool(tool.function.output_schema, value, context.row)
+    except InvalidArguments as error:
+        if not context.row.tool_errors:
+            raise
+        return failure_of_tool(error.message)
+    except (RpcError, Interrupted):
+        raise
+    except (ToolError, RequestCancelled) as error:  # expected, so it is not logged
+        return failure_of_tool(reason_of(error))
+    except BaseException as error:  # SystemExit as well: it must not end the server
+        warn("the tool %s failed", params["name"], error=error)
+        return failure_of_tool(reason_of(error))
+
+
+def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> Json:
+    """Turn what a tool returned into a result. ValueError: it does not fit the output
+    schema."""
+    if type(value) is str and output_schema is None:  # the most frequent result
+        return {"content": [{"type": "text", "text": value}]}
+    if isinstance(value, Result):
+        return adapted_result(output_schema, value, row)
+    if output_schema is not None:
+        output_schema.check(value, "result")
+    result: Json = {"content": to_content(value, row)}
+    if isinstance(value, row.structured):  # a type that the revision allows
+        is_data = output_schema is not None or not is_content(value)
+        if is_data:
+            result["structuredContent"] = value
+    return result
+
+
+def failure_of_tool(reason: str) -> Json:
+    return {"content": [text(reason)], "isError": True}
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason of a failure, for the model.
+
+    This is the text of the exception. But the text of an ImportError may name paths, so
+    only its type is named. For an error of a file, the file is not named.
+    """
+    reason = str(error)
+    if isinstance(error, ImportError):
+        reason = ""
+    elif isinstance(error, OSError) and error.strerror is not None:
+        reason = error.strerror
+    return reason or type(error).__name__
+
+
+def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -> Json:
+    """Adapt a ready-made result of a tool to a revision."""
+    if output_schema is not None and not given.get("isError"):
+        output_schema.check(given.get("structuredContent"), "structuredContent")
+    result = {**given, "content": [
+        block_for(row, block) for block in given.get("content", [])]}
+    if not isinstance(given.get("structuredContent"), row.structured):
+        result.pop("structuredContent", None)  # the revision does not have this type
+    return result
+
+
+# The types of content blocks, with the member that each must have.
+BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
+          "resource_link": "uri"}
+
+
+def text(value: Any) -> Json:
+    """Build a text block. A value that is not a string is written as JSON."""
+    if not isinstance(value, str):
+        value = "".join(_text_chunks(value, 0))
+    return {"type": "text", "text": value}
+
+
+_text_chunks = kept_json_encoder(ensure_ascii=False)
+
+
+def to_content(value: Any, row: Revision) -> list[Json]:
+    """Turn what a function returned into content blocks.
+
+    A block that the revision does not have becomes text. If a list holds blocks and
+    other values, the other values become text as well.
+    """
+    if value is None:
+        return []
+    if isinstance(value, (dict, list)) and is_content(value):
+        items = value if isinstance(value, list) else [value]
+        return [block_for(row, item) for item in items]
+    return [text(value)]
+
+
+def block_for(row: Revision, item: Any) -> Json:
+    if not is_block(item):
+        return text(item)
+    if item["type"] not in row.blocks:
+        return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
+    block: Json = item
+    return block
+
+
+def is_content(value: Any) -> bool:
+    """Tell whether a value is content. If not, it is data, which is sent twice: as text
+    in the content, and as structuredContent.
+
+    A list is content if it holds a block. An empty list, or a list of strings, is data.
+    """
+    if value is None or isinstance(value, str):
+        return True
+    if isinstance(value, list):
+        return any(is_block(item) for item in value)
+    return is_block(value)
+
+
+def is_block(value: Any) -> bool:
+    """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
+    member that this type must have."""
+    if isinstance(value, dict):
+        for kind, member in BLOCKS.items():
+            if value.get("type") == kind:
+                return member in value
+    return False
+
+
+_PAGE = shape(cursor="string")
+
+
+@handles("tools/list", _PAGE, "tools", cached=True)
+def _list(context: ToolContext) -> Json:
+    """Serve a list method."""
+    kind = LISTS[context.method]
+    page, cursor = context.session.server.page(kind, context.params.get("cursor"))
+    definitions = [context.row.known_members(kind, one) for one in page]
+    return present(nextCursor=cursor, **{kind: definitions})
+
+# --- 1.8 The other methods ------------------------------------------------------------
+
+@handles("initialize", shape(
+    "protocolVersion capabilities clientInfo", protocolVersion="string",
+    capabilities="object",
+    clientInfo=shape("name version", name="string", version="string")))
+def _initialize(context: ToolContext) -> Json:
+    """Agree on the version that the client asks for, or on the newest legacy one."""
+    params = context.params
+    session = context.session
+    row = REVISIONS.get(params["protocolVersion"])
+    if row is None or row.modern:
+        row = newest_revision(modern=False)
+    capabilities = session.server.capabilities
+    session.row = row
+    session.null_id = row.null_id
+    session.declared = set(capabilities)
+    session.client_meta = {
+        **session.client_meta, META_CLIENT: params["clientInfo"],
+        META_CAPABILITIES: params["capabilities"]}
+    return present(
+        capabilities=capabilities, instructions=session.server.instructions,
+        protocolVersion=row.version, serverInfo=session.server.info)
+
+
+@handles("server/discover", cached=True)
+def _server_discover(context: ToolContext) -> Json:
+    """Say what the server offers. A modern client may ask, but need not."""
+    server = context.session.server
+    return present(capabilities=server.capabilities, instructions=server.instructions,
+                   supportedVersions=supported_versions(modern=True))
+
+
+@handles("ping")
+def _ping(context: ToolContext) -> Json:
+    return {}
+
+
+@handles("subscriptions/listen", shape(
+    "notifications", notifications=shape(
+        toolsListChanged="boolean", promptsListChanged="boolean",
+        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
+def _subscriptions_listen(context: ToolContext) -> None:
+    """Grant what the server offers. The response comes when the connection ends.
+    [2026-07-28 basic/patterns/subscriptions]"""
+    asked = context.params["notifications"]
+    granted = {}
+    for method, member in CHANGES.items():
+        is_offered = method.split("/")[1] in context.session.server.capabilities
+        if is_offered and asked.get(member):
+            granted[member] = asked[member]
+    context.session.open_stream(context, granted)
+
+# --- 1.9 The server -------------------------------------------------------------------
+
+def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
+    """Yield the lines of a descriptor, without newlines, until its end.
+
+    Blank lines are skipped. The last line may have no newline. If a line becomes longer
+    than `longest` bytes, further chunks of it are dropped, so that it cannot use up the
+    memory. The line that is yielded is still too long, so decode() refuses it.
+    """
+    start_of_line = bytearray()  # the part of an incomplete line that has arrived
+    while True:
+        try:
+            chunk = os.read(fd, 65536)  # what a pipe holds on Linux
+        except BlockingIOError:  # another process, often node, has made it non-blocking
+            wait_until_ready(fd, select.POLLIN)
+            continue
+        except OSError:  # a terminal that hung up, or a connection that was reset
+            chunk = b""
+        if not chunk:
+            break
+        lines = chunk.split(b"\n")
+        rest = lines.pop()  # the line after the last newline is not complete
+        for line in lines:
+            if start_of_line:
+                line = bytes(start_of_line + line)
+                start_of_line.clear()
+            if line and not line.isspace():
+                yield line
+        if len(start_of_line) <= longest:  # otherwise drop this chunk
+            start_of_line += rest
+    if start_of_line and not start_of_line.isspace():
+        yield bytes(start_of_line)
+
+
+def write_line(fd: int, line: bytes) -> None:
+    """Write a line and its newline, in as many pieces as the descriptor takes."""
+    rest: Any = line + b"\n"
+    while True:
+        try:
+            written = os.write(fd, rest)
+        except BlockingIOError:
+            wait_until_ready(fd, select.POLLOUT)
+            continue
+        if written == len(rest):
+            return
+        rest = memoryview(rest)[written:]  # a view, because a copy may be long
+
+
+def wait_until_ready(fd: int, event: int) -> None:
+    """Wait until a non-blocking descriptor can be read or written. (Windows has no
+    poll(). There, pipes are in blocking mode.)"""
+    poll = select.poll()  # select() refuses descriptors above 1023
+    poll.register(fd, event)
+    poll.poll()
+
+
+def serve_lines(peer: Responder, fd: int) -> None:
+    """Serve the lines of a descriptor until its end, on this thread.
+
+    If the start() function of the peer runs each job on the calling thread, a slow job
+    holds up the lines that follow. serve_stdio() shows how to avoid that.
+    """
+    for line in read_lines(fd, peer.bounds.line):
+        peer.receive(line)
+    peer.close(ConnectionClosed("the other side has closed its output"))
+
+
+class StandardStreams:
+    """Takes stdin and stdout away from everything else in this process.
+
+    stdout belongs to the protocol: the output of one stray print() between two messages
+    would be a broken line for the client. [2025-11-25 basic/transports] So until
+    restore(), descriptor 1 is stderr and descriptor 0 is empty, for print(), input(), C
+    libraries and child processes. `stdin` and `stdout` are the real ones. Child
+    processes do not inherit these two.
+    """
+
+    def __init__(self) -> None:
+        # This process may have been started without some of the descriptors 0 to 2.
+        # open() returns the lowest free number. So open the null device until a number
+        # above 2 comes; then 0 to 2 exist.
+        self.are_taken = True
+        null = os.open(os.devnull, os.O_RDWR)
+        while null <= 2:
+            null = os.open(os.devnull, os.O_RDWR)
+        self.stdin = os.dup(0)
+        self.stdout = os.dup(1)
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.setmode(self.stdin, os.O_BINARY)
+            msvcrt.setmode(self.stdout, os.O_BINARY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+
+    def restore(self) -> None:
+        """Give the descriptors back. Text that print() still holds goes to stderr."""
+        try:
+            sys.stdout.flush()
+        except (AttributeError, ValueError, OSError):  # it is None, or it is closed
+            pass
+        os.dup2(self.stdin, 0)
+        os.dup2(self.stdout, 1)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the real stdin and stdout. Writing to them fails from now on."""
+        self.are_taken = False
+        os.close(self.stdin)
+        os.close(self.stdout)
+        self.stdin = -1
+        self.stdout = -1
+
+
+class Registration(NamedTuple):
+    """A tool, a resource, a resource template or a prompt."""
+    number: int  # counts all registrations of a server; it is the cursor of lists
+    definition: Json  # the item of the list method
+    function: Function
+    pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
+
+
+def define(function: Function, name: str | None, title: str | None,
+           description: str | None, icons: list[Json] | None, meta: Json | None,
+           **members: Any) -> Json:
+    """Build a definition. Name and description come from the function by default."""
+    where = f"{function.name}()"
+    check_types(where, str, **present(name=name, title=title, description=description))
+    check_types(where, list, **present(icons=icons))
+    check_types(where, dict, **present(meta=meta))
+    shown = without_indentation(description or "") or function.docs.description
+    return present(
+        name=name or function.name, title=title, **members, icons=icons, _meta=meta,
+        description=shown or None)
+
+
+def check_tool_definition(definition: Json) -> None:
+    """Warn of definitions that models or hosts have trouble with."""
+    name = definition["name"]
+    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
+    if "description" not in definition and has_docstrings:
+        warn("the tool %s has no description, so a model cannot know what it does; "
+             "write a docstring", name)
+    if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
+        # [2025-11-25 server/tools]
+        warn("hosts may refuse the name of the tool %r; use 1 to 128 of the characters "
+             "A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server that has a name "
+             "with a dot, or with more than 64 characters)", name)
+
+
+class ToolServer:
+    """A server for tools, for any number of connections.
+
+    name, version, title and instructions introduce the server to clients. page_size
+    splits lists into pages. bounds limits what one connection may hold.
+
+    The attribute `trace` may be set to a function that never raises. New connections
+    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
+    """
+
+    trace: Callable[[str, bytes], Any] | None = None
+    session_type: Any = ToolSession
+
+    def __init__(self, name: str, version: str, title: str | None = None,
+                 instructions: str | None = None, page_size: int | None = None,
+                 bounds: Bounds = Bounds()) -> None:
+        check_types("Server", str, name=name, version=version,
+                    **present(title=title, instructions=instructions))
+        check_types("Server", int, **present(page_size=page_size))
+        check_types("Server", Bounds, bounds=bounds)
+        if page_size is not None and page_size < 1:
+            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
+        self.info = present(name=name, version=version, title=title)
+        self.instructions = instructions
+        self.page_size = page_size
+        self.bounds = bounds
+        self._lock = threading.Lock()  # guards what follows
+        self._newest = 0  # the number of the last registration
+        # The tables below are replaced when they change, so readers need no lock.
+        self.tables: dict[str, dict[str, Registration]] = {
+            kind: {} for kind in LISTS.values()}
+        self.capabilities: Json = {}
+        self.methods: dict[str, Method] = {}
+        self.offer("", {})  # the methods that need no capability
+
+    def run(self) -> None:
+        """Serve stdin and stdout until the client closes its side, one line after the
+        other. While this runs, print() writes to stderr, because stdout belongs to the
+        protocol. [2025-11-25 basic/transports]"""
+        self.warn_of_terminal()
+        streams = StandardStreams()
+        session = self.connect(functools.partial(write_line, streams.stdout))
+        with contextlib.suppress(BrokenPipeError):  # the client is gone
+            serve_lines(session, streams.stdin)
+        streams.restore()
+
+    def warn_of_terminal(self) -> None:
+        """Tell a person who started the server what it waits for."""
+        if sys.stdin is not None and sys.stdin.isatty():
+            warn("%s is an MCP server and waits for JSON-RPC messages on stdin. "
+                 "Connect an MCP client to it, or press Ctrl-C to end it",
+                 self.info["name"])
+
+    def connect(self, send: Send, start: Start = run_now, session_type: Any = None,
+                ) -> Any:
+        """Open a session over any transport.
+
+        The transport calls receive(line) of the session for each line that arrives, and
+        close() at the end. send(line) and start(job) are explained at Responder. Any
+        number of sessions can be open at the same time. session_type is a class of
+        sessions that serve some requests in another way.
+        """
+        return (session_type or self.session_type)(self, send, start)
+
+    @typing.overload
+    def tool(self, function: F) -> F: ...
+    @typing.overload
+    def tool(self, function: str | None = None, *, name: str | None = None,
+             title: str | None = None, description: str | None = None,
+             input_schema: Json | None = None, output_schema: Json | None = None,
+             annotations: Json | None = None, icons: list[Json] | None = None,
+             meta: Json | None = None) -> Callable[[F], F]: ...
+
+    def tool(self, function: Callable[..., Any] | str | None = None, *,
+             name: str | None = None, title: str | None = None,
+             description: str | None = None, input_schema: Json | None = None,
+             output_schema: Json | None = None, annotations: Json | None = None,
+             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
+        """Make a function a tool: @server.tool, @server.tool("name"), or with options.
+
+        The hints of its parameters become the input schema, and cast the arguments. If
+        it returns a TypedDict or dataclass, that becomes the output schema. It may
+        return a str, a content block, a list that holds a block, or data, which is sent
+        as structuredContent as well. If it raises an exception, the model reads the
+        text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
+        means that a hint or a schema cannot be used. [2025-11-25 server/tools]
+        """
+        check_types("Server.tool", dict, **present(
+            annotations=annotations, input_schema=input_schema,
+            output_schema=output_schema))
+        own_name = function if isinstance(function, str) else name  # tool("name")
+
+        def register(author_function: F) -> F:
+            check_types("Server.tool", Callable, function=author_function)
+            adapted = Function(author_function, input_schema, output_schema)
+            if adapted.input_schema.schema.get("type") != "object":
+                raise ValueError(f"{adapted.name}(): input_schema needs the type "
+                                 "object, because arguments have names")
+            definition = define(
+                adapted, own_name, title, description, icons, meta,
+                inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
+                annotations=annotations)
+            check_tool_definition(definition)
+            self.add("tools", definition["name"], definition, adapted)
+            return author_function
+
+        if function is None or isinstance(function, str):
+            return register
+        return register(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool. KeyError means that the server has no tool of this name."""
+        self.remove("tools", name)
+
+    def entries(self, kind: str) -> dict[str, Json]:
+        """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
+        """
+        return {name: one.definition for name, one in self.tables[kind].items()}
+
+    def find(self, kind: str, name: str) -> Registration:
+        """Return a registration. Raises RpcError -32602 if it does not exist."""
+        found = self.tables[kind].get(name)
+        if found is not None:
+            return found
+        similar = " or ".join(nearest(name, self.tables[kind], 0.6)[:3])
+        advice = f"; did you mean {similar}?" if similar else ""
+        raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
+
+    def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
+        """Return a page of definitions, and the cursor of the next page or None.
+
+        A cursor is the number of the last registration that the client has seen, in
+        hexadecimal. No number is used twice, so a client gets each definition that
+        stays exactly once, even if others come or go between two pages.
+        """
+        last = 0
+        if cursor is not None:
+            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
+            if not is_number or int(cursor, 16) > self._newest:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor")
+            last = int(cursor, 16)
+        left = [one for one in self.tables[kind].values() if one.number > last]
+        page = left[:self.page_size]
+        following = None
+        if len(page) < len(left):
+            following = f"{page[-1].number:x}"
+        return [one.definition for one in page], following
+
+    # Changes of what the server offers. They may happen at any time, on any thread.
+
+    def add(self, kind: str, key: str, definition: Json, function: Function,
+             pattern: re.Pattern[str] | None = None) -> None:
+        """Register a function. A definition that is not JSON is refused now, and not
+        when it is listed."""
+        check_json(f"{kind[:-1]} {key}", definition)
+        with self._lock:
+            if key in self.tables[kind]:
+                raise ValueError(f"{kind[:-1]} {key} is registered already; remove it "
+                                 "first, or use another name")
+            self._newest += 1
+            new = Registration(self._newest, definition, function, pattern)
+            self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
+        self.changed(kind)
+
+    def remove(self, kind: str, key: str) -> None:
+        with self._lock:
+            table = dict(self.tables[kind])
+            if key not in table:
+                registered = ", ".join(nearest(key, table)) or "none"
+                raise KeyError(f"{kind[:-1]} {key} is not registered; registered: "
+                               f"{registered}")
+            del table[key]
+            self.tables = {**self.tables, kind: table}
+        self.changed(kind)
+
+    def changed(self, kind: str) -> None:
+        """Offer the capability of a list that has changed. Templates belong to
+        resources."""
+        capability = capability_of(kind)
+        if capability not in self.capabilities:
+            self.offer(capability, CAPABILITIES.get(capability, {}))
+
+    def offer(self, capability: str, value: Json) -> None:
+        """Offer a capability, and serve its methods from now on."""
+        with self._lock:
+            if capability:
+                self.capabilities = {**self.capabilities, capability: value}
+            self.methods = {**self.methods, **{
+                name: method._replace(params=Schema(method.params))
+                for name, method in METHODS.items() if method.capability == capability}}
+
+
+def capability_of(kind: str) -> str:
+    return "resources" if kind == "resourceTemplates" else kind
+
+# ======================================================================================
+# Part 2: Side by side
+#
+# A slow tool delays no other request. Calls can be cancelled, and report progress. The
+# server ends in an orderly way when its input ends or a signal arrives. The cut after
+# this part is a server for slow tools: ThreadedServer.
+# ======================================================================================
+
+# --- 2.1 Threads ----------------------------------------------------------------------
+
+def valid_timeout(timeout: float | None) -> float | None:
+    """Return a timeout that the functions of threading accept."""
+    if timeout is None:
+        return None
+    return min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+
+
+def wait_until(condition: Callable[[], bool], timeout: float | None = None) -> bool:
+    """Wait until condition() is true, up to timeout seconds; None: for ever. Return its
+    value.
+
+    It looks more and more rarely, at least every 0.1 s. Such waits are rare: a
+    connection ends, or the other side does not read. A condition variable would have to
+    be notified after each line.
+    """
+    began = time.monotonic()
+    pause = 0.001
+    while not condition():
+        if timeout is not None and time.monotonic() - began >= timeout:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.1)
+    return True
+
+
+def spawn(job: Job) -> threading.Thread:
+    """Run a job on a new daemon thread. RuntimeError: no thread can be started now."""
+    thread = threading.Thread(target=job, daemon=True, name=__name__)
+    thread.start()
+    return thread
+
+
 class SharedOutbox(Outbox):
     """An outbox for several threads.
 
@@ -1179,350 +3131,6 @@ class ThreadedResponder(Responder):
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
-
-
-class Requests:
-    """The requests that one side has sent and that have no response so far.
-
-    A malformed message that looks like a response fails its request, because no other
-    response will come.
-    """
-
-    def __init__(self, peer: Responder, ids: Iterator[int] | None = None) -> None:
-        self.peer = peer
-        self._lock = peer.outbox.lock  # guards the two below
-        self._ids = ids or itertools.count(1)
-        self._pending: dict[Id, PendingRequest] = {}
-
-    def request(self, method: str, params: Params = None,
-                about: IncomingRequest | None = None) -> PendingRequest:
-        """Send a request, and return at once. See Peer.request()."""
-        request = self.prepare(method, params)
-        self.send([request], about)
-        return request
-
-    def prepare(self, method: str, params: Params) -> PendingRequest:
-        """Make a request with a new id. PendingRequest.send() sends it."""
-        with self._lock:
-            return PendingRequest(self, next(self._ids), method, params)
-
-    def send(self, requests: list[PendingRequest],
-             about: IncomingRequest | None = None) -> None:
-        """Send requests in one line. Raises what Peer.request() raises."""
-        messages = [build_message(one.method, one.params, id=one.id)
-                    for one in requests]
-        line = encode(messages if len(messages) > 1 else messages[0])
-        self.peer.outbox.flush(self._append, requests, about, line)
-
-    def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
-                line: bytes) -> None:
-        """Put requests into the outbox. The caller holds the lock."""
-        peer = self.peer
-        if peer.closed is not None:
-            # Each call raises the same exception, without earlier tracebacks.
-            raise peer.closed.with_traceback(None)
-        if about is not None and not peer.is_open(about):
-            raise RequestCancelled("the request that needs it is over")
-        if len(self._pending) + len(requests) > peer.bounds.pending:
-            raise RuntimeError(f"{len(self._pending)} requests have no response so "
-                               "far; bounds.pending allows no more")
-        self._pending.update((one.id, one) for one in requests)
-        if about is not None:
-            reason = RequestCancelled("the request that needed it was cancelled")
-            about.at_cancel += tuple(
-                functools.partial(self.give_up, one, reason) for one in requests)
-        peer.append(about, line)
-
-    def give_up(self, pending: PendingRequest, why: Exception) -> None:
-        """Stop waiting for a response, and tell the other side. Write nothing yet.
-
-        This has no effect if the request is finished already.
-        """
-        if self._pop(pending.id) is not None:
-            pending.finish(None, why)
-            self.send_cancelled(pending, str(why))
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Put the message into the outbox that a request was given up. Plain JSON-RPC
-        has no such message."""
-
-    def give_up_all(self, why: Exception) -> None:
-        """Cancel all requests that have no response so far."""
-        with self._lock:
-            requests = list(self._pending.values())
-        for pending in requests:
-            self.give_up(pending, why)
-
-    def settle(self, message: Any, fault: str | None) -> None:
-        """Finish the request that a message answers. A message with a fault, or a line
-        that is not JSON, fails its request."""
-        if isinstance(message, bytes):
-            message = {"id": id_in(message)}
-        is_known = type(message) is dict and self._find(message, fault)
-        if not is_known and fault is None and self.peer.closed is None:
-            self.peer.complain(
-                "responses without a request",
-                "%signored a response, because no request has the id %.40r: %.60s",
-                self.peer.label, message["id"], message.get("error") or "a result")
-
-    def _find(self, message: Json, fault: str | None) -> bool:
-        """Finish the request of a message. Return False if there is none."""
-        if "method" in message:
-            return False
-        rid = message.get("id")
-        pending = None
-        if fault is None:
-            pending = self._pop(rid)
-        if fault is None and rid is None:  # an error whose sender could not read the id
-            with self._lock:
-                if len(self._pending) == 1:
-                    _, pending = self._pending.popitem()
-        if pending is not None:
-            pending.size = self.peer.line_size
-            pending.finish_with(message)
-            return True
-        if type(rid) is float and rid.is_integer():
-            rid = int(rid)
-        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
-            rid = int(rid)
-        pending = self._pop(rid)
-        if pending is None:
-            return False
-        fault = fault or f"it has the id {message['id']!r:.40}"
-        pending.finish(None, ValueError(
-            f"{self.peer.label}{pending}: the response is malformed: {fault}"))
-        return True
-
-    def _pop(self, rid: Any) -> PendingRequest | None:
-        """Remove and return a request. Whoever gets it has to finish it."""
-        if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
-            return None
-        with self._lock:
-            return self._pending.pop(rid, None)
-
-    def close(self, why: Exception) -> None:
-        """Fail all requests."""
-        with self._lock:
-            lost = list(self._pending.values())
-            self._pending.clear()
-        for pending in lost:
-            pending.finish(None, why)
-
-
-def id_in(line: bytes) -> int | None:
-    """Return the id that stands in a line that is not JSON, or None."""
-    ends = line[:500] + line[500:][-500:]
-    name = re.search(rb'"id"\s*:\s*(\d{1,18})\b', ends)
-    if name is not None and ends.lstrip()[:1] == b"{" and b'"jsonrpc"' in ends:
-        return int(name[1])
-    return None
-
-
-class Peer(ThreadedResponder):
-    """A peer that sends requests as well. `ids` yields their ids."""
-
-    requests_type: type[Requests] = Requests
-
-    def __init__(self, send: Send, start: Start = spawn,
-                 methods: dict[str, Callable[..., Any]] | None = None,
-                 bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
-        super().__init__(send, start, methods, bounds)
-        self.requests = self.requests_type(self, ids)
-
-    def request(self, method: str, params: Params = None,
-                about: IncomingRequest | None = None) -> PendingRequest:
-        """Send a request, and return at once. PendingRequest.result() waits for the
-        response.
-
-        If the connection is closed, this raises the exception that close() was called
-        with. It raises RequestCancelled if `about` was answered or cancelled,
-        RuntimeError if too many requests are pending, and TypeError or ValueError if
-        params are not JSON.
-        """
-        return self.requests.request(method, params, about)
-
-    def request_batch(self, calls: Sequence[tuple[str, Params]],
-                      ) -> list[PendingRequest]:
-        """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
-        requests = [self.requests.prepare(method, params) for method, params in calls]
-        self.requests.send(requests)
-        return requests
-
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
-
-    def close(self, why: Exception | None = None) -> None:
-        """Say that no more lines will arrive. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
-
-
-class PendingRequest:
-    """A request of this side. Wait for its response with result(), or cancel() it.
-
-    finish() is called once, by the thread that removes the request from Requests.
-    """
-
-    size = 0  # bytes of the response
-
-    def __init__(self, requests: Requests, rid: Id, method: str,
-                 params: Params) -> None:
-        self.peer = requests.peer
-        self._requests = requests
-        self.id = rid
-        self.method = method
-        self.params = params
-        self._result: Any = None
-        self._error: Exception | None = None
-        # finish() releases this lock. A thread that waits for the response tries to
-        # acquire it, and so sleeps until finish(). threading.Event is made for this,
-        # but with it a client's call_tool() takes 163,000 instructions instead of
-        # 124,000.
-        self._unfinished = threading.Lock()
-        self._unfinished.acquire()
-
-    def __str__(self) -> str:
-        if isinstance(self.params, dict) and self.params.get("name"):
-            return f"{self.method} {self.params['name']!r}"
-        return self.method
-
-    def send(self) -> None:
-        """Send the request. Raises what Peer.request() raises."""
-        self._requests.send([self])
-
-    def __enter__(self) -> PendingRequest:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Leaving the block with an exception, such as Ctrl-C, cancels the request."""
-        if kind is not None:
-            self.cancel("interrupted")
-
-    def finish(self, result: Any, error: Exception | None) -> None:
-        """Note the outcome, and wake the threads that wait for it."""
-        self._result = result
-        self._error = error
-        self._unfinished.release()
-
-    def finish_with(self, response: Json) -> None:
-        """Note the outcome that a response brings."""
-        error = response.get("error")
-        if error is None:
-            self.finish(response["result"], None)
-        else:
-            self.finish(None, RpcError(
-                error["code"], error["message"], error.get("data")))
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to timeout seconds, None: for ever. Return whether it is finished."""
-        seconds = valid_timeout(timeout)
-        if seconds is None:
-            finished = self._unfinished.acquire()
-        else:
-            finished = self._unfinished.acquire(timeout=seconds)
-        if finished:
-            self._unfinished.release()  # so that the next acquire() succeeds as well
-        return finished
-
-    def result(self, timeout: float | None = None) -> Any:
-        """Return the result. After timeout seconds without one, cancel the request.
-
-        Raises RpcError as the other side sent it, ValueError if the response is
-        malformed, RequestTimeout, RequestCancelled or ConnectionClosed. It may be
-        called again, and from several threads.
-        """
-        if not self.wait(timeout):
-            seconds = round(timeout or 0, 3)
-            error = RequestTimeout(f"{self.peer.label}{self}: no response in {seconds} "
-                                   "s; a larger timeout allows more time")
-            self._give_up(error)
-            # Another thread may have removed the request from the table just before.
-            # Usually that thread finishes the request in a moment. Ctrl-C may have
-            # ended that thread, so do not wait for ever.
-            if not self.wait(1.0):
-                raise error
-        if self._error is not None:
-            # Each call raises the same exception, without the traceback of the others.
-            raise self._error.with_traceback(None)
-        return self._result
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        """Stop waiting, and tell the other side. No effect after the response."""
-        self._give_up(RequestCancelled(reason))
-
-    def _give_up(self, why: Exception) -> None:
-        self._requests.give_up(self, why)
-        self.peer.outbox.flush()
-
-
-def bind(function: Callable[..., Any], params: Params) -> Job:
-    """Return a job that calls a function with params. RpcError: they do not fit.
-
-    The signature is compared first, so that a TypeError of the function itself is not
-    mistaken for wrong params.
-    """
-    import inspect  # 6 ms, and the peers of MCP do not need it
-
-    args: list[Any] = params if isinstance(params, list) else []
-    named: Json = params if isinstance(params, dict) else {}
-    try:
-        inspect.signature(function).bind(*args, **named)
-    except TypeError as error:
-        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
-    return functools.partial(function, *args, **named)
-
-
-# --- 4. Stdio -------------------------------------------------------------------------
-# This section connects a peer to the world: lines over descriptors, threads, a stdout
-# that stays clean, signals, and a server as a child process. read_lines(), write_line()
-# and serve_lines() are enough for a simple JSON-RPC server over pipes.
-
-
-def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
-    """Yield the lines of a descriptor, without newlines, until its end.
-
-    Blank lines are skipped. The last line may have no newline. If a line becomes longer
-    than `longest` bytes, further chunks of it are dropped, so that it cannot use up the
-    memory. The line that is yielded is still too long, so decode() refuses it.
-    """
-    start_of_line = bytearray()  # the part of an incomplete line that has arrived
-    while True:
-        try:
-            chunk = os.read(fd, 65536)  # what a pipe holds on Linux
-        except BlockingIOError:  # another process, often node, has made it non-blocking
-            wait_until_ready(fd, select.POLLIN)
-            continue
-        except OSError:  # a terminal that hung up, or a connection that was reset
-            chunk = b""
-        if not chunk:
-            break
-        lines = chunk.split(b"\n")
-        rest = lines.pop()  # the line after the last newline is not complete
-        for line in lines:
-            if start_of_line:
-                line = bytes(start_of_line + line)
-                start_of_line.clear()
-            if line and not line.isspace():
-                yield line
-        if len(start_of_line) <= longest:  # otherwise drop this chunk
-            start_of_line += rest
-    if start_of_line and not start_of_line.isspace():
-        yield bytes(start_of_line)
-
-
-def write_line(fd: int, line: bytes) -> None:
-    """Write a line and its newline, in as many pieces as the descriptor takes."""
-    rest: Any = line + b"\n"
-    while True:
-        try:
-            written = os.write(fd, rest)
-        except BlockingIOError:
-            wait_until_ready(fd, select.POLLOUT)
-            continue
-        if written == len(rest):
-            return
-        rest = memoryview(rest)[written:]  # a view, because a copy may be long
 
 
 class Pool:
@@ -1791,9 +3399,6 @@ def serve_stdio(connect: Callable[[Send, Start], ThreadedResponder], workers: in
         signals.end()
 
 
-# ********************** The rest of section 4 can wait. *******************************
-
-
 LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 LAST_LOG_TIMEOUT = 0.5  # seconds for jobs that fail because the other side is gone
 
@@ -1821,25 +3426,6 @@ def runner_for(workers: int) -> ReadingPool | CallingThread:
     At most `workers` jobs run at once. With 0 workers, jobs run on the calling thread.
     """
     return ReadingPool(workers) if workers > 0 else CallingThread()
-
-
-def wait_until_ready(fd: int, event: int) -> None:
-    """Wait until a non-blocking descriptor can be read or written. (Windows has no
-    poll(). There, pipes are in blocking mode.)"""
-    poll = select.poll()  # select() refuses descriptors above 1023
-    poll.register(fd, event)
-    poll.poll()
-
-
-def serve_lines(peer: ThreadedResponder, fd: int) -> None:
-    """Serve the lines of a descriptor until its end, on this thread.
-
-    If the start() function of the peer runs each job on the calling thread, a slow job
-    holds up the lines that follow. serve_stdio() shows how to avoid that.
-    """
-    for line in read_lines(fd, peer.bounds.line):
-        peer.receive(line)
-    peer.close(ConnectionClosed("the other side has closed its output"))
 
 
 class CallingThread:
@@ -1886,54 +3472,6 @@ class CallingThread:
         self._deadline = time.monotonic() + drain
         peer.close(ConnectionClosed("the other side has closed its output"))
         self._jobs.put(None)
-
-
-class StandardStreams:
-    """Takes stdin and stdout away from everything else in this process.
-
-    stdout belongs to the protocol: the output of one stray print() between two messages
-    would be a broken line for the client. [2025-11-25 basic/transports] So until
-    restore(), descriptor 1 is stderr and descriptor 0 is empty, for print(), input(), C
-    libraries and child processes. `stdin` and `stdout` are the real ones. Child
-    processes do not inherit these two.
-    """
-
-    def __init__(self) -> None:
-        # This process may have been started without some of the descriptors 0 to 2.
-        # open() returns the lowest free number. So open the null device until a number
-        # above 2 comes; then 0 to 2 exist.
-        self.are_taken = True
-        null = os.open(os.devnull, os.O_RDWR)
-        while null <= 2:
-            null = os.open(os.devnull, os.O_RDWR)
-        self.stdin = os.dup(0)
-        self.stdout = os.dup(1)
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.setmode(self.stdin, os.O_BINARY)
-            msvcrt.setmode(self.stdout, os.O_BINARY)
-        os.dup2(null, 0)
-        os.close(null)
-        os.dup2(2, 1)
-
-    def restore(self) -> None:
-        """Give the descriptors back. Text that print() still holds goes to stderr."""
-        try:
-            sys.stdout.flush()
-        except (AttributeError, ValueError, OSError):  # it is None, or it is closed
-            pass
-        os.dup2(self.stdin, 0)
-        os.dup2(self.stdout, 1)
-        self.abandon()
-
-    def abandon(self) -> None:
-        """Close the real stdin and stdout. Writing to them fails from now on."""
-        self.are_taken = False
-        os.close(self.stdin)
-        os.close(self.stdout)
-        self.stdin = -1
-        self.stdout = -1
 
 
 class Signals:
@@ -2001,6 +3539,1722 @@ class Signals:
     def release(self) -> None:
         self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._before_fork.mask)
 
+# --- 2.2 Cancellation, progress and log -----------------------------------------------
+
+def _cancelled(session: ThreadedSession, params: Params) -> None:
+    if isinstance(params, dict):
+        session.cancel_incoming(params.get("requestId"))
+
+
+NOTIFICATIONS["notifications/cancelled"] = _cancelled
+CAPABILITIES["logging"] = {}
+
+
+class ReportingContext(ToolContext):
+    """Adds progress and log."""
+
+    _reports = 0  # how many reports of progress were sent
+    _last_progress = float("-inf")  # any number exceeds it
+    _last_report = 0.0  # the time of the last report, by time.monotonic()
+
+    def progress(self, progress: float, total: float | None = None,
+                 message: str | None = None) -> None:
+        """Report progress, if the client asked for it.
+
+        progress and total are numbers in any unit, message is for the user. One thread
+        at a time may report. A report that does not exceed the last one is dropped.
+        After 50 reports, at most 50 more per second are sent, and the others are
+        dropped. The report that reaches total is always sent. [2025-11-25
+        basic/utilities/progress]
+        """
+        check_types("Context.progress", (int, float), progress=progress,
+                    **present(total=total))
+        token = self.meta.get("progressToken")
+        if type(token) not in (str, int):
+            return
+        if not progress > self._last_progress:  # this drops NaN as well
+            return
+        now = time.monotonic()
+        if self._reports >= PROGRESS_BURST and progress != total:
+            if now - self._last_report < PROGRESS_PAUSE:
+                return
+        self._last_progress = progress
+        self._last_report = now
+        self._reports += 1
+        params = present(progressToken=token, progress=progress, total=total,
+                         message=message)
+        self.notify("notifications/progress",
+                    **self.row.known_members("progress", params))
+
+    def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Send data (any JSON) to the client's log, if the client wants this level.
+
+        level is one of LOG_LEVELS. A legacy client sets its level for all requests, and
+        starts with "info". A modern client names it in each request, or gets no log.
+        [2025-11-25 server/utilities/logging]
+
+        Revision 2026-07-28 deprecates logging. It may be removed from a revision that
+        is released on 2027-07-28 or later. Write to stderr instead.
+        """
+        if level not in LOG_LEVELS:
+            raise ValueError(f"Context.log: level is {level!r:.40}; give one of "
+                             f"{', '.join(LOG_LEVELS)}")
+        least = self.client_meta.get(META_LEVEL)
+        if least is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
+            self.notify("notifications/message", level=level, data=data,
+                        **present(logger=logger))
+
+    def notify(self, method: str, **params: Any) -> None:
+        """Send a notification about this request.
+
+        Nothing is sent after the response, or while more than bounds.line bytes wait
+        for the client to read them.
+        """
+        if not self.session.outbox.is_full():
+            self.session.notify(method, params, self)
+
+
+PROGRESS_BURST = 50  # so many reports of a request are sent without delay
+PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is dropped
+
+
+class ThreadedSession(ThreadedResponder, ToolSession):
+    """Runs tools on several threads."""
+
+
+@handles("logging/setLevel", shape("level", level={"enum": LOG_LEVELS}), "logging")
+def _logging_set_level(context: ToolContext) -> Json:
+    params = context.params
+    session = context.session
+    session.client_meta = {**session.client_meta, META_LEVEL: params["level"]}
+    return {}
+
+
+class ThreadedServer(ToolServer):
+    """Adds workers: at most so many tools run at once, over stdio. With workers=0 they
+    run one after another on the thread that called run(), for applications whose
+    objects belong to one thread."""
+
+    session_type: Any = ThreadedSession
+
+    def __init__(self, name: str, version: str, *, workers: int = 64,
+                 **options: Any) -> None:
+        check_types("Server", int, workers=workers)
+        super().__init__(name, version, **options)
+        self.workers = workers
+        self.offer("logging", CAPABILITIES["logging"])
+
+    def run(self, drain: float = 5.0) -> None:
+        """Serve stdin and stdout until the client closes its side.
+
+        After that, jobs have `drain` seconds to finish, so that everything that was
+        received is answered. Jobs that need longer are abandoned, and stderr names
+        their requests. Jobs whose requests were cancelled are abandoned at once. (With
+        workers=0, only a signal abandons a job that is running.) SIGTERM and SIGINT
+        raise SystemExit. While this runs, print() writes to stderr, because stdout
+        belongs to the protocol. [2025-11-25 basic/transports]
+        """
+        check_types("Server.run", (int, float), drain=drain)
+        self.warn_of_terminal()
+        serve_stdio(self.connect, self.workers, drain)
+
+# ======================================================================================
+# Part 3: Asking the user
+#
+# A tool may ask the user, the model or the client for input, in both eras. The cut after
+# this part is a server for such tools: AskingServer.
+# ======================================================================================
+
+# --- 3.1 Requests of this side --------------------------------------------------------
+
+class RequestTimeout(TimeoutError):
+    """A response did not come in time. Its request was cancelled, and a late response
+    is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
+
+
+class Requests:
+    """The requests that one side has sent and that have no response so far.
+
+    A malformed message that looks like a response fails its request, because no other
+    response will come.
+    """
+
+    def __init__(self, peer: Responder, ids: Iterator[int] | None = None) -> None:
+        self.peer = peer
+        self._lock = peer.outbox.lock  # guards the two below
+        self._ids = ids or itertools.count(1)
+        self._pending: dict[Id, PendingRequest] = {}
+
+    def request(self, method: str, params: Params = None,
+                about: IncomingRequest | None = None) -> PendingRequest:
+        """Send a request, and return at once. See Peer.request()."""
+        request = self.prepare(method, params)
+        self.send([request], about)
+        return request
+
+    def prepare(self, method: str, params: Params) -> PendingRequest:
+        """Make a request with a new id. PendingRequest.send() sends it."""
+        with self._lock:
+            return PendingRequest(self, next(self._ids), method, params)
+
+    def send(self, requests: list[PendingRequest],
+             about: IncomingRequest | None = None) -> None:
+        """Send requests in one line. Raises what Peer.request() raises."""
+        messages = [build_message(one.method, one.params, id=one.id)
+                    for one in requests]
+        line = encode(messages if len(messages) > 1 else messages[0])
+        self.peer.outbox.flush(self._append, requests, about, line)
+
+    def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
+                line: bytes) -> None:
+        """Put requests into the outbox. The caller holds the lock."""
+        peer = self.peer
+        if peer.closed is not None:
+            # Each call raises the same exception, without earlier tracebacks.
+            raise peer.closed.with_traceback(None)
+        if about is not None and not peer.is_open(about):
+            raise RequestCancelled("the request that needs it is over")
+        if len(self._pending) + len(requests) > peer.bounds.pending:
+            raise RuntimeError(f"{len(self._pending)} requests have no response so "
+                               "far; bounds.pending allows no more")
+        self._pending.update((one.id, one) for one in requests)
+        if about is not None:
+            reason = RequestCancelled("the request that needed it was cancelled")
+            about.at_cancel += tuple(
+                functools.partial(self.give_up, one, reason) for one in requests)
+        peer.append(about, line)
+
+    def give_up(self, pending: PendingRequest, why: Exception) -> None:
+        """Stop waiting for a response, and tell the other side. Write nothing yet.
+
+        This has no effect if the request is finished already.
+        """
+        if self._pop(pending.id) is not None:
+            pending.finish(None, why)
+            self.send_cancelled(pending, str(why))
+
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        """Put the message into the outbox that a request was given up. Plain JSON-RPC
+        has no such message."""
+
+    def give_up_all(self, why: Exception) -> None:
+        """Cancel all requests that have no response so far."""
+        with self._lock:
+            requests = list(self._pending.values())
+        for pending in requests:
+            self.give_up(pending, why)
+
+    def settle(self, message: Any, fault: str | None) -> None:
+        """Finish the request that a message answers. A message with a fault, or a line
+        that is not JSON, fails its request."""
+        if isinstance(message, bytes):
+            message = {"id": id_in(message)}
+        is_known = type(message) is dict and self._find(message, fault)
+        if not is_known and fault is None and self.peer.closed is None:
+            self.peer.complain(
+                "responses without a request",
+                "%signored a response, because no request has the id %.40r: %.60s",
+                self.peer.label, message["id"], message.get("error") or "a result")
+
+    def _find(self, message: Json, fault: str | None) -> bool:
+        """Finish the request of a message. Return False if there is none."""
+        if "method" in message:
+            return False
+        rid = message.get("id")
+        pending = None
+        if fault is None:
+            pending = self._pop(rid)
+        if fault is None and rid is None:  # an error whose sender could not read the id
+            with self._lock:
+                if len(self._pending) == 1:
+                    _, pending = self._pending.popitem()
+        if pending is not None:
+            pending.size = self.peer.line_size
+            pending.finish_with(message)
+            return True
+        if type(rid) is float and rid.is_integer():
+            rid = int(rid)
+        elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
+            rid = int(rid)
+        pending = self._pop(rid)
+        if pending is None:
+            return False
+        fault = fault or f"it has the id {message['id']!r:.40}"
+        pending.finish(None, ValueError(
+            f"{self.peer.label}{pending}: the response is malformed: {fault}"))
+        return True
+
+    def _pop(self, rid: Any) -> PendingRequest | None:
+        """Remove and return a request. Whoever gets it has to finish it."""
+        if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
+            return None
+        with self._lock:
+            return self._pending.pop(rid, None)
+
+    def close(self, why: Exception) -> None:
+        """Fail all requests."""
+        with self._lock:
+            lost = list(self._pending.values())
+            self._pending.clear()
+        for pending in lost:
+            pending.finish(None, why)
+
+
+def id_in(line: bytes) -> int | None:
+    """Return the id that stands in a line that is not JSON, or None."""
+    ends = line[:500] + line[500:][-500:]
+    name = re.search(rb'"id"\s*:\s*(\d{1,18})\b', ends)
+    if name is not None and ends.lstrip()[:1] == b"{" and b'"jsonrpc"' in ends:
+        return int(name[1])
+    return None
+
+
+class PendingRequest:
+    """A request of this side. Wait for its response with result(), or cancel() it.
+
+    finish() is called once, by the thread that removes the request from Requests.
+    """
+
+    size = 0  # bytes of the response
+
+    def __init__(self, requests: Requests, rid: Id, method: str,
+                 params: Params) -> None:
+        self.peer = requests.peer
+        self._requests = requests
+        self.id = rid
+        self.method = method
+        self.params = params
+        self._result: Any = None
+        self._error: Exception | None = None
+        # finish() releases this lock. A thread that waits for the response tries to
+        # acquire it, and so sleeps until finish(). threading.Event is made for this,
+        # but with it a client's call_tool() takes 163,000 instructions instead of
+        # 124,000.
+        self._unfinished = threading.Lock()
+        self._unfinished.acquire()
+
+    def __str__(self) -> str:
+        if isinstance(self.params, dict) and self.params.get("name"):
+            return f"{self.method} {self.params['name']!r}"
+        return self.method
+
+    def send(self) -> None:
+        """Send the request. Raises what Peer.request() raises."""
+        self._requests.send([self])
+
+    def __enter__(self) -> PendingRequest:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Leaving the block with an exception, such as Ctrl-C, cancels the request."""
+        if kind is not None:
+            self.cancel("interrupted")
+
+    def finish(self, result: Any, error: Exception | None) -> None:
+        """Note the outcome, and wake the threads that wait for it."""
+        self._result = result
+        self._error = error
+        self._unfinished.release()
+
+    def finish_with(self, response: Json) -> None:
+        """Note the outcome that a response brings."""
+        error = response.get("error")
+        if error is None:
+            self.finish(response["result"], None)
+        else:
+            self.finish(None, RpcError(
+                error["code"], error["message"], error.get("data")))
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait up to timeout seconds, None: for ever. Return whether it is finished."""
+        seconds = valid_timeout(timeout)
+        if seconds is None:
+            finished = self._unfinished.acquire()
+        else:
+            finished = self._unfinished.acquire(timeout=seconds)
+        if finished:
+            self._unfinished.release()  # so that the next acquire() succeeds as well
+        return finished
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return the result. After timeout seconds without one, cancel the request.
+
+        Raises RpcError as the other side sent it, ValueError if the response is
+        malformed, RequestTimeout, RequestCancelled or ConnectionClosed. It may be
+        called again, and from several threads.
+        """
+        if not self.wait(timeout):
+            seconds = round(timeout or 0, 3)
+            error = RequestTimeout(f"{self.peer.label}{self}: no response in {seconds} "
+                                   "s; a larger timeout allows more time")
+            self._give_up(error)
+            # Another thread may have removed the request from the table just before.
+            # Usually that thread finishes the request in a moment. Ctrl-C may have
+            # ended that thread, so do not wait for ever.
+            if not self.wait(1.0):
+                raise error
+        if self._error is not None:
+            # Each call raises the same exception, without the traceback of the others.
+            raise self._error.with_traceback(None)
+        return self._result
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """Stop waiting, and tell the other side. No effect after the response."""
+        self._give_up(RequestCancelled(reason))
+
+    def _give_up(self, why: Exception) -> None:
+        self._requests.give_up(self, why)
+        self.peer.outbox.flush()
+
+
+class Peer(ThreadedResponder):
+    """A peer that sends requests as well. `ids` yields their ids."""
+
+    requests_type: type[Requests] = Requests
+
+    def __init__(self, send: Send, start: Start = spawn,
+                 methods: dict[str, Callable[..., Any]] | None = None,
+                 bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
+        super().__init__(send, start, methods, bounds)
+        self.requests = self.requests_type(self, ids)
+
+    def request(self, method: str, params: Params = None,
+                about: IncomingRequest | None = None) -> PendingRequest:
+        """Send a request, and return at once. PendingRequest.result() waits for the
+        response.
+
+        If the connection is closed, this raises the exception that close() was called
+        with. It raises RequestCancelled if `about` was answered or cancelled,
+        RuntimeError if too many requests are pending, and TypeError or ValueError if
+        params are not JSON.
+        """
+        return self.requests.request(method, params, about)
+
+    def request_batch(self, calls: Sequence[tuple[str, Params]],
+                      ) -> list[PendingRequest]:
+        """Send several requests, each (method, params), in one line. [jsonrpc 6]"""
+        requests = [self.requests.prepare(method, params) for method, params in calls]
+        self.requests.send(requests)
+        return requests
+
+    def settle(self, message: Any, fault: str | None = None) -> None:
+        """Finish the request that a message answers."""
+        self.requests.settle(message, fault)
+
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no more lines will arrive. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
+
+
+class McpRequests(Requests):
+    """Requests of MCP, which can be cancelled."""
+
+    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
+        """Put notifications/cancelled into the outbox."""
+        if pending.method == "initialize":  # it must not be cancelled [lifecycle]
+            return
+        line = encode(build_message("notifications/cancelled", {
+            "requestId": pending.id, "reason": reason}))
+        with self._lock:
+            self.peer.append(None, line)
+
+
+class McpPeer(Peer):
+    """A peer of MCP: a client, or a relay between a client and a server."""
+
+    requests_type = McpRequests
+    row: Any = None  # the Revision of the session, once it is known
+
+    def check_batch(self, messages: list[Any]) -> None:
+        """Refuse a batch, unless the revision of the handshake has batches."""
+        check_row_has_batches(self.row)
+        super().check_batch(messages)
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Cancel a request of the other side, if the other side says so."""
+        if method == "notifications/cancelled" and isinstance(params, dict):
+            self.cancel_incoming(params.get("requestId"))
+
+# --- 3.2 Input ------------------------------------------------------------------------
+
+class InputMethod(NamedTuple):
+    """A request for input, which a server sends to a client.
+
+    A legacy server sends it as a request, a modern server as part of a result.
+    """
+    capability: str  # of the client
+    option: str  # the argument of Client() that offers the capability
+    params: Json  # the schema of params
+    result: Json  # the schema of the result
+    parts: dict[str, str] = {}  # member of params -> part of the capability it needs
+
+
+INPUT_METHODS = {
+    "roots/list": InputMethod(
+        capability="roots", option="roots", params=shape(),
+        result=shape("roots", roots={
+            "type": "array", "items": shape("uri", uri={
+                "type": "string", "pattern": "^file://"})})),
+    "sampling/createMessage": InputMethod(
+        capability="sampling", option="on_sample",
+        params=shape("messages maxTokens", messages="array", maxTokens="integer"),
+        result=shape("role content model", role={"enum": ["user", "assistant"]},
+                     model="string", content={"type": ["object", "array"]}),
+        parts={"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
+    "elicitation/create": InputMethod(
+        capability="elicitation", option="on_elicit",
+        params=shape(
+            "message", message="string", mode={"enum": ["form", "url"]}, url="string",
+            requestedSchema=shape(
+                "type properties", type={"const": "object"}, properties={
+                    "type": "object", "additionalProperties": {"type": "object"}})),
+        result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
+                     content="object"))}
+
+
+@functools.lru_cache(maxsize=None)
+def schema_of_input(method: str, part: str) -> Schema:
+    """Return the schema of the "params" or the "result" of an input, examined once."""
+    return Schema(getattr(INPUT_METHODS[method], part))
+
+
+INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input
+
+
+class Context(ReportingContext):
+    """Adds questions to the user and to the client.
+
+    A function asks in the same way in both eras. In a legacy session, each input
+    request is sent as a request, and the function waits for the response. For a modern
+    client, the input requests are the result. The client calls again with the
+    responses, and the function runs again from its top. A key tells which response
+    belongs to which input request. The default key is made of three things: the number
+    of the input request in this run, the method, and the params.
+    """
+
+    binding: str | None = None  # method and params, for StateSigner
+    responses: Json  # key of an input request -> the response that a modern client sent
+    _inputs = 0  # how many inputs the function has asked for
+
+    def prepare(self) -> None:
+        """Note the params. The client may have to repeat the call with the same ones,
+        and the function may change its arguments."""
+        if self.row.modern:
+            self.binding = binding_of(self)
+
+    def elicit(self, message: str, schema: Json | None = None, *,
+               url: str | None = None, key: str | None = None,
+               timeout: float = INPUT_TIMEOUT) -> Json:
+        """Ask the user to fill in a form, or to visit a url.
+
+        schema describes the form: an object with flat properties. Without it, the user
+        can only accept or decline. Returns a dict: "action" is "accept", "decline" or
+        "cancel", and "content" has the values of an accepted form. timeout is in
+        seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
+        """
+        if url is None:
+            params: Json = {"message": message, "requestedSchema": schema or shape()}
+        else:
+            params = {"message": message, "mode": "url", "url": url}
+            if not self.row.modern:  # only legacy revisions require this member
+                params["elicitationId"] = os.urandom(16).hex()
+        return self._ask_one(key, "elicitation/create", params, timeout)
+
+    def sample(self, messages: list[Json], max_tokens: int, *, key: str | None = None,
+               **params: Any) -> Json:
+        """Ask the client's model to continue a conversation.
+
+        messages are {"role", "content"}. Further params are sent unchanged, with the
+        names of the wire. Returns {"role", "content", "model", ...}. [2025-11-25
+        client/sampling]
+
+        Revision 2026-07-28 deprecates sampling. It may be removed from a revision that
+        is released on 2027-07-28 or later. Call the API of a model provider instead.
+        """
+        params.update(messages=messages, maxTokens=max_tokens)
+        return self._ask_one(key, "sampling/createMessage", params, INPUT_TIMEOUT)
+
+    def list_roots(self, *, key: str | None = None) -> list[Json]:
+        """Return the client's roots: [{"uri": "file://...", "name": ...}, ...].
+
+        Revision 2026-07-28 deprecates roots. They may be removed from a revision that
+        is released on 2027-07-28 or later. Get folders from parameters of the tool, or
+        from the configuration of the server. [2025-11-25 client/roots]
+        """
+        return list(self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)["roots"])
+
+    def _ask_one(self, key: str | None, method: str, params: Json,
+                 timeout: float) -> Json:
+        """Ask for one input. The key is the same whenever the function runs again."""
+        self._inputs += 1
+        if key is None:
+            checksum = binascii.crc32(encode([method, params]))
+            key = f"{self._inputs}-{checksum:08x}"
+        return self.ask({key: (method, params)}, timeout)[key]
+
+    def ask(self, requests: dict[str, tuple[str, Json]],
+            timeout: float = INPUT_TIMEOUT) -> dict[str, Json]:
+        """Ask for several inputs, {key: (method, params)}; return {key: result}.
+
+        A modern client gets them all at once. A legacy client gets one after another.
+
+        If the client does not offer an input, this raises RpcError -32021 for a modern
+        client and RuntimeError for a legacy client. If the revision does not have the
+        input, it raises ValueError. If the result of a legacy client does not fit, it
+        raises ValueError as well; a modern client is asked again.
+        """
+        for method, params in requests.values():
+            if method not in INPUT_METHODS:
+                raise ValueError(f"Context.ask: the method is {method!r:.60}; give one "
+                                 f"of {', '.join(INPUT_METHODS)}")
+            self._check_input(method, params)
+        if not self.row.modern:
+            return {key: self._request_input(method, params, timeout)
+                    for key, (method, params) in requests.items()}
+        missing = {}
+        for key, (method, params) in requests.items():
+            response = self.responses.get(key)
+            # If the response is missing, it is None, and input_fault() says so.
+            if input_fault(method, params, response) is not None:
+                missing[key] = {"method": method, "params": params}
+                self.responses.pop(key, None)  # a wrong response is not kept
+        if missing:
+            raise InputRequired(missing, timeout)
+        return {key: self.responses[key] for key in requests}
+
+    def _request_input(self, method: str, params: Json, timeout: float) -> Json:
+        """Send a legacy request on behalf of this one, and wait for its result."""
+        requests = self.session.requests
+        result: Json = requests.request(method, params, self).result(timeout)
+        fault = input_fault(method, params, result)
+        if fault is not None:
+            raise ValueError(f"{method}: the result of the client{fault}")
+        return result
+
+    def _check_input(self, method: str, params: Json) -> None:
+        """Raise an exception if the revision does not have an input, or if the client
+        does not offer it."""
+        needs = INPUT_METHODS[method]
+        schema_of_input(method, "params").check(params, f"{method}: params")
+        offer = self.client_capabilities.get(needs.capability)
+        needed = []  # parts of the capability
+        if method == "elicitation/create":
+            mode = params.get("mode", "form")
+            self._check_elicitation(mode, params)
+            needed = [mode]
+            if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
+                offer = {**offer, "form": {}}  # an offer without a mode means form
+        for member, part in needs.parts.items():
+            # includeContext may be "none".
+            is_used = params.get(member) not in (None, "none")
+            if is_used and member not in self.row.free_params:
+                needed.append(part)
+        if isinstance(offer, dict) and all(part in offer for part in needed):
+            return
+        reason = (f"The client does not offer {' '.join([needs.capability, *needed])}. "
+                  "Look at context.client_capabilities before you ask. A Client of "
+                  f"this module offers it if it was given {needs.option}.")
+        if not self.row.modern:
+            raise RuntimeError(reason)  # legacy revisions have no code for this
+        raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
+            needs.capability: {part: {} for part in needed}}})
+
+    def _check_elicitation(self, mode: str, params: Json) -> None:
+        if mode not in self.row.elicitation:
+            raise ValueError(f"{self.row.version} has no elicitation of mode {mode}")
+        url = params.get("url", "")
+        if mode == "url" and not ABSOLUTE_URI.match(url):
+            raise ValueError(f"url is {url!r:.60}; give an absolute URL, such as "
+                             "https://example.com")
+
+
+ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
+
+
+class InputRequired(Interrupted):
+    """Carries input requests out of a function and into a modern result.
+
+    Its args are the requests and a timeout in seconds. It is not an Exception, so an
+    `except Exception` of the author does not catch it.
+    """
+
+
+def input_fault(method: str, params: Json, result: Any) -> str | None:
+    """Return what is wrong with the result of a request for input, or None."""
+    faults = schema_of_input(method, "result").faults(result)
+    if not faults and result.get("action") == "accept" and "requestedSchema" in params:
+        faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
+    return str(faults[0]) if faults else None
+
+
+# Members that a modern client adds to params when it repeats a request, after the
+# server has asked for input. [2026-07-28 patterns/mrtr]
+RETRY: Json = {
+    "requestState": "string",
+    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
+
+
+@functools.lru_cache(maxsize=None)
+def retry_schema() -> Schema:
+    """Return the schema of RETRY, examined once."""
+    return Schema(shape(**RETRY))
+
+
+class StateSigner:
+    """Signs the state that a modern client keeps for this server between two calls.
+
+    The state holds the responses that the client has given so far, and an expiry time.
+    The client is not trusted, so a signature covers the state, the method and the
+    params. The client cannot change the state, use it for another call, or use it
+    after it has expired. The client can use it twice before it expires, so a tool that
+    must act only once has to check that itself. [2026-07-28 basic/patterns/mrtr]
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def sign(self, context: Context, timeout: float) -> str:
+        """Return the responses so far, signed for timeout seconds."""
+        state = json.dumps([time.time() + timeout, context.responses])
+        return self._signature(context.binding, state) + state
+
+    def responses_of(self, context: Context) -> Json:
+        """Return all responses that the client has given for this call, now and in
+        earlier requests. RpcError means that its state was not signed here for this
+        call, or has expired."""
+        faults = retry_schema().faults(context.params)
+        if faults:
+            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
+        responses: Json = dict(context.params.get("inputResponses", {}))
+        given = context.params.get("requestState")
+        if given is None:
+            return responses
+        import hmac
+
+        state = given[64:]  # the signature has 256 bits, in hexadecimal
+        signature = self._signature(binding_of(context), state)
+        # compare_digest() does not take strings with other characters than ASCII.
+        given_signature = given[:64].encode("utf-8", "backslashreplace")
+        if not hmac.compare_digest(signature.encode(), given_signature):
+            raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
+                           "request")
+        expires, earlier = json.loads(state)
+        if expires < time.time():
+            raise RpcError(INVALID_PARAMS, "requestState has expired")
+        responses.update(earlier)  # the signed responses have priority
+        return responses
+
+    def _signature(self, binding: str | None, state: str) -> str:
+        import hmac  # 8 ms, and few tools ask for input
+
+        signed = json.dumps([binding, state]).encode()
+        return hmac.new(self._key, signed, "sha256").hexdigest()
+
+
+def binding_of(context: Context) -> str:
+    """Return the method and params of a modern request. A retry has the same."""
+    params = {name: value for name, value in context.params.items()
+              if name not in RETRY}
+    return json.dumps([context.method, params], sort_keys=True)
+
+
+class AskingSession(ThreadedSession):
+    """Adds requests to the client, and results that ask it for input."""
+
+    incoming_type = Context
+    server: AskingServer
+
+    def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
+        super().__init__(server, send, start)
+        self.requests = McpRequests(self)
+
+    def settle(self, message: Any, fault: str | None = None) -> None:
+        """Finish the request that a message answers."""
+        self.requests.settle(message, fault)
+
+    def compute_modern(self, context: Any) -> Json:
+        """Run the handler of a modern request. Its result may be input_required."""
+        may_ask = context.rules.may_ask
+        signer = self.server.signer
+        context.responses = signer.responses_of(context) if may_ask else {}
+        try:
+            return super().compute_modern(context)
+        except InputRequired as asking:
+            if not may_ask:
+                raise RuntimeError(
+                    f"{context.method} cannot ask for input; only tools, resources and "
+                    "prompts can") from None
+            requests, timeout = asking.args
+            return with_server_info(context, {
+                "resultType": "input_required", "inputRequests": requests,
+                "requestState": signer.sign(context, timeout)})
+
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
+
+
+class AskingServer(ThreadedServer):
+    """Adds state_key (bytes), which signs the state that a modern client keeps while it
+    collects input. Give a key if several processes serve the same clients, because a
+    client may then repeat its call to another process."""
+
+    session_type: Any = AskingSession
+
+    def __init__(self, name: str, version: str, *, state_key: bytes | None = None,
+                 **options: Any) -> None:
+        check_types("Server", bytes, **present(state_key=state_key))
+        super().__init__(name, version, **options)
+        self.signer = StateSigner(state_key or os.urandom(32))
+
+# ======================================================================================
+# Part 4: Changes
+#
+# Clients hear of tools that come and go. The cut after this part: ChangingServer.
+# ======================================================================================
+
+CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
+CAPABILITIES["tools"] = {"listChanged": True}
+
+
+class Subscriptions:
+    """The changes that one client wants to hear of.
+
+    The server notifies a legacy client of a changed list if the server has declared
+    that in the handshake, and of a changed resource if the client has subscribed to the
+    URI. A modern client sends subscriptions/listen with a filter. That request stays
+    open until it is cancelled or the connection ends, and notifications about it carry
+    its id.
+    """
+
+    def __init__(self, session: ServerSession) -> None:
+        self.session = session
+        self._lock = session._lock  # guards the set below
+        self._uris: set[str] = set()  # by resources/subscribe
+
+    def subscribe(self, uri: str) -> None:
+        """Subscribe a legacy client to a resource."""
+        size = 4 * len(uri)  # a character takes up to 4 bytes in Python
+        session = self.session
+        with self._lock:
+            if uri not in self._uris:
+                self.check_room(1)
+                if session._kept_in + size > session.bounds.memory:
+                    raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
+                self._uris.add(uri)
+                session._kept_in += size
+
+    def unsubscribe(self, uri: str) -> None:
+        """End the subscription of a legacy client to a resource."""
+        with self._lock:
+            if uri in self._uris:
+                self._uris.remove(uri)
+                self.session._kept_in -= 4 * len(uri)
+
+    def check_room(self, count: int) -> None:
+        """Refuse further subscriptions if there are too many. Caller holds the lock."""
+        count += len(self._uris)
+        for context in self.session.streams():
+            count += 1 + len(context.subscribed.get("resourceSubscriptions", ()))
+        if count > self.session.bounds.subscriptions:
+            raise RpcError(TOO_MANY, "Too many subscriptions")
+
+    def publish(self, method: str, uri: str | None = None) -> None:
+        """Put the notification of a change into the outbox, for each subscription.
+
+        uri is given for a resource that has changed, and None for a list. Nothing is
+        written on this thread, because a client that does not read would block it. If
+        more than bounds.line bytes wait for the client, it gets no notification.
+        """
+        session = self.session
+        params: Json = {} if uri is None else {"uri": uri}
+        capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
+        with self._lock:
+            if session.outbox.is_full():
+                return
+            is_declared = session.state == READY and capability in session.declared
+            if is_declared and (uri is None or uri in self._uris):
+                session.append(None, encode(
+                    build_message(method, params or None)))
+            for context in self.session.streams():
+                wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
+                if wish is True or (isinstance(wish, list) and uri in wish):
+                    meta = {META_SUBSCRIPTION: context.request_id}
+                    session.append(context, encode(build_message(
+                        method, {"_meta": meta, **params})))
+
+
+class ServerSession(AskingSession):
+    """Adds notifications of changes."""
+
+    server: ChangingServer
+
+    def __init__(self, server: ChangingServer, send: Send, start: Start) -> None:
+        super().__init__(server, send, start)
+        self.subscriptions = Subscriptions(self)
+
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
+        with self._lock:
+            self.subscriptions.check_room(
+                1 + len(granted.get("resourceSubscriptions", ())))
+        super().open_stream(context, granted)
+
+    def close(self, why: Exception | None = None) -> None:
+        self.server.forget(self)
+        super().close(why)
+
+
+class ChangingServer(AskingServer):
+    """Adds notifications of changes."""
+
+    session_type: Any = ServerSession
+
+    def __init__(self, name: str, version: str, **options: Any) -> None:
+        super().__init__(name, version, **options)
+        self.sessions: set[ServerSession] = set()
+
+    def connect(self, send: Send, start: Start = spawn, session_type: Any = None,
+                ) -> ServerSession:
+        """Open a session over any transport.
+
+        The transport calls receive(line) of the session for each line that arrives, and
+        close() at the end. send(line) and start(job) are explained at Responder. Any
+        number of sessions can be open at the same time. session_type is a subclass of
+        ServerSession that serves some requests in another way.
+        """
+        session: ServerSession = super().connect(
+            send, start, session_type)
+        with self._lock:
+            self.sessions.add(session)
+        return session
+
+    def changed(self, kind: str) -> None:
+        """Offer the capability of a list, and tell the clients that it has changed."""
+        super().changed(kind)
+        self.publish(f"notifications/{capability_of(kind)}/list_changed")
+
+    def publish(self, method: str, uri: str | None = None) -> None:
+        with self._lock:
+            sessions = list(self.sessions)
+        for session in sessions:
+            session.subscriptions.publish(method, uri)
+            session.outbox.flush_soon()
+
+    def forget(self, session: ServerSession) -> None:
+        """Drop a session that has ended."""
+        with self._lock:
+            self.sessions.discard(session)
+
+# ======================================================================================
+# Part 5: Resources, prompts and completion
+#
+# The cut after this part has the class Server, with everything but the rarer keywords
+# of schemas and the rarer hints.
+# ======================================================================================
+
+LISTS.update({
+    "prompts/list": "prompts", "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates"})
+CHANGES.update({
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions"})
+CAPABILITIES.update({
+    "prompts": {"listChanged": True}, "completions": {},
+    "resources": {"listChanged": True, "subscribe": True}})
+
+# The identifier of an extension: a prefix such as "com.example", a slash, and a name.
+# Both follow the grammar of the keys of _meta. [2026-07-28 basic/versioning]
+_LABEL = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+EXTENSION = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
+
+
+def check_extensions(where: str, extensions: Any) -> None:
+    """Refuse extensions that the specification does not allow."""
+    check_types(where, dict, extensions=extensions)
+    for identifier, settings in extensions.items():
+        if not isinstance(identifier, str) or not EXTENSION.fullmatch(identifier):
+            raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
+                             'identifier has a prefix, as in "com.example/name"')
+        check_types(f"{where}: extensions", dict, **{identifier: settings})
+    check_json(f"{where}: extensions", extensions)
+
+
+def types_in(schema: Any) -> set[str]:
+    """Return the names of the types that a schema allows; {"any"} if it names none."""
+    names: set[str] = set()
+    if isinstance(schema, dict):
+        type_ = schema.get("type", ())
+        names.update([type_] if isinstance(type_, str) else map(str, type_))
+        if not names:
+            for alternative in schema.get("anyOf", ()):
+                names |= types_in(alternative)
+    return names or {"any"}
+
+
+def check_strings(function: Function) -> None:
+    """Refuse parameters that do not take strings, because only strings can arrive."""
+    for name, schema in function.input_schema.schema["properties"].items():
+        if not types_in(schema) & {"string", "any"}:
+            raise TypeError(f"{function.name}(): {name} arrives as a string; use the "
+                            "hint str")
+
+
+def template_pattern(uri: str) -> re.Pattern[str] | None:
+    """Compile a URI template; None for a plain URI. [RFC 6570 level 1]"""
+    if not ABSOLUTE_URI.match(uri):
+        raise ValueError(f"{uri!r} has no scheme, so it is not a URI; write "
+                         f"'demo://{uri}'")
+    # Text and names alternate: "a/{x}/b" becomes "a/", "x", "/b".
+    parts = re.split(r"\{([A-Za-z_][A-Za-z0-9_]*)\}", uri)
+    texts = parts[0::2]
+    names = parts[1::2]
+    if re.search("[{}]", "".join(texts)) or len(set(names)) < len(names):
+        raise ValueError(f"{uri!r}: a URI template can only hold {{name}}, each name "
+                         "once")
+    if not names:
+        return None
+    pattern = re.escape(texts[0])
+    for name, text_after in zip(names, texts[1:]):
+        pattern += f"(?P<{name}>[^/?#]+){re.escape(text_after)}"
+    return re.compile(pattern)
+
+
+def image(data: bytes, mime_type: str) -> Json:
+    """Build an image block from bytes."""
+    check_types("image", str, mime_type=mime_type)
+    return {"type": "image", "data": base64("image", data), "mimeType": mime_type}
+
+
+def audio(data: bytes, mime_type: str) -> Json:
+    """Build an audio block from bytes."""
+    check_types("audio", str, mime_type=mime_type)
+    return {"type": "audio", "data": base64("audio", data), "mimeType": mime_type}
+
+
+def base64(where: str, data: Any) -> str:
+    """Return bytes in base64, on one line. where names the caller, for messages."""
+    check_types(where, (bytes, bytearray, memoryview), data=data)
+    return binascii.b2a_base64(data, newline=False).decode()
+
+
+class Server(ChangingServer):
+    """Tools, resources and prompts, served over any number of connections.
+
+    name, version, title and instructions introduce the server to clients. Over stdio,
+    at most `workers` functions run at once. With workers=0 they run one after another
+    on the thread that called run(), for applications whose objects belong to one
+    thread. page_size splits lists into pages. bounds limits what one connection may
+    hold. state_key (bytes) signs the state that a modern client keeps while it collects
+    input. Give a key if several processes serve the same clients, because a client may
+    then repeat its call to another process.
+
+    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
+    The values are the settings of each extension. [2026-07-28 basic/versioning]
+
+    A server declares the capability "tools" when its first tool is registered.
+    "resources", "prompts" and "completions" work in the same way. If clients may
+    connect before that, name these capabilities in the argument `capabilities`.
+
+    The attribute `trace` may be set to a function that never raises. New connections
+    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
+    """
+
+    def __init__(self, name: str, version: str, title: str | None = None,
+                 instructions: str | None = None, workers: int = 64,
+                 page_size: int | None = None, state_key: bytes | None = None,
+                 bounds: Bounds = Bounds(), extensions: Json | None = None,
+                 capabilities: Sequence[str] = ()) -> None:
+        super().__init__(name, version, title=title, instructions=instructions,
+                         workers=workers, page_size=page_size, state_key=state_key,
+                         bounds=bounds)
+        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
+        for capability in capabilities:
+            if capability not in CAPABILITIES:
+                raise ValueError(f"Server: capabilities has {capability!r}; the "
+                                 f"capabilities are {', '.join(CAPABILITIES)}")
+            self.offer(capability, CAPABILITIES[capability])
+        if extensions:
+            check_extensions("Server", extensions)
+            self.offer("extensions", extensions)  # they have no methods
+
+    def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
+                 description: str | None = None, mime_type: str = "text/plain",
+                 annotations: Json | None = None, icons: list[Json] | None = None,
+                 meta: Json | None = None) -> Callable[[F], F]:
+        """Make a function a resource with this URI, or with all URIs of a template.
+
+        The {names} of a template are the parameters of the function. For the template
+        "demo://item/{id}" it gets id, a str without percent encoding. A value that
+        could lead out of a folder, such as "..", is refused. So the function can use
+        the value as the name of a file.
+        If the function returns a str, it is sent as text. bytes are sent as a blob, and
+        any other value is sent as JSON text. An exception becomes an internal error,
+        and its text goes to the log. [2025-11-25 server/resources]
+        """
+        check_types("Server.resource", str, uri=uri, mime_type=mime_type)
+        pattern = template_pattern(uri)
+        kind = "resources" if pattern is None else "resourceTemplates"
+        member = "uri" if pattern is None else "uriTemplate"
+
+        def register(function: F) -> F:
+            adapted = Function(function)
+            check_strings(adapted)
+            names = set(pattern.groupindex) if pattern is not None else set()
+            parameters = set(adapted.input_schema.schema["properties"])
+            if parameters != names:
+                raise TypeError(
+                    f"{adapted.name}() has the parameters {sorted(parameters)}, but "
+                    f"{uri} has {sorted(names)}; use the same names")
+            definition = define(
+                adapted, name, title, description, icons, meta,
+                annotations=annotations, mimeType=mime_type, **{member: uri})
+            self.add(kind, uri, definition, adapted, pattern)
+            return function
+
+        return register
+
+    def remove_resource(self, uri: str) -> None:
+        """Remove a resource or a template. KeyError means that it does not exist."""
+        self.remove("resourceTemplates" if "{" in uri else "resources", uri)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that have subscribed to a resource that it has changed."""
+        self.publish("notifications/resources/updated", uri)
+
+    @typing.overload
+    def prompt(self, function: F) -> F: ...
+    @typing.overload
+    def prompt(self, function: str | None = None, *, name: str | None = None,
+               title: str | None = None, description: str | None = None,
+               icons: list[Json] | None = None,
+               meta: Json | None = None) -> Callable[[F], F]: ...
+
+    def prompt(self, function: Callable[..., Any] | str | None = None, *,
+               name: str | None = None, title: str | None = None,
+               description: str | None = None, icons: list[Json] | None = None,
+               meta: Json | None = None) -> Any:
+        """Make a function a prompt.
+
+        Its parameters are strings; those with a default are optional.
+        It returns a str, a content block, a message {"role", "content"}, or a list of
+        these. role is "user" or "assistant". An exception becomes an internal error,
+        and its text goes to the log. [2025-11-25 server/prompts]
+        """
+        own_name = function if isinstance(function, str) else name  # prompt("name")
+
+        def register(author_function: F) -> F:
+            check_types("Server.prompt", Callable, function=author_function)
+            adapted = Function(author_function)
+            check_strings(adapted)
+            schema = adapted.input_schema.schema
+            arguments = [
+                present(name=argument, description=property_.get("description"),
+                        required=argument in schema["required"])
+                for argument, property_ in schema["properties"].items()]
+            definition = define(adapted, own_name, title, description, icons, meta,
+                                arguments=arguments)
+            self.add("prompts", definition["name"], definition, adapted)
+            return author_function
+
+        if function is None or isinstance(function, str):
+            return register
+        return register(function)
+
+    def remove_prompt(self, name: str) -> None:
+        """Remove a prompt. KeyError means that the server has no prompt of this name.
+        """
+        self.remove("prompts", name)
+
+    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
+        """Suggest values for an argument of a prompt or of a resource template.
+
+        ref is the name of the prompt or the URI of the template. The function gets the
+        text that was typed so far (str) and the other arguments (dict of str), and
+        returns a list of str, the best first. [2025-11-25 server/utilities/completion]
+        """
+        check_types("Server.completion", str, ref=ref, argument=argument)
+
+        def register(function: F) -> F:
+            with self._lock:
+                if (ref, argument) in self.completions:
+                    raise ValueError(f"the completion of {argument} of {ref} is "
+                                     "registered already; keep only one")
+                self.completions = {**self.completions, (ref, argument): function}
+            self.offer("completions", CAPABILITIES["completions"])
+            return function
+
+        return register
+
+    def method(self, name: str) -> Callable[[F], F]:
+        """Serve another JSON-RPC method, in both eras.
+
+        The function gets params by name and returns a dict. In a legacy session it can
+        ask the client for input. Use a prefix in the name, such as "example/".
+        """
+        check_types("Server.method", str, name=name)
+
+        def register(function: F) -> F:
+            if name in METHODS or name.startswith("rpc."):
+                raise ValueError(f"Server.method: {name} is reserved; use a prefix, "
+                                 "such as example/")
+            adapted = Function(function)
+
+            def handle(context: Context) -> Json:
+                result = adapted.call(context, context.params, "params", corrects=False)
+                if not isinstance(result, dict):
+                    raise TypeError(f"{name} returned {result!r:.60}; return a dict")
+                return result
+
+            with self._lock:
+                if name in self.methods:
+                    raise ValueError(f"Server.method: {name} is registered already; "
+                                     "use another name")
+                self.methods = {
+                    **self.methods, name: Method(handle, Schema({}), runs_code=True)}
+            return function
+
+        return register
+
+
+_STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
+_BY_URI = shape("uri", uri="string")
+handles("resources/list", _PAGE, "resources", cached=True)(_list)
+handles("resources/templates/list", _PAGE, "resources", cached=True)(_list)
+handles("prompts/list", _PAGE, "prompts", cached=True)(_list)
+
+
+@handles("resources/read", shape("uri", uri="string"), "resources",
+         runs_code=True, may_ask=True, cached=True)
+def _resources_read(context: Context) -> Json:
+    """Serve resources/read.
+
+    If the author's function raises an exception, the response is an error, and not a
+    result with isError: an application asked for the resource, and not a model.
+    """
+    uri = context.params["uri"]
+    resource, arguments = find_resource(context, uri)
+    value = resource.function.call(context, arguments, "uri", corrects=False)
+    if isinstance(value, Result):
+        return {"contents": [], **value}
+    contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
+    if isinstance(value, bytes):
+        contents["blob"] = base64("resource", value)
+    else:
+        contents["text"] = text(value)["text"]
+    return {"contents": [contents]}
+
+
+def unescape(ref: str) -> str:
+    """Undo the percent encoding of a reference."""
+    from urllib.parse import unquote  # 4 ms, and few schemas have references
+
+    return unquote(ref)
+
+
+def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
+    """Return the resource or template of a URI, and the arguments of its function."""
+    tables = context.session.server.tables
+    found = tables["resources"].get(uri)
+    if found is not None:
+        return found, {}
+    for template in tables["resourceTemplates"].values():
+        assert template.pattern is not None
+        match = template.pattern.fullmatch(uri)
+        if match is not None:
+            arguments = {name: unescape(value)
+                         for name, value in match.groupdict().items()}
+            if not any(map(leads_out, arguments.values())):
+                return template, arguments
+    raise RpcError(context.row.unknown_resource, f"Unknown resource: {uri!r:.80}",
+                   {"uri": uri})
+
+
+def leads_out(name: str) -> bool:
+    """Tell whether a name from a URI, used as the name of a file, would lead out of the
+    folder of these files. [2025-11-25 server/resources, security]"""
+    drive = os.path.splitdrive(name)[0]  # on Windows, the "C:" in "C:name"
+    return drive != "" or re.search(r"[/\\\0]|^\.\.?$", name) is not None
+
+
+@handles("resources/subscribe", _BY_URI, "resources")
+def _resources_subscribe(context: Context) -> Json:
+    context.session.subscriptions.subscribe(context.params["uri"])
+    return {}
+
+
+@handles("resources/unsubscribe", _BY_URI, "resources")
+def _resources_unsubscribe(context: Context) -> Json:
+    context.session.subscriptions.unsubscribe(context.params["uri"])
+    return {}
+
+
+@handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP),
+         "prompts", runs_code=True, may_ask=True)
+def _prompts_get(context: Context) -> Json:
+    """Serve prompts/get. A message holds one block, so each block gets a message."""
+    params = context.params
+    prompt = context.session.server.find("prompts", params["name"])
+    value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
+    ready_made: Json = {}
+    if isinstance(value, Result):
+        ready_made = value
+        value = ready_made.get("messages", [])
+    items = value if isinstance(value, list) else [value]
+    messages = []
+    for item in items:
+        if not isinstance(item, dict) or "role" not in item:
+            item = {"role": "user", "content": item}
+        if item["role"] not in ("user", "assistant") or "content" not in item:
+            raise ValueError(f"the prompt {params['name']} returned {item!r:.60}; a "
+                             "message has a role, user or assistant, and content")
+        for block in to_content(item["content"], context.row):
+            messages.append({"role": item["role"], "content": block})
+    description = prompt.definition.get("description")
+    return {**present(description=description), **ready_made, "messages": messages}
+
+
+@handles("completion/complete", shape(
+    "ref argument", argument=shape("name value", name="string", value="string"),
+    context=shape(arguments=_STRING_MAP), ref={"anyOf": [
+        shape("type name", type={"const": "ref/prompt"}, name="string"),
+        shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
+    "completions", runs_code=True)
+def _completion_complete(context: Context) -> Json:
+    """Suggest values; at most 100 are sent, as specified. total counts all of them."""
+    params = context.params
+    server = context.session.server
+    ref = params["ref"]
+    argument = params["argument"]
+    if ref["type"] == "ref/prompt":
+        target = ref["name"]
+        kinds = ["prompts"]
+    else:
+        target = ref["uri"]
+        kinds = ["resources", "resourceTemplates"]
+    if not any(target in server.tables[kind] for kind in kinds):
+        raise RpcError(INVALID_PARAMS, f"Nothing to complete for {target[:80]!r}")
+    suggest = server.completions.get((target, argument["name"]))
+    values: list[Any] = []
+    if suggest is not None:
+        others = params.get("context", {}).get("arguments", {})
+        returned = suggest(argument["value"], others)
+        if type(returned) is types.CoroutineType:
+            returned = run_coroutine(returned)
+        values = list(returned)
+        if isinstance(returned, str) or not all(isinstance(one, str) for one in values):
+            raise TypeError(f"the completion of {argument['name']} returned "
+                            f"{returned!r:.60}; return a list of str")
+    return {"completion": {"values": values[:100], "total": len(values),
+                           "hasMore": len(values) > 100}}
+
+# ======================================================================================
+# Part 6: Schemas and hints, the rest
+#
+# All keywords of JSON Schema 2020-12 that this module supports, and all hints.
+# ======================================================================================
+
+# --- 6.1 JSON Schema, dialect 2020-12 -------------------------------------------------
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MATCH_LIMIT = 1_000_000  # steps of one match, about 10 ms
+
+
+def validate(instance: Any, schema: Any, name: str = "value") -> None:
+    """Check a JSON value against a JSON Schema of dialect 2020-12.
+
+    Returns None if it fits. Raises ValueError with the path and the rule, such as
+    "arguments.a: expected integer, got string"; name is the first word. For a faulty
+    schema, this raises what Schema raises.
+    """
+    Schema(schema).check(instance, name)
+
+
+class SlowPattern(Exception):
+    """A match by a pattern of the other side could take for ever."""
+
+
+def is_multiple(value: Any, divisor: Any) -> bool:
+    """Divide the decimal numbers: 4.35 is a multiple of 0.01. (The float 4.35 is not a
+    multiple of the float 0.01.)"""
+    from fractions import Fraction  # 5 ms, and few schemas need it
+
+    try:
+        quotient = Fraction(repr(value)) / Fraction(repr(divisor))
+    except ValueError:  # infinity: for example, Python reads 1e999 as infinity
+        return False
+    return quotient.denominator == 1
+
+
+def has_at_most(value: Any, limit: int) -> bool:
+    return len(value) <= limit
+
+
+class Pattern:
+    """A pattern of JavaScript, as far as Python's re agrees with it.
+
+    In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
+    """
+
+    def __init__(self, pattern: str, trusted: bool) -> None:
+        # Split the pattern into parts. Replace the parts that are just a `$`.
+        parts = re.findall(r"""
+            \\.                       # an escape, such as \$
+            | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
+            | .                       # any other character
+            """, pattern, re.VERBOSE | re.DOTALL)
+        self._text = pattern
+        self._trusted = trusted
+        self._exponent = exponent_of(pattern)
+        if trusted or self._exponent is not None:
+            translated = [r"\Z" if part == "$" else part for part in parts]
+            self._compiled = re.compile("".join(translated), re.ASCII)
+
+    def __str__(self) -> str:
+        return self._text
+
+    def matches(self, value: str, walk: Walk) -> bool:
+        """Tell whether a part of the value matches. Raises SlowPattern."""
+        walk.count_steps(1)
+        if not self._trusted:
+            if self._exponent is None or len(value) > 1_000:
+                raise SlowPattern(self._text)
+            steps = len(value) ** self._exponent
+            if steps > MATCH_LIMIT:
+                raise SlowPattern(self._text)
+            walk.count_steps(steps // 1_000)
+        return self._compiled.search(value) is not None
+
+
+# Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not
+# match n characters. So only patterns without such groups are simple: a group contains
+# no group, and if it contains a choice, it is not repeated.
+_CHARACTER = r"\\[^0-9]|\[\^?(?:\\.|[^]\\])+]"  # an escape or a class
+_REPEAT = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?})?"
+_ITEM = r"[^][(){}*+?|\\^$]" + _REPEAT
+_SIMPLE = rf"\^?(?:{_ITEM}|\((?:{_ITEM}|\|)+\){_REPEAT})*\$?"
+_REPEATED_CHOICE = r"\([^)]*[*+?{|][^)]*\)[*+{]"
+
+
+def exponent_of(pattern: str) -> int | None:
+    """Return k if a match of n characters takes at most n**k steps. None: not simple.
+
+    For example, a*a*a* may look at n**3 ways to divide n characters.
+    """
+    bare = re.sub(_CHARACTER, "c", pattern[:1_001]).replace("(?:", "(")
+    if len(pattern) > 1_000 or re.search(_REPEATED_CHOICE, bare):
+        return None
+    if not re.fullmatch(_SIMPLE, bare):
+        return None
+    choices = len(re.findall(r"[*+?|,]", bare))
+    # Without ^, the match may also begin anywhere.
+    return choices if bare.startswith("^") else choices + 1
+
+
+def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
+    return walk.faults(value, walk.places[ref])
+
+
+def apply_unique_items(walk: Walk, value: Any, wanted: bool,
+                       schema: Json) -> Iterator[Fault]:
+    if wanted and len({comparable(item, walk) for item in value}) < len(value):
+        yield Fault(f": expected unique items, got {reprlib.repr(value)}")
+
+
+def apply_pattern(walk: Walk, value: Any, pattern: Pattern,
+                  schema: Json) -> Iterator[Fault]:
+    if not pattern.matches(value, walk):
+        yield Fault(f": expected a match of {pattern}, got {reprlib.repr(value)}")
+
+
+def apply_contains(walk: Walk, value: Any, subschema: Any,
+                   schema: Json) -> Iterator[Fault]:
+    count = len([item for item in value if walk.holds(item, subschema)])
+    most = schema.get("maxContains", count)
+    if not schema.get("minContains", 1) <= count <= most:
+        yield Fault(f": {count} items match the schema of contains")
+
+
+def apply_property_names(walk: Walk, value: Any, subschema: Any,
+                         schema: Json) -> Iterator[Fault]:
+    for name in value:
+        for fault in walk.faults(name, subschema):
+            yield Fault(f".{name}{fault}")  # not in the path, because the name is wrong
+
+
+def apply_dependent(walk: Walk, value: Any, schemas: Any,
+                    schema: Json) -> Iterator[Fault]:
+    """Serve dependentSchemas, and dependentRequired, whose names become schemas."""
+    for member, subschema in schemas.items():
+        if member in value:
+            yield from walk.faults(value, subschema)
+
+
+def apply_all_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
+    for subschema in schemas:
+        yield from walk.faults(value, subschema)
+
+
+def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
+    fitting = [subschema for subschema in schemas if walk.holds(value, subschema)]
+    if len(fitting) > 1:
+        yield Fault(": more than one alternative fits")
+    else:
+        yield from apply_any_of(walk, value, schemas, schema)
+
+
+def apply_not(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[Fault]:
+    if walk.holds(value, subschema):
+        yield Fault(": not allowed")
+
+
+def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[Fault]:
+    branch = "then" if walk.holds(value, condition) else "else"
+    return walk.faults(value, schema.get(branch, True))
+
+
+def prepare_pattern(schema: Schema, pattern: str, place: str) -> Pattern:
+    try:
+        return Pattern(pattern, schema.trusted)
+    except (re.error, ValueError, OverflowError, RecursionError):
+        raise NotImplementedError(f"{place}: Python's re does not support the pattern "
+                                  f"{pattern!r:.80}") from None
+
+
+def prepare_patterns(schema: Schema, subschemas: Json, place: str) -> dict[Any, Any]:
+    return {prepare_pattern(schema, pattern, place): one
+            for pattern, one in prepare_map(schema, subschemas, place).items()}
+
+
+def prepare_dependent(schema: Schema, needs: Json, place: str) -> Json:
+    return {name: {"required": names} for name, names in needs.items()}
+
+
+def prepare_ref(schema: Schema, ref: str, place: str) -> str:
+    if not ref.startswith("#"):  # this module does not fetch schemas
+        refuse_keyword(schema, ref, place)
+    target = unescape(ref)
+
+    def check_target() -> None:
+        if target not in schema.places:
+            raise ValueError(f"{place}: {target} does not exist")
+
+    schema.at_end.append(check_target)
+    return target
+
+
+def prepare_anchor(schema: Schema, name: str, place: str) -> str:
+    def note_anchor() -> None:
+        schema.places[f"#{name}"] = schema.places[place[:-len("/$anchor")]]
+
+    schema.at_end.insert(0, note_anchor)  # before the targets of $ref are checked
+    return name
+
+
+def prepare_dialect(schema: Schema, dialect: str, place: str) -> str:
+    if dialect.rstrip("#") != DIALECT:
+        refuse_keyword(schema, dialect, place)
+    return dialect
+
+
+def prepare_id(schema: Schema, name: str, place: str) -> str:
+    if place != "#/$id":  # the whole schema may have a name, but no part of it
+        refuse_keyword(schema, name, place)
+    return name
+
+
+def refuse_keyword(schema: Schema, argument: Any, place: str) -> Any:
+    raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+
+
+_STRINGS_MAP: Json = {"type": ["object"], "additionalProperties": _STRINGS}
+_NUMBER: Json = {"type": ["number"]}
+_POSITIVE: Json = {"type": ["number"], "exclusiveMinimum": 0}
+NUMBERS = ("integer", "number")
+KEYWORDS.update({
+    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref, prepare=prepare_ref),
+    "$anchor": Keyword(_STRING, prepare=prepare_anchor),
+    "$defs": SUBSCHEMA_MAP(),
+    "definitions": SUBSCHEMA_MAP(),
+    "multipleOf": Keyword(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
+    "maximum": Keyword(_NUMBER, NUMBERS, operator.le, "at most {}"),
+    "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, operator.lt, "less than {}"),
+    "minimum": Keyword(_NUMBER, NUMBERS, operator.ge, "at least {}"),
+    "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, operator.gt, "more than {}"),
+    "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
+    "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
+    "pattern": Keyword(_STRING, ("string",), apply_pattern, prepare=prepare_pattern),
+    "prefixItems": SUBSCHEMAS(),
+    "contains": SUBSCHEMA(("array",), apply_contains),
+    "maxContains": Keyword(_COUNT),
+    "minContains": Keyword(_COUNT),
+    "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
+    "uniqueItems": Keyword({"type": ["boolean"]}, ("array",), apply_unique_items),
+    "patternProperties": Keyword(SCHEMA_MAP_FORM, prepare=prepare_patterns),
+    "propertyNames": SUBSCHEMA(("object",), apply_property_names),
+    "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
+    "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
+    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent,
+                                 prepare=prepare_dependent),
+    "dependentSchemas": SUBSCHEMA_MAP(("object",), apply_dependent),
+    "allOf": SUBSCHEMAS(ANY_TYPE, apply_all_of),
+    "oneOf": SUBSCHEMAS(ANY_TYPE, apply_one_of),
+    "not": SUBSCHEMA(ANY_TYPE, apply_not),
+    "if": SUBSCHEMA(ANY_TYPE, apply_if),
+    "then": SUBSCHEMA(),
+    "else": SUBSCHEMA(),
+    "$schema": Keyword(_STRING, prepare=prepare_dialect),
+    "$id": Keyword(_STRING, prepare=prepare_id)})
+
+# --- 6.2 Type hints -------------------------------------------------------------------
+#
+#   hint                         in JSON                           in Python
+#   tuple[X, ...]                array of X                        tuple of X
+#   tuple[X, Y]                  array of exactly these two        tuple
+#   an Enum                      one of the members' values        the member
+#   a TypedDict                  object with these members         dict
+#   a dataclass                  object with these members         an instance
+#   Annotated[X, "text"]         X, with a description             X
+#   Annotated[X, {"minimum": 0}] X, with more keywords             X
+
+def describe_enum(hint: Any, args: Any, where: Place) -> Described:
+    values = [member.value for member in hint]
+    schema = describe_literal(hint, values, where).schema
+    return Described(schema, cast=hint)  # an Enum is called with a value of a member
+
+
+def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
+    """Describe Annotated[X, "a description"] or Annotated[X, {"minimum": 0}]."""
+    schema, cast = describe(hint.__origin__, where)
+    for note in hint.__metadata__:
+        if isinstance(note, str):
+            schema = {**schema, "description": note}
+        elif isinstance(note, dict):
+            for word in note:
+                check_keyword(word, where)
+            schema = {**schema, **note}
+        else:
+            warn("%s: %.60r in Annotated has no effect; write keywords of JSON Schema, "
+                 'such as {"minimum": 0}', where, note)
+    return Described(schema, cast)
+
+
+ANNOTATIONS = {
+    "title", "description", "default", "examples", "deprecated", "readOnly",
+    "writeOnly", "format", "contentEncoding", "contentMediaType", "$comment"}
+
+# The words of other libraries for bounds. They are too short for nearest().
+ALIASES = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
+           "lt": "exclusiveMaximum"}
+
+
+def check_keyword(word: str, where: Place) -> None:
+    """Refuse a word that is not a keyword, because it would have no effect."""
+    if word in KEYWORDS or word in ANNOTATIONS:
+        return
+    similar = ALIASES.get(word) or " or ".join(
+        nearest(word, [*KEYWORDS, *ANNOTATIONS])[:3])
+    raise TypeError(f"{where}: {word!r:.40} is not a keyword of JSON Schema; did you "
+                    f"mean {similar}?")
+
+
+def describe_tuple(hint: Any, args: Any, where: Place) -> Described:
+    """Describe tuple[X, ...] or tuple[X, Y]."""
+    if args and args[-1] is not ...:
+        return describe_fixed_tuple(args, where)
+    schema, cast = describe_list(hint, args, where)
+    return Described(schema, lambda value: tuple(cast(value)))
+
+
+def describe_fixed_tuple(args: Any, where: Place) -> Described:
+    """Describe a tuple with a fixed number of items, each with its own hint."""
+    parts = [describe(arg, where) for arg in args]
+    schema = {"type": "array", "minItems": len(args), "maxItems": len(args),
+              "prefixItems": [part.schema for part in parts],
+              "items": False}  # clients see something else: see portable()
+    return Described(schema, lambda value: tuple(
+        part.cast(item) for part, item in zip(parts, value)))
+
+
+def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
+    where = where.inside(hint)
+    hints = resolve_hints(hint, where, shown=hint)
+    defaults = {}
+    for name, member_hint in hints.items():
+        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. If hints are
+        # text, __required_keys__ does not show that. So look at the hint itself, too.
+        mark = getattr(typing.get_origin(member_hint), "_name", "")
+        is_required = name in hint.__required_keys__
+        if mark in ("Required", "NotRequired"):
+            is_required = mark == "Required"
+        if not is_required:
+            defaults[name] = ...
+    return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
+
+
+def describe_member(hint: Any, args: Any, where: Place) -> Described:
+    """Describe Required[X] or NotRequired[X] of a TypedDict."""
+    return describe(args[0], where)
+
+
+def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
+    import dataclasses  # the module of a dataclass has imported it already
+
+    where = where.inside(hint)
+    hints = resolve_hints(hint, where, shown=hint)
+    fields = dataclasses.fields(hint)
+    defaults: Json = {}
+    for field in fields:
+        if field.default is not dataclasses.MISSING:
+            defaults[field.name] = field.default
+        elif field.default_factory is not dataclasses.MISSING or not field.init:
+            defaults[field.name] = ...
+    # A field with init=False is computed by the class itself.
+    settable = {field.name for field in fields if field.init}
+    return describe_object(
+        {field.name: hints[field.name] for field in fields}, defaults, {}, where,
+        make=lambda members: hint(**{
+            name: item for name, item in members.items() if name in settable}),
+        doc=doc_of(hint))
+
+
+def doc_of(class_: Any) -> str | None:
+    """Return the docstring of a class, unless Python has generated it."""
+    doc = (class_.__doc__ or "").strip()
+    if not doc or doc.startswith(class_.__name__ + "("):
+        return None
+    return doc
+
+
+DESCRIBERS.update({
+    "Annotated": describe_annotated, "tuple": describe_tuple, "Enum": describe_enum,
+    "TypedDict": describe_typed_dict, "Required": describe_member,
+    "NotRequired": describe_member, "dataclass": describe_dataclass})
+
+
+def schema_of(function: Callable[..., Any]) -> Json:
+    """Return the JSON Schema of the arguments of a function, as tools/list shows it.
+
+    The table at the head of this section lists the hints. TypeError means that the
+    function has another hint, or cannot be called with named arguments.
+    """
+    where = f"{name_of(function)}()"
+    signature = signature_of(function)
+    described = describe_object(
+        signature.hints, signature.defaults,
+        read_docstring(function.__doc__).parameters, Place(where), signature.other_hint)
+    listed: Json = portable(examine(described.schema, where).schema)
+    return listed
+
+# ======================================================================================
+# Part 7: The client
+# ======================================================================================
+
+# --- 7.1 A server as a child process --------------------------------------------------
 
 class PipeWriter:
     """Writes lines to a pipe without blocking the thread that sends them.
@@ -2233,3301 +5487,9 @@ class RunningProcess:
         if not self._ended.wait(self._close_timeout):
             self._on_close(ConnectionClosed(f"{self._name} {what}"))
 
-
-# ======================================================================================
-# Part II: Schemas
-#
-# No code in this part knows JSON-RPC or MCP. Only some messages name Server or Context.
-# ======================================================================================
-
-# --- 5. JSON Schema, dialect 2020-12 --------------------------------------------------
-# A Schema is examined once, when it is made: a malformed schema is refused then, with
-# the place of the mistake. After that it checks any number of values.
-#
-# A fault is shown as a text such as ": expected integer, got string" or
-# ".a[0]: not allowed". The caller puts the name of the value in front:
-# "arguments.a[0]: not allowed". Faults are yielded one at a time, so a caller that only
-# needs yes or no stops at the first.
-
-TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
-         float: "number", type(None): "null"}  # looked up by type(), as True is an int
-
-
-class Fault(NamedTuple):
-    """One thing that is wrong with a value, or with a part of it."""
-    text: str  # such as ": expected integer, got string"
-    path: tuple[str | int, ...] = ()  # from the value to the part: names and indexes
-
-    def __str__(self) -> str:
-        steps = [f".{step}" if isinstance(step, str) else f"[{step}]"
-                 for step in self.path]
-        return "".join(steps) + self.text
-
-
-class Schema:
-    """An examined JSON Schema. It checks values.
-
-    Raises ValueError for a malformed schema, and NotImplementedError for one that uses
-    something that is not supported. Both messages name the place. Keywords that are not
-    in KEYWORDS have no effect, as JSON Schema demands.
-    """
-
-    trusted = True  # False: a schema of the other side
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
-        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
-        self.at_end: list[Job] = []  # checks to make when all places are known
-        self._prepared = self.prepare(schema, "#")
-        for check in self.at_end:
-            check()
-        # fits(value) is a quick check. True means that the value fits. False means that
-        # it may fit or not, and that faults() can tell.
-        self.fits: Callable[[Any], bool] = quick_check(self._prepared)
-
-    def faults(self, value: Any, most: int = 1) -> list[Fault]:
-        """Return what is wrong with a value, up to `most` faults; [] if it fits."""
-        if self.fits(value):
-            return []
-        faults = Walk(self.places).faults(value, self._prepared)
-        try:
-            return list(itertools.islice(faults, most))
-        except (RecursionError, TooMuchWork):
-            return [Fault(": nested too deeply, or too much to check")]
-
-    def check(self, value: Any, name: str) -> None:
-        """Raise ValueError, which names the value, if it does not fit."""
-        faults = self.faults(value)
-        if faults:
-            raise ValueError(f"{name}{faults[0]}")
-
-    # ********************** The rest of this class can wait. **************************
-
-    def prepare(self, schema: Any, place: str) -> Any:
-        """Check a subschema, and return what a Walk needs of it.
-
-        That is the subschema without unknown keywords, and with prepared arguments.
-        place is a JSON pointer, in which each step begins with a slash.
-        """
-        if place.count("/") > DEPTH_LIMIT:
-            raise ValueError(f"{place[:80]}...: nested too deeply")
-        if type(schema) not in (bool, dict):
-            raise ValueError(f"{place}: expected an object or a boolean, not "
-                             f"{reprlib.repr(schema)}")
-        prepared = schema
-        if type(schema) is dict:
-            prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
-                        for word, argument in schema.items()
-                        if word in KEYWORDS or word in RESTRICTING}
-        self.places[place] = prepared
-        return prepared
-
-    def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
-        """Check and prepare the argument of one keyword."""
-        if word not in KEYWORDS:
-            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-        form = KEYWORDS[word].form  # a schema that describes the argument
-        fault = next(Walk({}).faults(argument, form), None)
-        if fault is not None:
-            raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
-        prepare = KEYWORDS[word].prepare
-        return argument if prepare is None else prepare(self, argument, place)
-
-
-def quick_check(schema: Any) -> Callable[[Any], bool]:
-    """Return a function that returns True only for values that fit a prepared schema.
-
-    Most arguments of tools are objects with members of plain types, and most are right.
-    Without this check, a tool call took 148,000 instructions instead of 81,000
-    (measured in version 2.0.0).
-    """
-    words = {"type", "properties", "required", "additionalProperties"}
-    is_object = type(schema) is dict and schema.get("type") == ["object"]
-    if not is_object or schema.keys() - words:
-        return lambda value: False
-    # plain_types() returns the Python types whose values fit a schema. If a type alone
-    # does not decide, it returns an empty set, and the function returns False.
-    required = schema.get("required", [])
-    others = plain_types(schema.get("additionalProperties", True))
-    members = {name: plain_types(subschema)
-               for name, subschema in schema.get("properties", {}).items()}
-
-    def fits(value: Any) -> bool:
-        if type(value) is not dict:
-            return False
-        for name in required:
-            if name not in value:
-                return False
-        for name, item in value.items():
-            if type(item) not in members.get(name, others):
-                return False
-        return True
-
-    return fits
-
-
-# ********************** The rest of section 5 can wait. *******************************
-# A value that does not pass the quick check is checked by a Walk, which goes through
-# the keywords of the schema and of its subschemas. The table KEYWORDS says how.
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
-MATCH_LIMIT = 1_000_000  # steps of one match, about 10 ms
-DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
-
-
-def validate(instance: Any, schema: Any, name: str = "value") -> None:
-    """Check a JSON value against a JSON Schema of dialect 2020-12.
-
-    Returns None if it fits. Raises ValueError with the path and the rule, such as
-    "arguments.a: expected integer, got string"; name is the first word. For a faulty
-    schema, this raises what Schema raises.
-    """
-    Schema(schema).check(instance, name)
-
-
-def plain_types(schema: Any) -> Iterable[type]:
-    """Return the Python types whose values surely fit a prepared subschema.
-
-    The result is empty if the subschema asks for more than a type.
-    """
-    if schema is True or schema == {}:
-        return set(TYPES)
-    if schema is False or schema.keys() != {"type"}:
-        return ()
-    return {one for one, name in TYPES.items() if name in schema["type"]}
-
-
-class TooMuchWork(ValueError):
-    """A check took more than STEP_LIMIT steps."""
-
-
-class SlowPattern(Exception):
-    """A match by a pattern of the other side could take for ever."""
-
-
-# The keywords that are applied together to the members of an object, or to the items of
-# an array.
-MEMBER_WORDS = frozenset(("properties", "patternProperties", "additionalProperties"))
-ITEM_WORDS = frozenset(("prefixItems", "items"))
-
-
-class Walk:
-    """One check of one value by a prepared schema. It counts its steps.
-
-    The limit makes every check end. It protects against schemas of the other side, such
-    as a server's outputSchema: with a few nested anyOf, a check would not end in a
-    lifetime.
-
-    References may form a cycle. For example, the schema of a tree refers to itself for
-    the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
-    refers to itself for the same value. Its check would not end, and the limit turns
-    that into a fault.
-    """
-
-    def __init__(self, places: dict[str, Any]) -> None:
-        self.places = places  # the target of a $ref -> the subschema there
-        self._steps = 0
-
-    def count_steps(self, steps: int) -> None:
-        self._steps += steps
-        if self._steps > STEP_LIMIT:
-            raise TooMuchWork("too much to check")
-
-    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a value."""
-        self.count_steps(1)
-        kind = TYPES.get(type(value))
-        if kind is None:
-            yield Fault(f": a {type(value).__name__} is not JSON")
-        elif schema is False:
-            yield Fault(": not allowed")
-        elif schema is not True:
-            if kind == "object" and not MEMBER_WORDS.isdisjoint(schema):
-                yield from self._faults_of_members(value, schema)
-            elif kind == "array" and not ITEM_WORDS.isdisjoint(schema):
-                yield from self._faults_of_items(value, schema)
-            for word, argument in schema.items():
-                keyword = KEYWORDS[word]
-                if kind not in keyword.types:
-                    continue
-                if not keyword.expected:
-                    yield from keyword.rule(self, value, argument, schema)
-                elif not keyword.rule(value, argument):
-                    expected = keyword.expected.format(argument)
-                    yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
-
-    def _faults_of_members(self, value: Json, schema: Json) -> Iterator[Fault]:
-        """Apply MEMBER_WORDS."""
-        named = schema.get("properties", {})
-        patterns = schema.get("patternProperties", {})
-        others = schema.get("additionalProperties", True)
-        for name, item in value.items():
-            subschemas = []
-            if name in named:
-                subschemas.append(named[name])
-            for pattern, subschema in patterns.items():
-                if pattern.matches(name, self):
-                    subschemas.append(subschema)
-            if not subschemas and others is False:
-                # The name stands in the text, and not in the path. A path leads to a
-                # wrong value, which corrected() may replace. Here the name is wrong.
-                known = ", ".join(named) or "none"
-                yield Fault(f".{name}: unknown; known: {known}")
-            elif not subschemas:
-                subschemas = [others]
-            for subschema in subschemas:
-                yield from self._faults_of_part(name, item, subschema)
-
-    def _faults_of_items(self, value: list[Any], schema: Json) -> Iterator[Fault]:
-        """Apply ITEM_WORDS."""
-        subschemas = itertools.chain(
-            schema.get("prefixItems", []), itertools.repeat(schema.get("items", True)))
-        for index, (item, subschema) in enumerate(zip(value, subschemas)):
-            yield from self._faults_of_part(index, item, subschema)
-
-    def _faults_of_part(self, step: str | int, part: Any,
-                        schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a member or an item of a value.
-
-        step is the name of the member or the index of the item.
-        """
-        for fault in self.faults(part, schema):
-            yield Fault(fault.text, (step, *fault.path))
-
-    def holds(self, value: Any, schema: Any) -> bool:
-        """Tell whether a value fits a subschema."""
-        return next(self.faults(value, schema), None) is None
-
-
-# The keywords of JSON Schema 2020-12 that restrict values. One that is not in KEYWORDS
-# is refused, because a value would not be checked by it. Other unknown words, such as
-# "x-order", have no effect.
-RESTRICTING = frozenset("""
-    $ref $dynamicRef $recursiveRef type enum const multipleOf maximum exclusiveMaximum
-    minimum exclusiveMinimum maxLength minLength pattern prefixItems items contains
-    maxContains minContains maxItems minItems uniqueItems unevaluatedItems properties
-    patternProperties additionalProperties propertyNames maxProperties minProperties
-    required dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf
-    not if then else $dynamicAnchor $recursiveAnchor""".split())
-
-
-class Keyword(NamedTuple):
-    """A keyword of JSON Schema. It restricts values of some types; others always fit.
-
-    form is the prepared schema of its argument. If `expected` is given, rule(value,
-    argument) tells whether a value fits. Otherwise rule(walk, value, argument, schema)
-    yields the faults; schema is the object in which the keyword stands. MEMBER_WORDS
-    and ITEM_WORDS have no rule, because the Walk itself applies them.
-    prepare(schema, argument, place) returns the argument that the rule gets, and
-    refuses one that is not supported. None: the rule gets the argument unchanged.
-    """
-    form: Json
-    types: Iterable[str] = ()
-    rule: Any = None
-    expected: str = ""
-    prepare: Any = None
-
-
-# Assertions. Each function tells whether a value fits the argument of its keyword.
-
-
-def comparable(value: Any, walk: Walk) -> Any:
-    """Return a hashable key. Two JSON values are equal if their keys are equal.
-
-    In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
-    Each part of the value costs a step.
-    """
-    walk.count_steps(1)
-    if type(value) is dict:
-        return dict, frozenset((name, comparable(item, walk))
-                               for name, item in value.items())
-    if type(value) is list:
-        return list, tuple([comparable(item, walk) for item in value])
-    return (type(value) is bool, value)
-
-
-def is_multiple(value: Any, divisor: Any) -> bool:
-    """Divide the decimal numbers: 4.35 is a multiple of 0.01. (The float 4.35 is not a
-    multiple of the float 0.01.)"""
-    from fractions import Fraction  # 5 ms, and few schemas need it
-
-    try:
-        quotient = Fraction(repr(value)) / Fraction(repr(divisor))
-    except ValueError:  # infinity: for example, Python reads 1e999 as infinity
-        return False
-    return quotient.denominator == 1
-
-
-def has_at_most(value: Any, limit: int) -> bool:
-    return len(value) <= limit
-
-
-def has_at_least(value: Any, limit: int) -> bool:
-    return len(value) >= limit
-
-
-class Pattern:
-    """A pattern of JavaScript, as far as Python's re agrees with it.
-
-    In JavaScript `$` matches only at the very end. Python writes that as `\\Z`.
-    """
-
-    def __init__(self, pattern: str, trusted: bool) -> None:
-        # Split the pattern into parts. Replace the parts that are just a `$`.
-        parts = re.findall(r"""
-            \\.                       # an escape, such as \$
-            | \[ (?: \\. | [^]] )* ]  # a character class, such as [a$]
-            | .                       # any other character
-            """, pattern, re.VERBOSE | re.DOTALL)
-        self._text = pattern
-        self._trusted = trusted
-        self._exponent = exponent_of(pattern)
-        if trusted or self._exponent is not None:
-            translated = [r"\Z" if part == "$" else part for part in parts]
-            self._compiled = re.compile("".join(translated), re.ASCII)
-
-    def __str__(self) -> str:
-        return self._text
-
-    def matches(self, value: str, walk: Walk) -> bool:
-        """Tell whether a part of the value matches. Raises SlowPattern."""
-        walk.count_steps(1)
-        if not self._trusted:
-            if self._exponent is None or len(value) > 1_000:
-                raise SlowPattern(self._text)
-            steps = len(value) ** self._exponent
-            if steps > MATCH_LIMIT:
-                raise SlowPattern(self._text)
-            walk.count_steps(steps // 1_000)
-        return self._compiled.search(value) is not None
-
-
-# Python's re holds up all threads, and takes 2**n steps to see that (a+)+ does not
-# match n characters. So only patterns without such groups are simple: a group contains
-# no group, and if it contains a choice, it is not repeated.
-_CHARACTER = r"\\[^0-9]|\[\^?(?:\\.|[^]\\])+]"  # an escape or a class
-_REPEAT = r"(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?})?"
-_ITEM = r"[^][(){}*+?|\\^$]" + _REPEAT
-_SIMPLE = rf"\^?(?:{_ITEM}|\((?:{_ITEM}|\|)+\){_REPEAT})*\$?"
-_REPEATED_CHOICE = r"\([^)]*[*+?{|][^)]*\)[*+{]"
-
-
-def exponent_of(pattern: str) -> int | None:
-    """Return k if a match of n characters takes at most n**k steps. None: not simple.
-
-    For example, a*a*a* may look at n**3 ways to divide n characters.
-    """
-    bare = re.sub(_CHARACTER, "c", pattern[:1_001]).replace("(?:", "(")
-    if len(pattern) > 1_000 or re.search(_REPEATED_CHOICE, bare):
-        return None
-    if not re.fullmatch(_SIMPLE, bare):
-        return None
-    choices = len(re.findall(r"[*+?|,]", bare))
-    # Without ^, the match may also begin anywhere.
-    return choices if bare.startswith("^") else choices + 1
-
-
-# Applicators. Each function yields what is wrong with the value or its parts.
-
-
-def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    kind = TYPES[type(value)]
-    if kind in names or (kind == "integer" and "number" in names):
-        return
-    if kind == "number" and "integer" in names and value.is_integer():
-        return  # 1.0 is an integer in JSON Schema
-    yield Fault(f": expected {' or '.join(names)}, got {kind}")
-
-
-def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
-    return walk.faults(value, walk.places[ref])
-
-
-class Choices:
-    """The argument of enum. The keys are kept for the next checks."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.values = values
-        self.keys = {comparable(value, Walk({})) for value in values}
-
-
-def apply_enum(walk: Walk, value: Any, choices: Choices,
-               schema: Json) -> Iterator[Fault]:
-    if comparable(value, walk) not in choices.keys:
-        shown = str(choices.values[:100])
-        if len(choices.values) > 100:
-            shown += " or others"
-        yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
-
-
-def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
-    if comparable(value, walk) != comparable(constant, walk):
-        yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
-
-
-def apply_unique_items(walk: Walk, value: Any, wanted: bool,
-                       schema: Json) -> Iterator[Fault]:
-    if wanted and len({comparable(item, walk) for item in value}) < len(value):
-        yield Fault(f": expected unique items, got {reprlib.repr(value)}")
-
-
-def apply_pattern(walk: Walk, value: Any, pattern: Pattern,
-                  schema: Json) -> Iterator[Fault]:
-    if not pattern.matches(value, walk):
-        yield Fault(f": expected a match of {pattern}, got {reprlib.repr(value)}")
-
-
-def pointer_step(name: str) -> str:
-    """Return a name as a step of a JSON pointer. [RFC 6901 3]"""
-    return name.replace("~", "~0").replace("/", "~1")
-
-
-def unescape(ref: str) -> str:
-    """Undo the percent encoding of a reference."""
-    from urllib.parse import unquote  # 4 ms, and few schemas have references
-
-    return unquote(ref)
-
-
-def apply_contains(walk: Walk, value: Any, subschema: Any,
-                   schema: Json) -> Iterator[Fault]:
-    count = len([item for item in value if walk.holds(item, subschema)])
-    most = schema.get("maxContains", count)
-    if not schema.get("minContains", 1) <= count <= most:
-        yield Fault(f": {count} items match the schema of contains")
-
-
-def apply_property_names(walk: Walk, value: Any, subschema: Any,
-                         schema: Json) -> Iterator[Fault]:
-    for name in value:
-        for fault in walk.faults(name, subschema):
-            yield Fault(f".{name}{fault}")  # not in the path, because the name is wrong
-
-
-def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    missing = [name for name in names if name not in value]
-    if missing:
-        yield Fault(f": missing {', '.join(missing)}")
-
-
-def apply_dependent(walk: Walk, value: Any, schemas: Any,
-                    schema: Json) -> Iterator[Fault]:
-    """Serve dependentSchemas, and dependentRequired, whose names become schemas."""
-    for member, subschema in schemas.items():
-        if member in value:
-            yield from walk.faults(value, subschema)
-
-
-def apply_all_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
-    for subschema in schemas:
-        yield from walk.faults(value, subschema)
-
-
-def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
-    first_faults = []
-    for subschema in schemas:
-        fault = next(walk.faults(value, subschema), None)
-        if fault is None:
-            return
-        first_faults.append(str(fault)[:99].lstrip(": "))
-    yield Fault(": " + "; or ".join(first_faults))
-
-
-def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
-    fitting = [subschema for subschema in schemas if walk.holds(value, subschema)]
-    if len(fitting) > 1:
-        yield Fault(": more than one alternative fits")
-    else:
-        yield from apply_any_of(walk, value, schemas, schema)
-
-
-def apply_not(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[Fault]:
-    if walk.holds(value, subschema):
-        yield Fault(": not allowed")
-
-
-def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[Fault]:
-    branch = "then" if walk.holds(value, condition) else "else"
-    return walk.faults(value, schema.get(branch, True))
-
-
-# Preparing. Each function checks the argument of a keyword further, and returns what a
-# check of a value needs of it.
-
-
-def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
-    return [schema.prepare(one, f"{place}/{index}")
-            for index, one in enumerate(subschemas)]
-
-
-def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
-    return {name: schema.prepare(one, f"{place}/{pointer_step(name)}")
-            for name, one in subschemas.items()}
-
-
-def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
-    return [names] if isinstance(names, str) else names
-
-
-def prepare_enum(schema: Schema, values: list[Any], place: str) -> Choices:
-    return Choices(values)
-
-
-def prepare_pattern(schema: Schema, pattern: str, place: str) -> Pattern:
-    try:
-        return Pattern(pattern, schema.trusted)
-    except (re.error, ValueError, OverflowError, RecursionError):
-        raise NotImplementedError(f"{place}: Python's re does not support the pattern "
-                                  f"{pattern!r:.80}") from None
-
-
-def prepare_patterns(schema: Schema, subschemas: Json, place: str) -> dict[Any, Any]:
-    return {prepare_pattern(schema, pattern, place): one
-            for pattern, one in prepare_map(schema, subschemas, place).items()}
-
-
-def prepare_dependent(schema: Schema, needs: Json, place: str) -> Json:
-    return {name: {"required": names} for name, names in needs.items()}
-
-
-def prepare_ref(schema: Schema, ref: str, place: str) -> str:
-    if not ref.startswith("#"):  # this module does not fetch schemas
-        refuse_keyword(schema, ref, place)
-    target = unescape(ref)
-
-    def check_target() -> None:
-        if target not in schema.places:
-            raise ValueError(f"{place}: {target} does not exist")
-
-    schema.at_end.append(check_target)
-    return target
-
-
-def prepare_anchor(schema: Schema, name: str, place: str) -> str:
-    def note_anchor() -> None:
-        schema.places[f"#{name}"] = schema.places[place[:-len("/$anchor")]]
-
-    schema.at_end.insert(0, note_anchor)  # before the targets of $ref are checked
-    return name
-
-
-def prepare_dialect(schema: Schema, dialect: str, place: str) -> str:
-    if dialect.rstrip("#") != DIALECT:
-        refuse_keyword(schema, dialect, place)
-    return dialect
-
-
-def prepare_id(schema: Schema, name: str, place: str) -> str:
-    if place != "#/$id":  # the whole schema may have a name, but no part of it
-        refuse_keyword(schema, name, place)
-    return name
-
-
-def refuse_keyword(schema: Schema, argument: Any, place: str) -> Any:
-    raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-
-
-# The forms of arguments of keywords, as prepared schemas: type has a list. An argument
-# of another form is refused: "#/properties/a/minLength is 'x': expected integer, got
-# string".
-
-SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
-SCHEMAS_FORM: Json = {"type": ["array"], "items": SCHEMA_FORM, "minItems": 1}
-SCHEMA_MAP_FORM: Json = {"type": ["object"], "additionalProperties": SCHEMA_FORM}
-
-_ANYTHING: Json = {}
-_STRING: Json = {"type": ["string"]}
-_STRINGS: Json = {"type": ["array"], "items": _STRING}
-_STRINGS_MAP: Json = {"type": ["object"], "additionalProperties": _STRINGS}
-_NUMBER: Json = {"type": ["number"]}
-_POSITIVE: Json = {"type": ["number"], "exclusiveMinimum": 0}
-_COUNT: Json = {"type": ["integer"], "minimum": 0}
-_TYPE_NAME: Json = {"enum": Choices(list(TYPES.values()))}
-_TYPE_NAMES: Json = {"anyOf": [
-    _TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME, "minItems": 1}]}
-
-ANY_TYPE = tuple(TYPES.values())
-NUMBERS = ("integer", "number")
-
-# The keywords whose arguments are subschemas, or hold some.
-SUBSCHEMA: Any = functools.partial(Keyword, SCHEMA_FORM, prepare=Schema.prepare)
-SUBSCHEMAS: Any = functools.partial(Keyword, SCHEMAS_FORM, prepare=prepare_list)
-SUBSCHEMA_MAP: Any = functools.partial(Keyword, SCHEMA_MAP_FORM, prepare=prepare_map)
-
-KEYWORDS: dict[str, Keyword] = {
-    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare=prepare_type),
-    "enum": Keyword({"type": ["array"]}, ANY_TYPE, apply_enum, prepare=prepare_enum),
-    "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
-    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
-    "items": SUBSCHEMA(),
-    "properties": SUBSCHEMA_MAP(),
-    "additionalProperties": SUBSCHEMA(),
-    "required": Keyword(_STRINGS, ("object",), apply_required),
-    "anyOf": SUBSCHEMAS(ANY_TYPE, apply_any_of)}
-
-KEYWORDS.update({
-    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref, prepare=prepare_ref),
-    "$anchor": Keyword(_STRING, prepare=prepare_anchor),
-    "$defs": SUBSCHEMA_MAP(),
-    "definitions": SUBSCHEMA_MAP(),
-    "multipleOf": Keyword(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
-    "maximum": Keyword(_NUMBER, NUMBERS, operator.le, "at most {}"),
-    "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, operator.lt, "less than {}"),
-    "minimum": Keyword(_NUMBER, NUMBERS, operator.ge, "at least {}"),
-    "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, operator.gt, "more than {}"),
-    "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
-    "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
-    "pattern": Keyword(_STRING, ("string",), apply_pattern, prepare=prepare_pattern),
-    "prefixItems": SUBSCHEMAS(),
-    "contains": SUBSCHEMA(("array",), apply_contains),
-    "maxContains": Keyword(_COUNT),
-    "minContains": Keyword(_COUNT),
-    "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
-    "uniqueItems": Keyword({"type": ["boolean"]}, ("array",), apply_unique_items),
-    "patternProperties": Keyword(SCHEMA_MAP_FORM, prepare=prepare_patterns),
-    "propertyNames": SUBSCHEMA(("object",), apply_property_names),
-    "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
-    "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
-    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent,
-                                 prepare=prepare_dependent),
-    "dependentSchemas": SUBSCHEMA_MAP(("object",), apply_dependent),
-    "allOf": SUBSCHEMAS(ANY_TYPE, apply_all_of),
-    "oneOf": SUBSCHEMAS(ANY_TYPE, apply_one_of),
-    "not": SUBSCHEMA(ANY_TYPE, apply_not),
-    "if": SUBSCHEMA(ANY_TYPE, apply_if),
-    "then": SUBSCHEMA(),
-    "else": SUBSCHEMA(),
-    "$schema": Keyword(_STRING, prepare=prepare_dialect),
-    "$id": Keyword(_STRING, prepare=prepare_id)})
-
-
-# --- 6. Type hints: from a Python signature to a schema -------------------------------
-#
-#   hint                         in JSON                           in Python
-#   str, bool, float, None       string, boolean, number, null     unchanged
-#   int                          integer                           1.0 becomes 1
-#   Any, no hint                 anything                          unchanged
-#   list[X], tuple[X, ...]       array of X                        list or tuple of X
-#   tuple[X, Y]                  array of exactly these two        tuple
-#   dict[str, X]                 object with values X              dict
-#   Optional[X] = None           X, and may be absent              X or None
-#   Optional[X], Union, X | Y    any of these                      the first that fits
-#   Literal["a", 1]              one of these                      unchanged
-#   an Enum                      one of the members' values        the member
-#   a TypedDict                  object with these members         dict
-#   a dataclass                  object with these members         an instance
-#   Annotated[X, "text"]         X, with a description             X
-#   Annotated[X, {"minimum": 0}] X, with more keywords             X
-#
-# A parameter with a default is optional, and the schema shows the default. to_plain()
-# converts in the other direction: it turns what a function returned into JSON values.
-#
-# Hosts do not accept every JSON Schema. So the schemas that clients see avoid three
-# things: prefixItems, a list as the value of type, and the schemas true and false,
-# except in additionalProperties. examples/HOSTS.md names the hosts and their rules.
-#
-# A tool is described once, when it is registered. A call only uses the schema and the
-# cast that this section returns, so a first reading can skip the whole section.
-
-Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
-
-
-class Place(NamedTuple):
-    """Where a hint stands."""
-    name: str  # for messages, such as "add().a"
-    in_result: bool = False  # True: it describes what a function returns
-    classes: tuple[Any, ...] = ()  # the classes around the hint, the outermost first
-
-    def __str__(self) -> str:
-        return self.name
-
-    def member(self, name: str) -> Place:
-        return self._replace(name=f"{self.name}.{name}")
-
-    def inside(self, class_: Any) -> Place:
-        """Return the place of the members of a dataclass or a TypedDict.
-
-        TypeError means that the class contains itself. Its schema would be endless.
-        """
-        if class_ in self.classes:
-            raise TypeError(f"{self}: {class_.__name__} contains itself; use the hint "
-                            "Any")
-        return self._replace(classes=(*self.classes, class_))
-
-
-class Described(NamedTuple):
-    """The meaning of a hint.
-
-    A value is checked with the schema before it is cast. So a cast does not fail,
-    unless the author gave an input_schema that allows other types, or __post_init__ of
-    a dataclass raises. Then the tool fails.
-    """
-    schema: Json  # of the values in JSON
-    cast: Cast
-
-
-def unchanged(value: Any) -> Any:
-    """Cast a value that is the same in JSON and in Python."""
-    return value
-
-
-def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
-                    other_hint: Any = None, make: Cast = unchanged,
-                    doc: str | None = None) -> Described:
-    """Describe an object with named members: the parameters of a function, the fields
-    of a dataclass, or the keys of a TypedDict.
-
-    hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema. If this value is Ellipsis, no value is shown. docs
-    describes members, and doc describes the object. A function with **kwargs allows
-    further members, and other_hint is the hint of their values; otherwise it is None.
-    make(members) returns the Python value.
-    """
-    properties = {}
-    casts: dict[str, Cast] = {}
-    for name, hint in hints.items():
-        schema, casts[name] = describe(hint, where.member(name))
-        if name in defaults:
-            schema = schema_with_default(schema, defaults[name], where)
-        # A text in Annotated has priority over the docstring of the function. That
-        # docstring has priority over the one of a dataclass.
-        has_text = key_of(hint) == "Annotated" and "description" in schema
-        if name in docs and not has_text:
-            schema = {**schema, "description": docs[name]}
-        properties[name] = schema
-    others: Any = False
-    other_cast: Cast = unchanged
-    if other_hint is not None:
-        others, other_cast = describe(other_hint, where.member("**"))
-    full = present(
-        description=doc, type="object", properties=properties,
-        additionalProperties=True if others == {} else others,
-        required=[name for name in hints if name not in defaults])
-    if {make, other_cast, *casts.values()} == {unchanged}:
-        return Described(full, unchanged)
-    return Described(full, lambda value: make(
-        {name: casts.get(name, other_cast)(item) for name, item in value.items()}))
-
-
-def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
-    """Return the schema of a member that may be absent.
-
-    If the hint is Optional[X], and the default is None or Ellipsis, an argument null
-    means the same as no argument. Some hosts have trouble with null, so the schema is
-    the one of X. In a result, null is a value, so the schema still allows it.
-    """
-    alternatives = list(schema.get("anyOf", []))
-    means_absent = default is None or default is ...
-    if means_absent and not where.in_result and {"type": "null"} in alternatives:
-        alternatives.remove({"type": "null"})
-        rest = {word: value for word, value in schema.items() if word != "anyOf"}
-        return {**any_of(alternatives), **rest}
-    if default is ...:
-        return schema
-    return {**schema, "default": to_plain(default)}
-
-
-def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. TypeError means that JSON cannot express it."""
-    if hint is None:
-        hint = type(None)
-    describer = DESCRIBERS.get(key_of(hint))
-    if describer is not None:
-        return describer(hint, typing.get_args(hint), where)
-    name = getattr(hint, "__name__", "")
-    shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
-                            "Literal, an Enum or a dataclass")
-    raise TypeError(f"{where}: JSON has no type for {shown}; use {advice}")
-
-
-# ********************** The rest of section 6 can wait. *******************************
-
-# Advice for hints that people try first and that JSON has no type for.
-INSTEAD_OF = {
-    "bytes": "str, with base64", "any": "Any", "object": "Any",
-    "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
-    "time": "str", "Path": "str", "UUID": "str",
-    "Context": "Context alone, imported from the same module as Server"}
-
-
-def key_of(hint: Any) -> str:
-    """Return the key of a hint in DESCRIBERS. A hint that JSON cannot express gets a
-    string that is not in DESCRIBERS."""
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return "Enum"
-    if hasattr(hint, "__required_keys__"):
-        return "TypedDict"
-    if hasattr(hint, "__dataclass_fields__"):
-        return "dataclass"
-    origin = typing.get_origin(hint) or hint
-    modules = ("builtins", "types", "typing", "typing_extensions")
-    if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
-        return ""
-    # In older Pythons, Any and Union only have the second name.
-    return str(getattr(origin, "__name__", getattr(origin, "_name", "")))
-
-
-def describe_any(hint: Any, args: Any, where: Place) -> Described:
-    return Described({}, unchanged)
-
-
-def describe_plain(hint: Any, args: Any, where: Place) -> Described:
-    """Describe str, bool, int, float or None."""
-    return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
-
-
-def describe_literal(hint: Any, values: Any, where: Place) -> Described:
-    choices: dict[str, Json] = {}  # by type
-    for value in values:
-        kind = TYPES.get(type(value))
-        if kind is None:
-            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
-        choice = choices.setdefault(kind, {"type": kind})
-        if value is not None:
-            choice.setdefault("enum", []).append(value)
-    return Described(any_of(list(choices.values())), unchanged)
-
-
-def any_of(alternatives: list[Json]) -> Json:
-    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
-
-
-def describe_enum(hint: Any, args: Any, where: Place) -> Described:
-    values = [member.value for member in hint]
-    schema = describe_literal(hint, values, where).schema
-    return Described(schema, cast=hint)  # an Enum is called with a value of a member
-
-
-def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
-    """Describe Annotated[X, "a description"] or Annotated[X, {"minimum": 0}]."""
-    schema, cast = describe(hint.__origin__, where)
-    for note in hint.__metadata__:
-        if isinstance(note, str):
-            schema = {**schema, "description": note}
-        elif isinstance(note, dict):
-            for word in note:
-                check_keyword(word, where)
-            schema = {**schema, **note}
-        else:
-            warn("%s: %.60r in Annotated has no effect; write keywords of JSON Schema, "
-                 'such as {"minimum": 0}', where, note)
-    return Described(schema, cast)
-
-
-ANNOTATIONS = {
-    "title", "description", "default", "examples", "deprecated", "readOnly",
-    "writeOnly", "format", "contentEncoding", "contentMediaType", "$comment"}
-
-# The words of other libraries for bounds. They are too short for nearest().
-ALIASES = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum",
-           "lt": "exclusiveMaximum"}
-
-
-def check_keyword(word: str, where: Place) -> None:
-    """Refuse a word that is not a keyword, because it would have no effect."""
-    if word in KEYWORDS or word in ANNOTATIONS:
-        return
-    similar = ALIASES.get(word) or " or ".join(
-        nearest(word, [*KEYWORDS, *ANNOTATIONS])[:3])
-    raise TypeError(f"{where}: {word!r:.40} is not a keyword of JSON Schema; did you "
-                    f"mean {similar}?")
-
-
-def describe_list(hint: Any, args: Any, where: Place) -> Described:
-    schema, cast = describe(args[0] if args else Any, where)
-    full: Json = {"type": "array", "items": schema}
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: list(map(cast, value)))
-
-
-def describe_tuple(hint: Any, args: Any, where: Place) -> Described:
-    """Describe tuple[X, ...] or tuple[X, Y]."""
-    if args and args[-1] is not ...:
-        return describe_fixed_tuple(args, where)
-    schema, cast = describe_list(hint, args, where)
-    return Described(schema, lambda value: tuple(cast(value)))
-
-
-def describe_fixed_tuple(args: Any, where: Place) -> Described:
-    """Describe a tuple with a fixed number of items, each with its own hint."""
-    parts = [describe(arg, where) for arg in args]
-    schema = {"type": "array", "minItems": len(args), "maxItems": len(args),
-              "prefixItems": [part.schema for part in parts],
-              "items": False}  # clients see something else: see portable()
-    return Described(schema, lambda value: tuple(
-        part.cast(item) for part, item in zip(parts, value)))
-
-
-def portable(schema: Any) -> Any:
-    """Return a schema as clients see it. The given schema was made from hints.
-
-    Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
-    each item may be an X or a Y. The arguments of a call are still checked by position.
-    """
-    if isinstance(schema, list):
-        return [portable(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    listed = {word: portable(argument) for word, argument in schema.items()}
-    if "prefixItems" in listed and listed.get("items") is False:
-        different: list[Json] = []
-        for one in listed.pop("prefixItems"):
-            if one not in different:
-                different.append(one)
-        listed["items"] = any_of(different)
-    return listed
-
-
-def describe_dict(hint: Any, args: Any, where: Place) -> Described:
-    if args and args[0] is not str:
-        raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
-                        "JSON does")
-    schema, cast = describe(args[1] if args else Any, where)
-    full: Json = {"type": "object"}
-    if schema:
-        full["additionalProperties"] = schema
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: {
-        name: cast(item) for name, item in value.items()})
-
-
-def describe_union(hint: Any, args: Any, where: Place) -> Described:
-    """Describe Optional or Union. The first alternative that fits decides the cast."""
-    parts = [describe(arg, where) for arg in args]
-    full: Json = {"anyOf": [part.schema for part in parts]}
-    if all(part.cast is unchanged for part in parts):
-        return Described(full, unchanged)
-    choices = [(Schema(schema), cast) for schema, cast in parts]
-
-    def cast_first_fitting(value: Any) -> Any:
-        for schema, cast in choices:
-            if not schema.faults(value):
-                return cast(value)
-        return value
-
-    return Described(full, cast_first_fitting)
-
-
-def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
-    where = where.inside(hint)
-    hints = resolve_hints(hint, where, shown=hint)
-    defaults = {}
-    for name, member_hint in hints.items():
-        # From Python 3.11 on, a hint may be Required[X] or NotRequired[X]. If hints are
-        # text, __required_keys__ does not show that. So look at the hint itself, too.
-        mark = getattr(typing.get_origin(member_hint), "_name", "")
-        is_required = name in hint.__required_keys__
-        if mark in ("Required", "NotRequired"):
-            is_required = mark == "Required"
-        if not is_required:
-            defaults[name] = ...
-    return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
-
-
-def describe_member(hint: Any, args: Any, where: Place) -> Described:
-    """Describe Required[X] or NotRequired[X] of a TypedDict."""
-    return describe(args[0], where)
-
-
-def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
-    import dataclasses  # the module of a dataclass has imported it already
-
-    where = where.inside(hint)
-    hints = resolve_hints(hint, where, shown=hint)
-    fields = dataclasses.fields(hint)
-    defaults: Json = {}
-    for field in fields:
-        if field.default is not dataclasses.MISSING:
-            defaults[field.name] = field.default
-        elif field.default_factory is not dataclasses.MISSING or not field.init:
-            defaults[field.name] = ...
-    # A field with init=False is computed by the class itself.
-    settable = {field.name for field in fields if field.init}
-    return describe_object(
-        {field.name: hints[field.name] for field in fields}, defaults, {}, where,
-        make=lambda members: hint(**{
-            name: item for name, item in members.items() if name in settable}),
-        doc=doc_of(hint))
-
-
-def doc_of(class_: Any) -> str | None:
-    """Return the docstring of a class, unless Python has generated it."""
-    doc = (class_.__doc__ or "").strip()
-    if not doc or doc.startswith(class_.__name__ + "("):
-        return None
-    return doc
-
-
-DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
-    "str": describe_plain, "bool": describe_plain, "int": describe_plain,
-    "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
-    "Literal": describe_literal, "list": describe_list, "dict": describe_dict,
-    "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
-
-DESCRIBERS.update({
-    "Annotated": describe_annotated, "tuple": describe_tuple, "Enum": describe_enum,
-    "TypedDict": describe_typed_dict, "Required": describe_member,
-    "NotRequired": describe_member, "dataclass": describe_dataclass})
-
-
-def to_plain(value: Any) -> Any:
-    """Turn the result of a function into JSON values: Enums, dataclasses, tuples.
-
-    Instances of subclasses of str, int and float become plain ones as well.
-    """
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    if isinstance(value, enum.Enum):
-        return to_plain(value.value)
-    if hasattr(type(value), "__dataclass_fields__"):
-        import dataclasses  # the module of a dataclass has imported it already
-
-        value = {field.name: getattr(value, field.name)
-                 for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {name: to_plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(item) for item in value]
-    for plain in (str, int, float):
-        if isinstance(value, plain):
-            return plain(value)
-    return value
-
-
-class Signature(NamedTuple):
-    """The parameters and the result of a function."""
-    hints: Json  # parameter -> hint
-    defaults: Json  # parameter -> default
-    result: Any  # the hint of the result, or None
-    other_hint: Any  # the hint of **kwargs; None: the function does not have it
-
-
-class Docstring(NamedTuple):
-    """The docstring of a function."""
-    description: str  # without the section Args
-    parameters: dict[str, str]  # the section Args: parameter -> description
-
-
-# A section of a docstring in Google style, with its lines, which are indented or blank.
-ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
-# The parameter of an item of this section, which is not indented any more.
-ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
-
-
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring into the descriptions of the function and of its parameters.
-
-    The parameters are described in a section of Google style:
-
-        Args:
-            path: The file to read. A longer text
-                goes on like this.
-            limit (int): How many lines to read.
-    """
-    description = without_indentation(doc or "")
-    section = ARGS_SECTION.search(description)
-    if section is None:
-        return Docstring(description, {})
-    # The names of items and their texts alternate: "Args", "", "path", "The file...".
-    parts = ARGS_ITEM.split(without_indentation(section[0]))
-    parameters = {name: " ".join(text.split())
-                  for name, text in zip(parts[3::2], parts[4::2])}
-    if not parameters:
-        return Docstring(description, {})
-    before = description[:section.start()].rstrip()
-    after = description[section.end():].strip()
-    return Docstring(f"{before}\n\n{after}".strip(), parameters)
-
-
-def without_indentation(doc: str) -> str:
-    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
-    first, *rest = doc.strip().split("\n")
-    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    margin = min(margins, default=0)
-    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
-    return "\n".join(lines).strip()
-
-
-def signature_of(function: Any) -> Signature:
-    """Return the parameters of a function that is called with named arguments.
-
-    They are read from the code object, because `import inspect` takes 6 ms at each
-    start. The function behind functools.wraps() is read, and the first parameter of a
-    method is left out. TypeError means that the function cannot be called by name.
-    """
-    code_owner, is_method = unwrap(function)
-    name = name_of(code_owner)
-    code = code_owner.__code__
-    skipped = 1 if is_method else 0  # self is left out
-    has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
-    has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
-    if has_varargs or code.co_posonlyargcount > skipped:  # only self may stand before /
-        raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
-                        "named parameter for each argument, or by one list")
-    hints = hints_of(code_owner)
-    # co_varnames begins with the positional parameters. Keyword-only parameters follow,
-    # and then **kwargs.
-    end = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[skipped:end]
-    if names[:1] == ("self",) and "self" not in hints:
-        raise TypeError(f"{name}() has a parameter self; register the method of an "
-                        "object instead, as in server.tool(object.method)")
-    positional = code.co_varnames[:code.co_argcount]
-    values = code_owner.__defaults__ or ()  # those of the last positional parameters
-    defaults = dict(zip(reversed(positional), reversed(values)))
-    defaults.update(code_owner.__kwdefaults__ or {})
-    other_hint = None
-    if has_varkeywords:
-        other_hint = hints.get(code.co_varnames[end], Any)
-    return Signature({one: hints.get(one, Any) for one in names}, defaults,
-                     hints.get("return"), other_hint)
-
-
-def unwrap(function: Any) -> tuple[Any, bool]:
-    """Return the function behind decorators, and whether it is a method that is bound
-    to an object."""
-    given = function
-    if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
-        function = getattr(function, "__call__", function)  # an object with __call__()
-    is_method = hasattr(function, "__self__")
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-        is_method = is_method or hasattr(function, "__self__")
-    if not hasattr(function, "__code__"):
-        raise TypeError(f"{given!r:.60} is not written in Python, so its parameters "
-                        "cannot be read; call it from a function of yours")
-    return function, is_method
-
-
-def hints_of(function: Any) -> Json:
-    """Return the hints of a function. Those that are text, or contain text, become the
-    objects that the text names."""
-    try:
-        hints: Json = function.__annotations__
-    except NameError as error:  # since Python 3.14, hints are evaluated here
-        raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
-                        "type that is defined at the top level of its module") from None
-    resolved: Json = {}
-    for name, hint in hints.items():
-        # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
-        # default is None. An object that has the hint, but no default, avoids that.
-        holder = types.SimpleNamespace(__annotations__={name: hint})
-        where = Place(f"{name_of(function)}().{name}")
-        resolved.update(resolve_hints(holder, where, hint, function.__globals__))
-    return resolved
-
-
-def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
-    """Return the hints of a class or of another object, without text in them.
-
-    namespace has the global names that the text may use. For a class it is None, and
-    Python finds the module of the class. Messages contain `where` and `shown`.
-    """
-    try:
-        return typing.get_type_hints(owner, namespace, include_extras=True)
-    except (TypeError, NameError, AttributeError, SyntaxError) as error:
-        reason = str(error)
-        advice = "use a type that is defined at the top level of its module"
-        if "unhashable" in reason:
-            advice = "put Annotated outside of Optional and Union"
-        elif "for |" in reason:
-            advice = "write Optional or Union"  # X | Y needs Python 3.10
-        raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
-                        f"({reason:.60}); {advice}") from None
-
-
-def schema_of(function: Callable[..., Any]) -> Json:
-    """Return the JSON Schema of the arguments of a function, as tools/list shows it.
-
-    The table at the head of this section lists the hints. TypeError means that the
-    function has another hint, or cannot be called with named arguments.
-    """
-    where = f"{name_of(function)}()"
-    signature = signature_of(function)
-    described = describe_object(
-        signature.hints, signature.defaults,
-        read_docstring(function.__doc__).parameters, Place(where), signature.other_hint)
-    listed: Json = portable(examine(described.schema, where).schema)
-    return listed
-
-
-def examine(schema: Any, where: str) -> Schema:
-    """Examine a schema of the author. A mistake in it names the function."""
-    try:
-        return Schema(schema)
-    except (ValueError, NotImplementedError) as error:
-        raise type(error)(f"{where}: {error}") from None
-
-
-# ======================================================================================
-# Part III: MCP
-#
-# This part leaves descriptors and processes to section 4. The differences between
-# protocol versions stand in the tables of section 7. No other code asks whether a
-# version is older or newer than another one.
-# ======================================================================================
-
-# --- 7. Revisions ---------------------------------------------------------------------
-# This section is data. A revision is a protocol version. There are two eras, legacy and
-# modern; the official SDKs use these words. In a legacy revision, a handshake opens a
-# session, and what both sides agree on is valid until its end. A modern revision does
-# without a handshake: each request says in its _meta which revision it uses and what
-# its client can do.
-
-META = "io.modelcontextprotocol/"  # the prefix of the names in _meta
-META_VERSION = META + "protocolVersion"
-META_CLIENT = META + "clientInfo"
-META_CAPABILITIES = META + "clientCapabilities"
-META_LEVEL = META + "logLevel"
-META_SERVER = META + "serverInfo"
-META_SUBSCRIPTION = META + "subscriptionId"
-
-RESOURCE_NOT_FOUND = -32002  # legacy only
-HEADER_MISMATCH = -32020  # modern only, and only over HTTP
-MISSING_CAPABILITY = -32021  # modern only
-UNSUPPORTED_VERSION = -32022  # modern only
-MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
-
-LOG_LEVELS = ["debug", "info", "notice", "warning",  # by severity [RFC 5424 6.2.1]
-              "error", "critical", "alert", "emergency"]
-
-
-class Revision(NamedTuple):
-    """One protocol version, in the points in which versions differ.
-
-    Other code uses the fields below and never compares dates. To add a version, add a
-    row to REVISIONS.
-
-    missing_methods and missing_members have the names that the version does not know.
-    A member may belong to all kinds of definitions ("icons"), to one kind
-    ("tools.annotations"), or to progress notifications ("progress.message").
-    """
-    version: str
-    modern: bool = False
-    batches: bool = False  # a line may hold an array of messages
-    null_id: bool = True  # an error response to an unreadable id has the id null
-    tool_errors: bool = False  # wrong arguments of a tool lead to a result with isError
-    unknown_resource: int = RESOURCE_NOT_FOUND  # error code
-    # The Python types that structuredContent may have; (object,) allows all of them.
-    structured: tuple[type, ...] = ()
-    elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # Params of requests for input that any client accepts in this revision. In other
-    # revisions, the client has to declare a part of a capability (InputMethod.parts).
-    free_params: tuple[str, ...] = ("includeContext",)
-    blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
-    missing_methods: tuple[str, ...] = ()
-    missing_members: tuple[str, ...] = ()
-
-    def known_members(self, kind: str, members: Json) -> Json:
-        """Return the members of a definition, or of the params of a notification, that
-        this revision has."""
-        return {name: value for name, value in members.items()
-                if self._has_member(kind, name, value)}
-
-    def _has_member(self, kind: str, name: str, value: Any) -> bool:
-        if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
-            return False
-        # If structured content can only be an object, its schema has to say so.
-        if name == "outputSchema" and self.structured == (dict,):
-            return isinstance(value, dict) and value.get("type") == "object"
-        return True
-
-
-_MODERN_METHODS = ("server/discover", "subscriptions/listen")
-_LEGACY_METHODS = ("initialize", "ping", "logging/setLevel", "resources/subscribe",
-                   "resources/unsubscribe")
-
-REVISIONS = {row.version: row for row in (
-    Revision("2024-11-05", blocks=("text", "image", "resource"),
-             missing_methods=_MODERN_METHODS,
-             missing_members=("icons", "title", "outputSchema", "_meta",
-                              "progress.message", "tools.annotations")),
-    Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
-             missing_methods=_MODERN_METHODS,
-             missing_members=("icons", "title", "outputSchema", "_meta")),
-    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
-             missing_methods=_MODERN_METHODS, missing_members=("icons",)),
-    Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url"), free_params=(),
-             missing_methods=_MODERN_METHODS),
-    Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
-             unknown_resource=INVALID_PARAMS, structured=(object,),
-             elicitation=("form", "url"), free_params=(),
-             missing_methods=_LEGACY_METHODS))}
-
-
-def supported_versions(modern: bool) -> list[str]:
-    """Return the versions of one era, oldest first."""
-    return [row.version for row in REVISIONS.values() if row.modern == modern]
-
-
-def newest_revision(modern: bool) -> Revision:
-    """Return the newest revision of one era, which this side prefers."""
-    return REVISIONS[supported_versions(modern)[-1]]
-
-
-def shape(required: str = "", **properties: Any) -> Json:
-    """Return the schema of an object, for the tables below.
-
-    The string `required` has the names of the required properties, separated by blanks.
-    A property is given as the name of a type, or as a schema. Other members are
-    allowed, because newer revisions add some.
-    """
-    schemas = {}
-    for name, wanted in properties.items():
-        schemas[name] = {"type": wanted} if isinstance(wanted, str) else wanted
-    return {"type": "object", "required": required.split(), "properties": schemas}
-
-
-class Method(NamedTuple):
-    """A kind of request that clients send.
-
-    A method that a revision does not have, and a method whose capability the server
-    does not offer, get the same answer: method not found. [2026-07-28 basic]
-    """
-    handler: Callable[[Any], Any]  # returns the result; None: it comes later
-    params: Any = {}  # a schema; in Server.methods, a Schema
-    capability: str = ""  # what the server has to offer; "" means nothing
-    runs_code: bool = False  # it runs code of the author, so it needs a job
-    may_ask: bool = False  # its modern result may be input_required
-    cached: bool = False  # its modern result says how long it may be cached
-
-
-METHODS: dict[str, Method] = {}  # by name; filled by @handles
-
-
-def handles(name: str, params: Json = {}, capability: str = "",
-            **rules: bool) -> Callable[[F], F]:
-    """Make a function the handler of a method. params is a schema, rules are the last
-    three fields of Method."""
-    def register(handler: F) -> F:
-        METHODS[name] = Method(handler, params, capability, **rules)
-        return handler
-
-    return register
-
-
-# ********************** The rest of section 7 can wait. *******************************
-
-# The list methods, with the member of their result that holds the items. These members
-# name the four kinds of definitions.
-LISTS = {"tools/list": "tools"}
-
-# Notifications of changes. A modern client asks for them with subscriptions/listen. The
-# values of this table are the members of params.notifications in that request.
-CHANGES: dict[str, str] = {}
-
-# The capabilities of a server, with the values that it declares.
-CAPABILITIES: dict[str, Json] = {}
-
-# The types of content blocks, with the member that each must have.
-BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
-          "resource_link": "uri"}
-
-
-class InputMethod(NamedTuple):
-    """A request for input, which a server sends to a client.
-
-    A legacy server sends it as a request, a modern server as part of a result.
-    """
-    capability: str  # of the client
-    option: str  # the argument of Client() that offers the capability
-    params: Json  # the schema of params
-    result: Json  # the schema of the result
-    parts: dict[str, str] = {}  # member of params -> part of the capability it needs
-
-
-INPUT_METHODS = {
-    "roots/list": InputMethod(
-        capability="roots", option="roots", params=shape(),
-        result=shape("roots", roots={
-            "type": "array", "items": shape("uri", uri={
-                "type": "string", "pattern": "^file://"})})),
-    "sampling/createMessage": InputMethod(
-        capability="sampling", option="on_sample",
-        params=shape("messages maxTokens", messages="array", maxTokens="integer"),
-        result=shape("role content model", role={"enum": ["user", "assistant"]},
-                     model="string", content={"type": ["object", "array"]}),
-        parts={"tools": "tools", "toolChoice": "tools", "includeContext": "context"}),
-    "elicitation/create": InputMethod(
-        capability="elicitation", option="on_elicit",
-        params=shape(
-            "message", message="string", mode={"enum": ["form", "url"]}, url="string",
-            requestedSchema=shape(
-                "type properties", type={"const": "object"}, properties={
-                    "type": "object", "additionalProperties": {"type": "object"}})),
-        result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
-                     content="object"))}
-
-
-@functools.lru_cache(maxsize=None)
-def input_schema(method: str, part: str) -> Schema:
-    """Return the schema of the "params" or the "result" of an input, examined once."""
-    return Schema(getattr(INPUT_METHODS[method], part))
-
-
-# --- 8. Lifecycle ---------------------------------------------------------------------
-# The legacy handshake is a table of transitions. A modern request has no state: all it
-# needs stands in its _meta.
-
-# How far the handshake of a legacy session has come.
-NEW = "before initialize"
-INITIALIZING = "before notifications/initialized"
-READY = "after the handshake"
-
-# Before the handshake is complete, only its own messages and ping may come. "*" stands
-# for every method that this table does not name. [2025-11-25 basic/lifecycle]
-TRANSITIONS = {
-    (NEW, "ping"): NEW,
-    (NEW, "initialize"): INITIALIZING,
-    (INITIALIZING, "ping"): INITIALIZING,
-    (INITIALIZING, "notifications/initialized"): READY,
-    (READY, "ping"): READY,
-    (READY, "*"): READY}
-# Any other method may come only in the state READY, and does not change the state.
-NAMED_METHODS = {method for _, method in TRANSITIONS}
-
-
-def next_state(state: str, method: str) -> str:
-    """Return the state after a legacy message. RpcError means that it must not come
-    now."""
-    key = (state, method if method in NAMED_METHODS else "*")
-    if key not in TRANSITIONS:
-        raise RpcError(INVALID_REQUEST, f"{method[:80]!r} is not allowed {state}")
-    return TRANSITIONS[key]
-
-
-def no_revision_error() -> RpcError:
-    """Return the error for a request whose revision is not known: its _meta names none,
-    and no handshake came before. It tells clients of both eras what to do."""
-    return RpcError(INVALID_PARAMS, "Send initialize first, then notifications/"
-                    f"initialized. Or put into _meta: {META_VERSION} and "
-                    f"{META_CAPABILITIES}")
-
-
-def revision_of(meta: Json) -> Revision:
-    """Return the revision of a modern request, which its _meta names.
-
-    Raises RpcError -32602 if _meta lacks a required member or has a wrong one. Raises
-    RpcError -32022 if this side does not support the version; the error names the
-    versions that it supports. [2026-07-28 basic/versioning]
-    """
-    version = meta.get(META_VERSION)
-    if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
-        raise no_revision_error()
-    row = REVISIONS.get(version)
-    if row is None or not row.modern:
-        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
-            "supported": supported_versions(modern=True), "requested": version})
-    if META_LEVEL in meta and meta[META_LEVEL] not in LOG_LEVELS:
-        raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is not a log level")
-    if type(meta.get(META_CLIENT, {})) is not dict:
-        raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
-    return row
-
-
-# ********************** The rest of section 8 can wait. *******************************
-
-
-class McpRequests(Requests):
-    """Requests of MCP, which can be cancelled."""
-
-    def send_cancelled(self, pending: PendingRequest, reason: str) -> None:
-        """Put notifications/cancelled into the outbox."""
-        if pending.method == "initialize":  # it must not be cancelled [lifecycle]
-            return
-        line = encode(build_message("notifications/cancelled", {
-            "requestId": pending.id, "reason": reason}))
-        with self._lock:
-            self.peer.append(None, line)
-
-
-class McpPeer(Peer):
-    """A peer of MCP: a client, or a relay between a client and a server."""
-
-    requests_type = McpRequests
-    row: Any = None  # the Revision of the session, once it is known
-
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
-
-    def handle_notification(self, method: str, params: Params) -> None:
-        """Cancel a request of the other side, if the other side says so."""
-        if method == "notifications/cancelled" and isinstance(params, dict):
-            self.cancel_incoming(params.get("requestId"))
-
-
-def check_row_has_batches(row: Revision | None) -> None:
-    if row is None or not row.batches:
-        raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed here")
-
-
-# --- 9. Server ------------------------------------------------------------------------
-# A ServerSession checks each request. The code of the author then runs in a job: the
-# handler of the method finds the Function, which checks and casts the arguments.
-
-INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input
-
-
-class ToolContext(IncomingRequest):
-    """The request that a function serves. A parameter with the hint Context gets it.
-
-    request_id, method, params (without _meta) and meta are what the client sent.
-    cancelled becomes True when the client no longer waits for a response.
-    """
-
-    session: Any  # a ToolSession, or a class derived from it
-    row: Revision  # the revision of this request
-    rules: Method  # the handler of its method, and the rules for it
-    meta: Json  # _meta
-    subscribed: Any = None  # what an open subscriptions/listen request was granted
-
-    # ********************** The rest of this class can wait. **************************
-
-    @property
-    def revision(self) -> str:
-        """The protocol version of the request."""
-        return self.row.version
-
-    @property
-    def client_info(self) -> Json:
-        """The client's name and version, as on the wire."""
-        return self.client_meta.get(META_CLIENT) or {}
-
-    @property
-    def client_capabilities(self) -> Json:
-        """The client's capabilities, as on the wire."""
-        return self.client_meta.get(META_CAPABILITIES) or {}
-
-    @property
-    def client_meta(self) -> Json:
-        """The version, the capabilities and other facts that the client has sent about
-        itself. The keys are those of _meta.
-
-        A modern client sends them in each request, a legacy client in its handshake.
-        """
-        return self.meta if self.row.modern else self.session.client_meta
-
-    def __str__(self) -> str:
-        params = self.params or {}
-        name = params.get("name") or params.get("uri") or params.get("ref")
-        return f"{self.method} {name!r}" if name else self.method
-
-    def prepare(self) -> None:
-        """Note what has to be known before a function gets this context."""
-
-
-CAPABILITIES["logging"] = {}
-
-
-class ReportingContext(ToolContext):
-    """Adds progress and log."""
-
-    _reports = 0  # how many reports of progress were sent
-    _last_progress = float("-inf")  # any number exceeds it
-    _last_report = 0.0  # the time of the last report, by time.monotonic()
-
-    def progress(self, progress: float, total: float | None = None,
-                 message: str | None = None) -> None:
-        """Report progress, if the client asked for it.
-
-        progress and total are numbers in any unit, message is for the user. One thread
-        at a time may report. A report that does not exceed the last one is dropped.
-        After 50 reports, at most 50 more per second are sent, and the others are
-        dropped. The report that reaches total is always sent. [2025-11-25
-        basic/utilities/progress]
-        """
-        check_types("Context.progress", (int, float), progress=progress,
-                    **present(total=total))
-        token = self.meta.get("progressToken")
-        if type(token) not in (str, int):
-            return
-        if not progress > self._last_progress:  # this drops NaN as well
-            return
-        now = time.monotonic()
-        if self._reports >= PROGRESS_BURST and progress != total:
-            if now - self._last_report < PROGRESS_PAUSE:
-                return
-        self._last_progress = progress
-        self._last_report = now
-        self._reports += 1
-        params = present(progressToken=token, progress=progress, total=total,
-                         message=message)
-        self.notify("notifications/progress",
-                    **self.row.known_members("progress", params))
-
-    def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Send data (any JSON) to the client's log, if the client wants this level.
-
-        level is one of LOG_LEVELS. A legacy client sets its level for all requests, and
-        starts with "info". A modern client names it in each request, or gets no log.
-        [2025-11-25 server/utilities/logging]
-
-        Revision 2026-07-28 deprecates logging. It may be removed from a revision that
-        is released on 2027-07-28 or later. Write to stderr instead.
-        """
-        if level not in LOG_LEVELS:
-            raise ValueError(f"Context.log: level is {level!r:.40}; give one of "
-                             f"{', '.join(LOG_LEVELS)}")
-        least = self.client_meta.get(META_LEVEL)
-        if least is not None and LOG_LEVELS.index(level) >= LOG_LEVELS.index(least):
-            self.notify("notifications/message", level=level, data=data,
-                        **present(logger=logger))
-
-    def notify(self, method: str, **params: Any) -> None:
-        """Send a notification about this request.
-
-        Nothing is sent after the response, or while more than bounds.line bytes wait
-        for the client to read them.
-        """
-        if not self.session.outbox.is_full():
-            self.session.notify(method, params, self)
-
-
-class Context(ReportingContext):
-    """Adds questions to the user and to the client.
-
-    A function asks in the same way in both eras. In a legacy session, each input
-    request is sent as a request, and the function waits for the response. For a modern
-    client, the input requests are the result. The client calls again with the
-    responses, and the function runs again from its top. A key tells which response
-    belongs to which input request. The default key is made of three things: the number
-    of the input request in this run, the method, and the params.
-    """
-
-    binding: str | None = None  # method and params, for StateSigner
-    responses: Json  # key of an input request -> the response that a modern client sent
-    _inputs = 0  # how many inputs the function has asked for
-
-    def prepare(self) -> None:
-        """Note the params. The client may have to repeat the call with the same ones,
-        and the function may change its arguments."""
-        if self.row.modern:
-            self.binding = binding_of(self)
-
-    def elicit(self, message: str, schema: Json | None = None, *,
-               url: str | None = None, key: str | None = None,
-               timeout: float = INPUT_TIMEOUT) -> Json:
-        """Ask the user to fill in a form, or to visit a url.
-
-        schema describes the form: an object with flat properties. Without it, the user
-        can only accept or decline. Returns a dict: "action" is "accept", "decline" or
-        "cancel", and "content" has the values of an accepted form. timeout is in
-        seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
-        """
-        if url is None:
-            params: Json = {"message": message, "requestedSchema": schema or shape()}
-        else:
-            params = {"message": message, "mode": "url", "url": url}
-            if not self.row.modern:  # only legacy revisions require this member
-                params["elicitationId"] = os.urandom(16).hex()
-        return self._ask_one(key, "elicitation/create", params, timeout)
-
-    def sample(self, messages: list[Json], max_tokens: int, *, key: str | None = None,
-               **params: Any) -> Json:
-        """Ask the client's model to continue a conversation.
-
-        messages are {"role", "content"}. Further params are sent unchanged, with the
-        names of the wire. Returns {"role", "content", "model", ...}. [2025-11-25
-        client/sampling]
-
-        Revision 2026-07-28 deprecates sampling. It may be removed from a revision that
-        is released on 2027-07-28 or later. Call the API of a model provider instead.
-        """
-        params.update(messages=messages, maxTokens=max_tokens)
-        return self._ask_one(key, "sampling/createMessage", params, INPUT_TIMEOUT)
-
-    def list_roots(self, *, key: str | None = None) -> list[Json]:
-        """Return the client's roots: [{"uri": "file://...", "name": ...}, ...].
-
-        Revision 2026-07-28 deprecates roots. They may be removed from a revision that
-        is released on 2027-07-28 or later. Get folders from parameters of the tool, or
-        from the configuration of the server. [2025-11-25 client/roots]
-        """
-        return list(self._ask_one(key, "roots/list", {}, INPUT_TIMEOUT)["roots"])
-
-    def _ask_one(self, key: str | None, method: str, params: Json,
-                 timeout: float) -> Json:
-        """Ask for one input. The key is the same whenever the function runs again."""
-        self._inputs += 1
-        if key is None:
-            checksum = binascii.crc32(encode([method, params]))
-            key = f"{self._inputs}-{checksum:08x}"
-        return self.ask({key: (method, params)}, timeout)[key]
-
-    def ask(self, requests: dict[str, tuple[str, Json]],
-            timeout: float = INPUT_TIMEOUT) -> dict[str, Json]:
-        """Ask for several inputs, {key: (method, params)}; return {key: result}.
-
-        A modern client gets them all at once. A legacy client gets one after another.
-
-        If the client does not offer an input, this raises RpcError -32021 for a modern
-        client and RuntimeError for a legacy client. If the revision does not have the
-        input, it raises ValueError. If the result of a legacy client does not fit, it
-        raises ValueError as well; a modern client is asked again.
-        """
-        for method, params in requests.values():
-            if method not in INPUT_METHODS:
-                raise ValueError(f"Context.ask: the method is {method!r:.60}; give one "
-                                 f"of {', '.join(INPUT_METHODS)}")
-            self._check_input(method, params)
-        if not self.row.modern:
-            return {key: self._request_input(method, params, timeout)
-                    for key, (method, params) in requests.items()}
-        missing = {}
-        for key, (method, params) in requests.items():
-            response = self.responses.get(key)
-            # If the response is missing, it is None, and input_fault() says so.
-            if input_fault(method, params, response) is not None:
-                missing[key] = {"method": method, "params": params}
-                self.responses.pop(key, None)  # a wrong response is not kept
-        if missing:
-            raise InputRequired(missing, timeout)
-        return {key: self.responses[key] for key in requests}
-
-    def _request_input(self, method: str, params: Json, timeout: float) -> Json:
-        """Send a legacy request on behalf of this one, and wait for its result."""
-        requests = self.session.requests
-        result: Json = requests.request(method, params, self).result(timeout)
-        fault = input_fault(method, params, result)
-        if fault is not None:
-            raise ValueError(f"{method}: the result of the client{fault}")
-        return result
-
-    def _check_input(self, method: str, params: Json) -> None:
-        """Raise an exception if the revision does not have an input, or if the client
-        does not offer it."""
-        needs = INPUT_METHODS[method]
-        input_schema(method, "params").check(params, f"{method}: params")
-        offer = self.client_capabilities.get(needs.capability)
-        needed = []  # parts of the capability
-        if method == "elicitation/create":
-            mode = params.get("mode", "form")
-            self._check_elicitation(mode, params)
-            needed = [mode]
-            if isinstance(offer, dict) and "form" not in offer and "url" not in offer:
-                offer = {**offer, "form": {}}  # an offer without a mode means form
-        for member, part in needs.parts.items():
-            # includeContext may be "none".
-            is_used = params.get(member) not in (None, "none")
-            if is_used and member not in self.row.free_params:
-                needed.append(part)
-        if isinstance(offer, dict) and all(part in offer for part in needed):
-            return
-        reason = (f"The client does not offer {' '.join([needs.capability, *needed])}. "
-                  "Look at context.client_capabilities before you ask. A Client of "
-                  f"this module offers it if it was given {needs.option}.")
-        if not self.row.modern:
-            raise RuntimeError(reason)  # legacy revisions have no code for this
-        raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
-            needs.capability: {part: {} for part in needed}}})
-
-    def _check_elicitation(self, mode: str, params: Json) -> None:
-        if mode not in self.row.elicitation:
-            raise ValueError(f"{self.row.version} has no elicitation of mode {mode}")
-        url = params.get("url", "")
-        if mode == "url" and not ABSOLUTE_URI.match(url):
-            raise ValueError(f"url is {url!r:.60}; give an absolute URL, such as "
-                             "https://example.com")
-
-
-PROGRESS_BURST = 50  # so many reports of a request are sent without delay
-PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is dropped
-ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
-
-
-class ToolSession(Responder):
-    """One connection of a server, over any transport. Server.connect() makes it.
-
-    A session serves both eras side by side. It keeps the revision and the capabilities
-    that the handshake agreed on. A modern request brings its own.
-    """
-
-    incoming_type: type[IncomingRequest] = ToolContext
-    row: Revision | None = None  # of the handshake, once it is known
-
-    def __init__(self, server: ToolServer, send: Send, start: Start) -> None:
-        super().__init__(send, start, bounds=server.bounds)
-        self.server = server
-        self.state = NEW
-        self.null_id = False  # _initialize() sets it for old revisions
-        self.trace = server.trace
-        self.outbox.trace = server.trace
-        # Facts that the client has sent about itself in the handshake, under the names
-        # of _meta. Jobs on other threads read this dict, so it is never changed, but
-        # replaced by a new one.
-        self.client_meta: Json = {META_LEVEL: "info"}
-        self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
-
-    def admit_request(self, request: Any) -> Handler | None:
-        """Check revision, method, lifecycle and params, in this order.
-
-        This runs on the thread that reads, in the order of arrival. So the result of
-        initialize holds for the very next line. Only a request that runs code of the
-        author needs a job.
-        """
-        context: ToolContext = request
-        context.session = self
-        if context.params is None:
-            context.params = {}
-        params = context.params
-        if type(params) is not dict:
-            raise RpcError(INVALID_PARAMS, "params is not an object")
-        context.meta = params.pop("_meta", {})
-        if type(context.meta) is not dict:
-            raise RpcError(INVALID_PARAMS, "params._meta is not an object")
-        # This decides the era of the request. A request that names a version in _meta
-        # is modern. For any other request the handshake counts.
-        if META_VERSION in context.meta:
-            context.row = revision_of(context.meta)
-        elif self.row is not None:
-            context.row = self.row
-        else:
-            context.row = self._revision_before_handshake(context)
-        rules = self.server.methods.get(context.method)
-        if rules is None or context.method in context.row.missing_methods:
-            raise RpcError(METHOD_NOT_FOUND,
-                           f"Method not found: {context.method[:80]!r}")
-        state = self.state
-        if context.row.modern:
-            if context.reply is not None and context.reply.is_batch:
-                raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state != READY or context.method in NAMED_METHODS:
-            state = next_state(state, context.method)
-        if not rules.params.fits(params):  # most params pass this quick check
-            faults = rules.params.faults(params)
-            if faults:
-                raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
-        context.rules = rules
-        if rules.runs_code:
-            if context.row.modern:
-                return self.compute_modern
-            return rules.handler
-        result = rules.handler(context)
-        self.state = state  # not earlier, because the handler may refuse the request
-        if result is not None:
-            self.respond(context, complete_result(context, result))
-        return None
-
-    # ********************** The rest of this class can wait. **************************
-
-    def _revision_before_handshake(self, context: ToolContext) -> Revision:
-        """Return the revision of a request that names none, before the handshake.
-
-        Only initialize and ping may come so early. (The caller refuses methods that do
-        not exist.)
-        """
-        may_come = (NEW, context.method) in TRANSITIONS
-        if context.method in self.server.methods and not may_come:
-            raise no_revision_error()
-        return newest_revision(modern=False)
-
-    def compute_modern(self, context: Any) -> Json:
-        """Run the handler of a modern request."""
-        result = context.rules.handler(context)
-        return complete_result(context, result)
-
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
-
-    def handle_notification(self, method: str, params: Params) -> None:
-        """Act on the notifications in NOTIFICATIONS; others have no effect."""
-        act = NOTIFICATIONS.get(method)
-        if act is not None:
-            act(self, params or {})
-
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen. The request stays open."""
-        line = encode(build_message("notifications/subscriptions/acknowledged", {
-            "notifications": granted,
-            "_meta": {META_SUBSCRIPTION: context.request_id}}))
-        with self._lock:
-            context.subscribed = granted
-            self.append(context, line)
-
-    def streams(self) -> list[ToolContext]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: Iterable[Any] = self._incoming.values()
-        return [context for context in requests if context.subscribed is not None]
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
-
-        A subscriptions/listen request gets notifications/cancelled and then a response:
-        one page of the specification demands the notification, another page demands the
-        response.
-        """
-        with self._lock:
-            streams = self.streams()
-        for context in streams:
-            rid = context.request_id
-            self.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
-        super().close(why)
-
-
-def _initialized(session: ToolSession, params: Params) -> None:
-    session.state = next_state(session.state, "notifications/initialized")
-
-
-def _cancelled(session: ThreadedSession, params: Params) -> None:
-    if isinstance(params, dict):
-        session.cancel_incoming(params.get("requestId"))
-
-
-NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
-    "notifications/initialized": _initialized}
-
-NOTIFICATIONS["notifications/cancelled"] = _cancelled
-
-
-class ThreadedSession(ThreadedResponder, ToolSession):
-    """Runs tools on several threads."""
-
-
-class AskingSession(ThreadedSession):
-    """Adds requests to the client, and results that ask it for input."""
-
-    incoming_type = Context
-    server: AskingServer
-
-    def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
-        super().__init__(server, send, start)
-        self.requests = McpRequests(self)
-
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
-
-    def compute_modern(self, context: Any) -> Json:
-        """Run the handler of a modern request. Its result may be input_required."""
-        may_ask = context.rules.may_ask
-        signer = self.server.signer
-        context.responses = signer.responses_of(context) if may_ask else {}
-        try:
-            return super().compute_modern(context)
-        except InputRequired as asking:
-            if not may_ask:
-                raise RuntimeError(
-                    f"{context.method} cannot ask for input; only tools, resources and "
-                    "prompts can") from None
-            requests, timeout = asking.args
-            return with_server_info(context, {
-                "resultType": "input_required", "inputRequests": requests,
-                "requestState": signer.sign(context, timeout)})
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
-
-
-class ServerSession(AskingSession):
-    """Adds notifications of changes."""
-
-    server: Server
-
-    def __init__(self, server: Server, send: Send, start: Start) -> None:
-        super().__init__(server, send, start)
-        self.subscriptions = Subscriptions(self)
-
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
-        with self._lock:
-            self.subscriptions.check_room(
-                1 + len(granted.get("resourceSubscriptions", ())))
-        super().open_stream(context, granted)
-
-    def close(self, why: Exception | None = None) -> None:
-        self.server.forget(self)
-        super().close(why)
-
-
-CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
-CAPABILITIES["tools"] = {"listChanged": True}
-
-
-class Subscriptions:
-    """The changes that one client wants to hear of.
-
-    The server notifies a legacy client of a changed list if the server has declared
-    that in the handshake, and of a changed resource if the client has subscribed to the
-    URI. A modern client sends subscriptions/listen with a filter. That request stays
-    open until it is cancelled or the connection ends, and notifications about it carry
-    its id.
-    """
-
-    def __init__(self, session: ServerSession) -> None:
-        self.session = session
-        self._lock = session._lock  # guards the set below
-        self._uris: set[str] = set()  # by resources/subscribe
-
-    def subscribe(self, uri: str) -> None:
-        """Subscribe a legacy client to a resource."""
-        size = 4 * len(uri)  # a character takes up to 4 bytes in Python
-        session = self.session
-        with self._lock:
-            if uri not in self._uris:
-                self.check_room(1)
-                if session._kept_in + size > session.bounds.memory:
-                    raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
-                self._uris.add(uri)
-                session._kept_in += size
-
-    def unsubscribe(self, uri: str) -> None:
-        """End the subscription of a legacy client to a resource."""
-        with self._lock:
-            if uri in self._uris:
-                self._uris.remove(uri)
-                self.session._kept_in -= 4 * len(uri)
-
-    def check_room(self, count: int) -> None:
-        """Refuse further subscriptions if there are too many. Caller holds the lock."""
-        count += len(self._uris)
-        for context in self.session.streams():
-            count += 1 + len(context.subscribed.get("resourceSubscriptions", ()))
-        if count > self.session.bounds.subscriptions:
-            raise RpcError(TOO_MANY, "Too many subscriptions")
-
-    def publish(self, method: str, uri: str | None = None) -> None:
-        """Put the notification of a change into the outbox, for each subscription.
-
-        uri is given for a resource that has changed, and None for a list. Nothing is
-        written on this thread, because a client that does not read would block it. If
-        more than bounds.line bytes wait for the client, it gets no notification.
-        """
-        session = self.session
-        params: Json = {} if uri is None else {"uri": uri}
-        capability = method.split("/")[1]  # "notifications/tools/list_changed": tools
-        with self._lock:
-            if session.outbox.is_full():
-                return
-            is_declared = session.state == READY and capability in session.declared
-            if is_declared and (uri is None or uri in self._uris):
-                session.append(None, encode(
-                    build_message(method, params or None)))
-            for context in self.session.streams():
-                wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
-                if wish is True or (isinstance(wish, list) and uri in wish):
-                    meta = {META_SUBSCRIPTION: context.request_id}
-                    session.append(context, encode(build_message(
-                        method, {"_meta": meta, **params})))
-
-
-# Tools.
-
-
-class Function:
-    """A function of the author, called with the arguments of a request.
-
-    Parameters with the hint Context get the request and are not part of the schema. An
-    input_schema of the author replaces the schema that the hints make. The arguments
-    are cast according to the hints in any case.
-    """
-
-    def __init__(self, function: Any, input_schema: Json | None = None,
-                 output_schema: Json | None = None) -> None:
-        self.name = name_of(function)
-        self.docs = read_docstring(function.__doc__)
-        self._function = function
-        where = f"{self.name}()"
-        signature = signature_of(function)
-        hints = dict(signature.hints)
-        self._context_names = [name for name, hint in hints.items()
-                               if is_context(hint)]
-        for name in self._context_names:
-            del hints[name]
-        for name in ("context", "ctx"):
-            if hints.get(name) is Any:
-                raise TypeError(f"{where}: the parameter {name} has no hint; write "
-                                f"{name}: Context, and it gets the request")
-        described = describe_object(
-            hints, signature.defaults, self.docs.parameters, Place(where),
-            signature.other_hint)
-        self.input_schema = examine(
-            described.schema if input_schema is None else input_schema,
-            f"{where}, input schema")
-        self.listed_input = input_schema  # as clients see it
-        if input_schema is None:
-            self.listed_input = portable(described.schema)
-        self._cast = described.cast
-        # The quick check passes only if the schema of each member is just a type. The
-        # hints of such members have no cast, or the cast int, and an int stays an int.
-        self._may_skip_cast = input_schema is None
-        warn_of_wrong_defaults(described.schema, where)
-        self.output_schema: Schema | None = None
-        self.listed_output = output_schema  # as clients see it
-        where_output = f"{where}, output schema"
-        if output_schema is not None:
-            self.output_schema = examine(output_schema, where_output)
-        elif key_of(signature.result) in ("TypedDict", "dataclass"):
-            result = describe(signature.result, Place(where, in_result=True))
-            self.output_schema = examine(result.schema, where_output)
-            self.listed_output = portable(result.schema)
-
-    def call(self, context: Context, arguments: Json, name: str = "arguments",
-             corrects: bool = True) -> Any:
-        """Check and cast arguments, run the function, and return its result as JSON
-        values, or a Result.
-
-        corrects says whether arguments that do not fit are corrected if possible.
-        Raises InvalidArguments with the first ten faults, such as "arguments.a: not
-        allowed". `name` is the first word of these faults.
-        """
-        if self._context_names:
-            context.prepare()
-        can_skip = self._may_skip_cast and self.input_schema.fits(arguments)
-        if not can_skip:
-            arguments = self._checked_and_cast(arguments, name, corrects)
-        if self._context_names:
-            arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
-        value = self._function(**arguments)
-        if type(value) in (str, int):  # the most frequent results
-            return value
-        if type(value) is types.CoroutineType:
-            value = run_coroutine(value)
-        if isinstance(value, Result):
-            return Result(to_plain(value))
-        return to_plain(value)
-
-    def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
-        faults = self.input_schema.faults(arguments, most=CORRECTIONS)
-        still_wrong = faults
-        if faults and corrects:
-            correct(arguments, faults)
-            still_wrong = self.input_schema.faults(arguments)
-        if still_wrong:  # the faults are those of the arguments as they came
-            raise InvalidArguments(INVALID_PARAMS, "; ".join(
-                f"{name}{fault}" for fault in faults[:10]))
-        cast: Json = self._cast(arguments)
-        return cast
-
-
-def is_context(hint: Any) -> bool:
-    """Tell whether a parameter with this hint gets the request. The hint is a context
-    class, or Optional of one."""
-    if key_of(hint) in ("Union", "UnionType"):
-        return any(map(is_context, typing.get_args(hint)))
-    return isinstance(hint, type) and issubclass(hint, ToolContext)
-
-
-class InvalidArguments(RpcError):
-    """The arguments of a request do not fit the schema of a function."""
-
-
-_STRING_MAP: Json = {"type": "object", "additionalProperties": _STRING}
-_PAGE = shape(cursor="string")
-_BY_URI = shape("uri", uri="string")
-@handles("tools/call", shape("name", name="string", arguments="object"),
-         "tools", runs_code=True, may_ask=True)
-def _tools_call(context: ToolContext) -> Json:
-    """Serve tools/call.
-
-    A failure of the tool is also a result, so that the model can read the reason. An
-    RpcError that the tool raises is meant for the client, and becomes an error
-    response. [2025-11-25 server/tools]
-    """
-    params = context.params
-    tool = context.session.server.find("tools", params["name"])
-    try:
-        value = tool.function.call(context, params.get("arguments", {}))
-        return result_of_tool(tool.function.output_schema, value, context.row)
-    except InvalidArguments as error:
-        if not context.row.tool_errors:
-            raise
-        return failure_of_tool(error.message)
-    except (RpcError, Interrupted):
-        raise
-    except (ToolError, RequestCancelled) as error:  # expected, so it is not logged
-        return failure_of_tool(reason_of(error))
-    except BaseException as error:  # SystemExit as well: it must not end the server
-        warn("the tool %s failed", params["name"], error=error)
-        return failure_of_tool(reason_of(error))
-
-
-def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> Json:
-    """Turn what a tool returned into a result. ValueError: it does not fit the output
-    schema."""
-    if type(value) is str and output_schema is None:  # the most frequent result
-        return {"content": [{"type": "text", "text": value}]}
-    if isinstance(value, Result):
-        return adapted_result(output_schema, value, row)
-    if output_schema is not None:
-        output_schema.check(value, "result")
-    result: Json = {"content": to_content(value, row)}
-    if isinstance(value, row.structured):  # a type that the revision allows
-        is_data = output_schema is not None or not is_content(value)
-        if is_data:
-            result["structuredContent"] = value
-    return result
-
-
-def failure_of_tool(reason: str) -> Json:
-    return {"content": [text(reason)], "isError": True}
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the reason of a failure, for the model.
-
-    This is the text of the exception. But the text of an ImportError may name paths, so
-    only its type is named. For an error of a file, the file is not named.
-    """
-    reason = str(error)
-    if isinstance(error, ImportError):
-        reason = ""
-    elif isinstance(error, OSError) and error.strerror is not None:
-        reason = error.strerror
-    return reason or type(error).__name__
-
-
-class ToolServer:
-    """A server for tools, for any number of connections.
-
-    name, version, title and instructions introduce the server to clients. page_size
-    splits lists into pages. bounds limits what one connection may hold.
-
-    The attribute `trace` may be set to a function that never raises. New connections
-    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
-    """
-
-    trace: Callable[[str, bytes], Any] | None = None
-    session_type: Any = ToolSession
-
-    def __init__(self, name: str, version: str, title: str | None = None,
-                 instructions: str | None = None, page_size: int | None = None,
-                 bounds: Bounds = Bounds()) -> None:
-        check_types("Server", str, name=name, version=version,
-                    **present(title=title, instructions=instructions))
-        check_types("Server", int, **present(page_size=page_size))
-        check_types("Server", Bounds, bounds=bounds)
-        if page_size is not None and page_size < 1:
-            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
-        self.info = present(name=name, version=version, title=title)
-        self.instructions = instructions
-        self.page_size = page_size
-        self.bounds = bounds
-        self._lock = threading.Lock()  # guards what follows
-        self._newest = 0  # the number of the last registration
-        # The tables below are replaced when they change, so readers need no lock.
-        self.tables: dict[str, dict[str, Registration]] = {
-            kind: {} for kind in LISTS.values()}
-        self.capabilities: Json = {}
-        self.methods: dict[str, Method] = {}
-        self.offer("", {})  # the methods that need no capability
-
-    def run(self) -> None:
-        """Serve stdin and stdout until the client closes its side, one line after the
-        other. While this runs, print() writes to stderr, because stdout belongs to the
-        protocol. [2025-11-25 basic/transports]"""
-        self.warn_of_terminal()
-        streams = StandardStreams()
-        session = self.connect(functools.partial(write_line, streams.stdout))
-        with contextlib.suppress(BrokenPipeError):  # the client is gone
-            serve_lines(session, streams.stdin)
-        streams.restore()
-
-    def warn_of_terminal(self) -> None:
-        """Tell a person who started the server what it waits for."""
-        if sys.stdin is not None and sys.stdin.isatty():
-            warn("%s is an MCP server and waits for JSON-RPC messages on stdin. "
-                 "Connect an MCP client to it, or press Ctrl-C to end it",
-                 self.info["name"])
-
-    def connect(self, send: Send, start: Start = run_now, session_type: Any = None,
-                ) -> Any:
-        """Open a session over any transport.
-
-        The transport calls receive(line) of the session for each line that arrives, and
-        close() at the end. send(line) and start(job) are explained at Responder. Any
-        number of sessions can be open at the same time. session_type is a class of
-        sessions that serve some requests in another way.
-        """
-        return (session_type or self.session_type)(self, send, start)
-
-    @typing.overload
-    def tool(self, function: F) -> F: ...
-    @typing.overload
-    def tool(self, function: str | None = None, *, name: str | None = None,
-             title: str | None = None, description: str | None = None,
-             input_schema: Json | None = None, output_schema: Json | None = None,
-             annotations: Json | None = None, icons: list[Json] | None = None,
-             meta: Json | None = None) -> Callable[[F], F]: ...
-
-    def tool(self, function: Callable[..., Any] | str | None = None, *,
-             name: str | None = None, title: str | None = None,
-             description: str | None = None, input_schema: Json | None = None,
-             output_schema: Json | None = None, annotations: Json | None = None,
-             icons: list[Json] | None = None, meta: Json | None = None) -> Any:
-        """Make a function a tool: @server.tool, @server.tool("name"), or with options.
-
-        The hints of its parameters become the input schema, and cast the arguments. If
-        it returns a TypedDict or dataclass, that becomes the output schema. It may
-        return a str, a content block, a list that holds a block, or data, which is sent
-        as structuredContent as well. If it raises an exception, the model reads the
-        text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
-        means that a hint or a schema cannot be used. [2025-11-25 server/tools]
-        """
-        check_types("Server.tool", dict, **present(
-            annotations=annotations, input_schema=input_schema,
-            output_schema=output_schema))
-        own_name = function if isinstance(function, str) else name  # tool("name")
-
-        def register(author_function: F) -> F:
-            check_types("Server.tool", Callable, function=author_function)
-            adapted = Function(author_function, input_schema, output_schema)
-            if adapted.input_schema.schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema needs the type "
-                                 "object, because arguments have names")
-            definition = define(
-                adapted, own_name, title, description, icons, meta,
-                inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
-                annotations=annotations)
-            check_tool_definition(definition)
-            self.add("tools", definition["name"], definition, adapted)
-            return author_function
-
-        if function is None or isinstance(function, str):
-            return register
-        return register(function)
-
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool. KeyError means that the server has no tool of this name."""
-        self.remove("tools", name)
-
-    def entries(self, kind: str) -> dict[str, Json]:
-        """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
-        """
-        return {name: one.definition for name, one in self.tables[kind].items()}
-
-    def find(self, kind: str, name: str) -> Registration:
-        """Return a registration. Raises RpcError -32602 if it does not exist."""
-        found = self.tables[kind].get(name)
-        if found is not None:
-            return found
-        similar = " or ".join(nearest(name, self.tables[kind], 0.6)[:3])
-        advice = f"; did you mean {similar}?" if similar else ""
-        raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
-
-    def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
-        """Return a page of definitions, and the cursor of the next page or None.
-
-        A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. No number is used twice, so a client gets each definition that
-        stays exactly once, even if others come or go between two pages.
-        """
-        last = 0
-        if cursor is not None:
-            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
-            if not is_number or int(cursor, 16) > self._newest:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor")
-            last = int(cursor, 16)
-        left = [one for one in self.tables[kind].values() if one.number > last]
-        page = left[:self.page_size]
-        following = None
-        if len(page) < len(left):
-            following = f"{page[-1].number:x}"
-        return [one.definition for one in page], following
-
-    # Changes of what the server offers. They may happen at any time, on any thread.
-
-    def add(self, kind: str, key: str, definition: Json, function: Function,
-             pattern: re.Pattern[str] | None = None) -> None:
-        """Register a function. A definition that is not JSON is refused now, and not
-        when it is listed."""
-        check_json(f"{kind[:-1]} {key}", definition)
-        with self._lock:
-            if key in self.tables[kind]:
-                raise ValueError(f"{kind[:-1]} {key} is registered already; remove it "
-                                 "first, or use another name")
-            self._newest += 1
-            new = Registration(self._newest, definition, function, pattern)
-            self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
-        self.changed(kind)
-
-    def remove(self, kind: str, key: str) -> None:
-        with self._lock:
-            table = dict(self.tables[kind])
-            if key not in table:
-                registered = ", ".join(nearest(key, table)) or "none"
-                raise KeyError(f"{kind[:-1]} {key} is not registered; registered: "
-                               f"{registered}")
-            del table[key]
-            self.tables = {**self.tables, kind: table}
-        self.changed(kind)
-
-    def changed(self, kind: str) -> None:
-        """Offer the capability of a list that has changed. Templates belong to
-        resources."""
-        capability = capability_of(kind)
-        if capability not in self.capabilities:
-            self.offer(capability, CAPABILITIES.get(capability, {}))
-
-    def offer(self, capability: str, value: Json) -> None:
-        """Offer a capability, and serve its methods from now on."""
-        with self._lock:
-            if capability:
-                self.capabilities = {**self.capabilities, capability: value}
-            self.methods = {**self.methods, **{
-                name: method._replace(params=Schema(method.params))
-                for name, method in METHODS.items() if method.capability == capability}}
-
-
-def capability_of(kind: str) -> str:
-    return "resources" if kind == "resourceTemplates" else kind
-
-
-class ThreadedServer(ToolServer):
-    """Adds workers: at most so many tools run at once, over stdio. With workers=0 they
-    run one after another on the thread that called run(), for applications whose
-    objects belong to one thread."""
-
-    session_type: Any = ThreadedSession
-
-    def __init__(self, name: str, version: str, *, workers: int = 64,
-                 **options: Any) -> None:
-        check_types("Server", int, workers=workers)
-        super().__init__(name, version, **options)
-        self.workers = workers
-        self.offer("logging", CAPABILITIES["logging"])
-
-    def run(self, drain: float = 5.0) -> None:
-        """Serve stdin and stdout until the client closes its side.
-
-        After that, jobs have `drain` seconds to finish, so that everything that was
-        received is answered. Jobs that need longer are abandoned, and stderr names
-        their requests. Jobs whose requests were cancelled are abandoned at once. (With
-        workers=0, only a signal abandons a job that is running.) SIGTERM and SIGINT
-        raise SystemExit. While this runs, print() writes to stderr, because stdout
-        belongs to the protocol. [2025-11-25 basic/transports]
-        """
-        check_types("Server.run", (int, float), drain=drain)
-        self.warn_of_terminal()
-        serve_stdio(self.connect, self.workers, drain)
-
-
-class AskingServer(ThreadedServer):
-    """Adds state_key (bytes), which signs the state that a modern client keeps while it
-    collects input. Give a key if several processes serve the same clients, because a
-    client may then repeat its call to another process."""
-
-    session_type = AskingSession
-
-    def __init__(self, name: str, version: str, *, state_key: bytes | None = None,
-                 **options: Any) -> None:
-        check_types("Server", bytes, **present(state_key=state_key))
-        super().__init__(name, version, **options)
-        self.signer = StateSigner(state_key or os.urandom(32))
-
-
-class Server(AskingServer):
-    """Tools, resources and prompts, served over any number of connections.
-
-    name, version, title and instructions introduce the server to clients. Over stdio,
-    at most `workers` functions run at once. With workers=0 they run one after another
-    on the thread that called run(), for applications whose objects belong to one
-    thread. page_size splits lists into pages. bounds limits what one connection may
-    hold. state_key (bytes) signs the state that a modern client keeps while it collects
-    input. Give a key if several processes serve the same clients, because a client may
-    then repeat its call to another process.
-
-    extensions declares extensions of MCP, such as {"io.modelcontextprotocol/ui": {}}.
-    The values are the settings of each extension. [2026-07-28 basic/versioning]
-
-    A server declares the capability "tools" when its first tool is registered.
-    "resources", "prompts" and "completions" work in the same way. If clients may
-    connect before that, name these capabilities in the argument `capabilities`.
-
-    The attribute `trace` may be set to a function that never raises. New connections
-    call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
-    """
-
-    def __init__(self, name: str, version: str, title: str | None = None,
-                 instructions: str | None = None, workers: int = 64,
-                 page_size: int | None = None, state_key: bytes | None = None,
-                 bounds: Bounds = Bounds(), extensions: Json | None = None,
-                 capabilities: Sequence[str] = ()) -> None:
-        super().__init__(name, version, title=title, instructions=instructions,
-                         workers=workers, page_size=page_size, state_key=state_key,
-                         bounds=bounds)
-        self.sessions: set[ServerSession] = set()
-        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
-        for capability in capabilities:
-            if capability not in CAPABILITIES:
-                raise ValueError(f"Server: capabilities has {capability!r}; the "
-                                 f"capabilities are {', '.join(CAPABILITIES)}")
-            self.offer(capability, CAPABILITIES[capability])
-        if extensions:
-            check_extensions("Server", extensions)
-            self.offer("extensions", extensions)  # they have no methods
-
-    def connect(self, send: Send, start: Start = spawn, session_type: Any = None,
-                ) -> ServerSession:
-        """Open a session over any transport.
-
-        The transport calls receive(line) of the session for each line that arrives, and
-        close() at the end. send(line) and start(job) are explained at Responder. Any
-        number of sessions can be open at the same time. session_type is a subclass of
-        ServerSession that serves some requests in another way.
-        """
-        session: ServerSession = super().connect(
-            send, start, session_type or ServerSession)
-        with self._lock:
-            self.sessions.add(session)
-        return session
-
-    def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
-                 description: str | None = None, mime_type: str = "text/plain",
-                 annotations: Json | None = None, icons: list[Json] | None = None,
-                 meta: Json | None = None) -> Callable[[F], F]:
-        """Make a function a resource with this URI, or with all URIs of a template.
-
-        The {names} of a template are the parameters of the function. For the template
-        "demo://item/{id}" it gets id, a str without percent encoding. A value that
-        could lead out of a folder, such as "..", is refused. So the function can use
-        the value as the name of a file.
-        If the function returns a str, it is sent as text. bytes are sent as a blob, and
-        any other value is sent as JSON text. An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/resources]
-        """
-        check_types("Server.resource", str, uri=uri, mime_type=mime_type)
-        pattern = template_pattern(uri)
-        kind = "resources" if pattern is None else "resourceTemplates"
-        member = "uri" if pattern is None else "uriTemplate"
-
-        def register(function: F) -> F:
-            adapted = Function(function)
-            check_strings(adapted)
-            names = set(pattern.groupindex) if pattern is not None else set()
-            parameters = set(adapted.input_schema.schema["properties"])
-            if parameters != names:
-                raise TypeError(
-                    f"{adapted.name}() has the parameters {sorted(parameters)}, but "
-                    f"{uri} has {sorted(names)}; use the same names")
-            definition = define(
-                adapted, name, title, description, icons, meta,
-                annotations=annotations, mimeType=mime_type, **{member: uri})
-            self.add(kind, uri, definition, adapted, pattern)
-            return function
-
-        return register
-
-    def remove_resource(self, uri: str) -> None:
-        """Remove a resource or a template. KeyError means that it does not exist."""
-        self.remove("resourceTemplates" if "{" in uri else "resources", uri)
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the clients that have subscribed to a resource that it has changed."""
-        self._publish("notifications/resources/updated", uri)
-
-    @typing.overload
-    def prompt(self, function: F) -> F: ...
-    @typing.overload
-    def prompt(self, function: str | None = None, *, name: str | None = None,
-               title: str | None = None, description: str | None = None,
-               icons: list[Json] | None = None,
-               meta: Json | None = None) -> Callable[[F], F]: ...
-
-    def prompt(self, function: Callable[..., Any] | str | None = None, *,
-               name: str | None = None, title: str | None = None,
-               description: str | None = None, icons: list[Json] | None = None,
-               meta: Json | None = None) -> Any:
-        """Make a function a prompt.
-
-        Its parameters are strings; those with a default are optional.
-        It returns a str, a content block, a message {"role", "content"}, or a list of
-        these. role is "user" or "assistant". An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/prompts]
-        """
-        own_name = function if isinstance(function, str) else name  # prompt("name")
-
-        def register(author_function: F) -> F:
-            check_types("Server.prompt", Callable, function=author_function)
-            adapted = Function(author_function)
-            check_strings(adapted)
-            schema = adapted.input_schema.schema
-            arguments = [
-                present(name=argument, description=property_.get("description"),
-                        required=argument in schema["required"])
-                for argument, property_ in schema["properties"].items()]
-            definition = define(adapted, own_name, title, description, icons, meta,
-                                arguments=arguments)
-            self.add("prompts", definition["name"], definition, adapted)
-            return author_function
-
-        if function is None or isinstance(function, str):
-            return register
-        return register(function)
-
-    def remove_prompt(self, name: str) -> None:
-        """Remove a prompt. KeyError means that the server has no prompt of this name.
-        """
-        self.remove("prompts", name)
-
-    def completion(self, ref: str, argument: str) -> Callable[[F], F]:
-        """Suggest values for an argument of a prompt or of a resource template.
-
-        ref is the name of the prompt or the URI of the template. The function gets the
-        text that was typed so far (str) and the other arguments (dict of str), and
-        returns a list of str, the best first. [2025-11-25 server/utilities/completion]
-        """
-        check_types("Server.completion", str, ref=ref, argument=argument)
-
-        def register(function: F) -> F:
-            with self._lock:
-                if (ref, argument) in self.completions:
-                    raise ValueError(f"the completion of {argument} of {ref} is "
-                                     "registered already; keep only one")
-                self.completions = {**self.completions, (ref, argument): function}
-            self.offer("completions", CAPABILITIES["completions"])
-            return function
-
-        return register
-
-    def method(self, name: str) -> Callable[[F], F]:
-        """Serve another JSON-RPC method, in both eras.
-
-        The function gets params by name and returns a dict. In a legacy session it can
-        ask the client for input. Use a prefix in the name, such as "example/".
-        """
-        check_types("Server.method", str, name=name)
-
-        def register(function: F) -> F:
-            if name in METHODS or name.startswith("rpc."):
-                raise ValueError(f"Server.method: {name} is reserved; use a prefix, "
-                                 "such as example/")
-            adapted = Function(function)
-
-            def handle(context: Context) -> Json:
-                result = adapted.call(context, context.params, "params", corrects=False)
-                if not isinstance(result, dict):
-                    raise TypeError(f"{name} returned {result!r:.60}; return a dict")
-                return result
-
-            with self._lock:
-                if name in self.methods:
-                    raise ValueError(f"Server.method: {name} is registered already; "
-                                     "use another name")
-                self.methods = {
-                    **self.methods, name: Method(handle, Schema({}), runs_code=True)}
-            return function
-
-        return register
-
-    def changed(self, kind: str) -> None:
-        """Offer the capability of a list, and tell the clients that it has changed."""
-        super().changed(kind)
-        self._publish(f"notifications/{capability_of(kind)}/list_changed")
-
-    def _publish(self, method: str, uri: str | None = None) -> None:
-        with self._lock:
-            sessions = list(self.sessions)
-        for session in sessions:
-            session.subscriptions.publish(method, uri)
-            session.outbox.flush_soon()
-
-    def forget(self, session: ServerSession) -> None:
-        """Drop a session that has ended."""
-        with self._lock:
-            self.sessions.discard(session)
-
-
-class Registration(NamedTuple):
-    """A tool, a resource, a resource template or a prompt."""
-    number: int  # counts all registrations of a server; it is the cursor of lists
-    definition: Json  # the item of the list method
-    function: Function
-    pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
-
-
-# ********************** The rest of section 9 can wait. *******************************
-
-
-CORRECTIONS = 1000  # faults of one call that corrected() looks at
-
-
-def correct(value: Any, faults: list[Fault]) -> None:
-    """Replace faulty parts of a value in place, if that may help.
-
-    Models often send JSON text instead of an array, an object or a number, and null
-    instead of leaving out an optional member. So a faulty string is read as JSON, once,
-    and a faulty null is removed from its object.
-    """
-    # A part may have several faults. The whole value, with the path (), is not
-    # replaced.
-    for path in {fault.path for fault in faults if fault.path != ()}:
-        parent = functools.reduce(operator.getitem, path[:-1], value)
-        last = path[-1]
-        part = parent[last]
-        if part is None and isinstance(parent, dict):
-            del parent[last]
-        elif isinstance(part, str):
-            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
-                parent[last] = decode(part.encode())
-
-
-class Result(dict[str, Any]):
-    """A ready-made result of a tool, a resource or a prompt.
-
-        return Result({"content": [text("long")], "_meta": {"example.com/kind": "log"}})
-
-    It is the dict of the wire. Its members have priority over those that the server
-    would add. Content that the revision of the client does not have becomes text, as in
-    other results.
-    """
-
-
-class ToolError(Exception):
-    """A failure that a tool expects. The model reads the text, and nothing is logged.
-
-    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
-    """
-
-
-def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -> Json:
-    """Adapt a ready-made result of a tool to a revision."""
-    if output_schema is not None and not given.get("isError"):
-        output_schema.check(given.get("structuredContent"), "structuredContent")
-    result = {**given, "content": [
-        block_for(row, block) for block in given.get("content", [])]}
-    if not isinstance(given.get("structuredContent"), row.structured):
-        result.pop("structuredContent", None)  # the revision does not have this type
-    return result
-
-
-class InputRequired(Interrupted):
-    """Carries input requests out of a function and into a modern result.
-
-    Its args are the requests and a timeout in seconds. It is not an Exception, so an
-    `except Exception` of the author does not catch it.
-    """
-
-
-# Results. Handlers return what both eras have in common. These functions add what a
-# modern result needs.
-
-
-def complete_result(context: ToolContext, result: Json) -> Json:
-    """Add the type, the caching and the server to a modern result."""
-    if not context.row.modern:
-        return result
-    complete: Json = {"resultType": "complete"}
-    if context.rules.cached:  # the members are required; 0 means: do not cache
-        complete.update(ttlMs=0, cacheScope="private")
-    return with_server_info(context, {**complete, **result})
-
-
-def with_server_info(context: ToolContext, result: Json) -> Json:
-    """Name the server in _meta. A handler may have put other members there."""
-    info = {META_SERVER: context.session.server.info}
-    return {**result, "_meta": {**info, **result.get("_meta", {})}}
-
-
-# Members that a modern client adds to params when it repeats a request, after the
-# server has asked for input. [2026-07-28 patterns/mrtr]
-RETRY: Json = {
-    "requestState": "string",
-    "inputResponses": {"type": "object", "additionalProperties": {"type": "object"}}}
-
-
-@functools.lru_cache(maxsize=None)
-def retry_schema() -> Schema:
-    """Return the schema of RETRY, examined once."""
-    return Schema(shape(**RETRY))
-
-
-class StateSigner:
-    """Signs the state that a modern client keeps for this server between two calls.
-
-    The state holds the responses that the client has given so far, and an expiry time.
-    The client is not trusted, so a signature covers the state, the method and the
-    params. The client cannot change the state, use it for another call, or use it
-    after it has expired. The client can use it twice before it expires, so a tool that
-    must act only once has to check that itself. [2026-07-28 basic/patterns/mrtr]
-    """
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def sign(self, context: Context, timeout: float) -> str:
-        """Return the responses so far, signed for timeout seconds."""
-        state = json.dumps([time.time() + timeout, context.responses])
-        return self._signature(context.binding, state) + state
-
-    def responses_of(self, context: Context) -> Json:
-        """Return all responses that the client has given for this call, now and in
-        earlier requests. RpcError means that its state was not signed here for this
-        call, or has expired."""
-        faults = retry_schema().faults(context.params)
-        if faults:
-            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
-        responses: Json = dict(context.params.get("inputResponses", {}))
-        given = context.params.get("requestState")
-        if given is None:
-            return responses
-        import hmac
-
-        state = given[64:]  # the signature has 256 bits, in hexadecimal
-        signature = self._signature(binding_of(context), state)
-        # compare_digest() does not take strings with other characters than ASCII.
-        given_signature = given[:64].encode("utf-8", "backslashreplace")
-        if not hmac.compare_digest(signature.encode(), given_signature):
-            raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
-                           "request")
-        expires, earlier = json.loads(state)
-        if expires < time.time():
-            raise RpcError(INVALID_PARAMS, "requestState has expired")
-        responses.update(earlier)  # the signed responses have priority
-        return responses
-
-    def _signature(self, binding: str | None, state: str) -> str:
-        import hmac  # 8 ms, and few tools ask for input
-
-        signed = json.dumps([binding, state]).encode()
-        return hmac.new(self._key, signed, "sha256").hexdigest()
-
-
-def binding_of(context: Context) -> str:
-    """Return the method and params of a modern request. A retry has the same."""
-    params = {name: value for name, value in context.params.items()
-              if name not in RETRY}
-    return json.dumps([context.method, params], sort_keys=True)
-
-
-def input_fault(method: str, params: Json, result: Any) -> str | None:
-    """Return what is wrong with the result of a request for input, or None."""
-    faults = input_schema(method, "result").faults(result)
-    if not faults and result.get("action") == "accept" and "requestedSchema" in params:
-        faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
-    return str(faults[0]) if faults else None
-
-
-def run_coroutine(coroutine: Any) -> Any:
-    """Run the coroutine of an async function in a new event loop; return its result."""
-    import asyncio  # 20 ms, and few functions are async
-
-    try:
-        return asyncio.run(coroutine)
-    finally:
-        # If this thread already runs an event loop, asyncio.run() raises an exception
-        # before the coroutine begins. Without close(), Python would also warn that the
-        # coroutine was never awaited.
-        coroutine.close()
-
-
-# The identifier of an extension: a prefix such as "com.example", a slash, and a name.
-# Both follow the grammar of the keys of _meta. [2026-07-28 basic/versioning]
-_LABEL = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_NAME = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-EXTENSION = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/{_NAME}")
-
-
-def check_extensions(where: str, extensions: Any) -> None:
-    """Refuse extensions that the specification does not allow."""
-    check_types(where, dict, extensions=extensions)
-    for identifier, settings in extensions.items():
-        if not isinstance(identifier, str) or not EXTENSION.fullmatch(identifier):
-            raise ValueError(f"{where}: extensions has the key {identifier!r}; an "
-                             'identifier has a prefix, as in "com.example/name"')
-        check_types(f"{where}: extensions", dict, **{identifier: settings})
-    check_json(f"{where}: extensions", extensions)
-
-
-def check_json(where: str, value: Any) -> None:
-    """Raise TypeError, with where, if a value of the author is not JSON."""
-    try:
-        encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise TypeError(f"{where}: {error}") from None
-
-
-# Registration of the author's functions.
-
-
-def warn_of_wrong_defaults(schema: Json, where: str) -> None:
-    """Warn of defaults that their hint does not allow. A model reads the default in the
-    schema, and may send it."""
-    for name, property_ in schema["properties"].items():
-        if "default" in property_:
-            default = property_["default"]
-            check_json(f"{where}, default of {name}", default)
-            schema_of_property = Schema(property_)
-            # Correct a copy, as a call would do it. For example, the default may be a
-            # dataclass in which an optional member is None. A call removes this null.
-            copy = decode(encode(default))
-            correct(copy, schema_of_property.faults(copy, most=CORRECTIONS))
-            if schema_of_property.faults(copy):
-                advice = "change one of them"
-                if default is None:
-                    advice = "write Optional[...]"
-                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
-                     default, advice)
-
-
-def define(function: Function, name: str | None, title: str | None,
-           description: str | None, icons: list[Json] | None, meta: Json | None,
-           **members: Any) -> Json:
-    """Build a definition. Name and description come from the function by default."""
-    where = f"{function.name}()"
-    check_types(where, str, **present(name=name, title=title, description=description))
-    check_types(where, list, **present(icons=icons))
-    check_types(where, dict, **present(meta=meta))
-    shown = without_indentation(description or "") or function.docs.description
-    return present(
-        name=name or function.name, title=title, **members, icons=icons, _meta=meta,
-        description=shown or None)
-
-
-def check_tool_definition(definition: Json) -> None:
-    """Warn of definitions that models or hosts have trouble with."""
-    name = definition["name"]
-    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
-    if "description" not in definition and has_docstrings:
-        warn("the tool %s has no description, so a model cannot know what it does; "
-             "write a docstring", name)
-    if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
-        # [2025-11-25 server/tools]
-        warn("hosts may refuse the name of the tool %r; use 1 to 128 of the characters "
-             "A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server that has a name "
-             "with a dot, or with more than 64 characters)", name)
-
-
-def types_in(schema: Any) -> set[str]:
-    """Return the names of the types that a schema allows; {"any"} if it names none."""
-    names: set[str] = set()
-    if isinstance(schema, dict):
-        type_ = schema.get("type", ())
-        names.update([type_] if isinstance(type_, str) else map(str, type_))
-        if not names:
-            for alternative in schema.get("anyOf", ()):
-                names |= types_in(alternative)
-    return names or {"any"}
-
-
-def check_strings(function: Function) -> None:
-    """Refuse parameters that do not take strings, because only strings can arrive."""
-    for name, schema in function.input_schema.schema["properties"].items():
-        if not types_in(schema) & {"string", "any"}:
-            raise TypeError(f"{function.name}(): {name} arrives as a string; use the "
-                            "hint str")
-
-
-def template_pattern(uri: str) -> re.Pattern[str] | None:
-    """Compile a URI template; None for a plain URI. [RFC 6570 level 1]"""
-    if not ABSOLUTE_URI.match(uri):
-        raise ValueError(f"{uri!r} has no scheme, so it is not a URI; write "
-                         f"'demo://{uri}'")
-    # Text and names alternate: "a/{x}/b" becomes "a/", "x", "/b".
-    parts = re.split(r"\{([A-Za-z_][A-Za-z0-9_]*)\}", uri)
-    texts = parts[0::2]
-    names = parts[1::2]
-    if re.search("[{}]", "".join(texts)) or len(set(names)) < len(names):
-        raise ValueError(f"{uri!r}: a URI template can only hold {{name}}, each name "
-                         "once")
-    if not names:
-        return None
-    pattern = re.escape(texts[0])
-    for name, text_after in zip(names, texts[1:]):
-        pattern += f"(?P<{name}>[^/?#]+){re.escape(text_after)}"
-    return re.compile(pattern)
-
-
-def text(value: Any) -> Json:
-    """Build a text block. A value that is not a string is written as JSON."""
-    if not isinstance(value, str):
-        value = "".join(_text_chunks(value, 0))
-    return {"type": "text", "text": value}
-
-
-_text_chunks = kept_json_encoder(ensure_ascii=False)
-
-
-def to_content(value: Any, row: Revision) -> list[Json]:
-    """Turn what a function returned into content blocks.
-
-    A block that the revision does not have becomes text. If a list holds blocks and
-    other values, the other values become text as well.
-    """
-    if value is None:
-        return []
-    if isinstance(value, (dict, list)) and is_content(value):
-        items = value if isinstance(value, list) else [value]
-        return [block_for(row, item) for item in items]
-    return [text(value)]
-
-
-def block_for(row: Revision, item: Any) -> Json:
-    if not is_block(item):
-        return text(item)
-    if item["type"] not in row.blocks:
-        return text(item.get("uri") or f"[{item['type']}: {item.get('mimeType')}]")
-    block: Json = item
-    return block
-
-
-def is_content(value: Any) -> bool:
-    """Tell whether a value is content. If not, it is data, which is sent twice: as text
-    in the content, and as structuredContent.
-
-    A list is content if it holds a block. An empty list, or a list of strings, is data.
-    """
-    if value is None or isinstance(value, str):
-        return True
-    if isinstance(value, list):
-        return any(is_block(item) for item in value)
-    return is_block(value)
-
-
-def is_block(value: Any) -> bool:
-    """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
-    member that this type must have."""
-    if isinstance(value, dict):
-        for kind, member in BLOCKS.items():
-            if value.get("type") == kind:
-                return member in value
-    return False
-
-
-def image(data: bytes, mime_type: str) -> Json:
-    """Build an image block from bytes."""
-    check_types("image", str, mime_type=mime_type)
-    return {"type": "image", "data": base64("image", data), "mimeType": mime_type}
-
-
-def audio(data: bytes, mime_type: str) -> Json:
-    """Build an audio block from bytes."""
-    check_types("audio", str, mime_type=mime_type)
-    return {"type": "audio", "data": base64("audio", data), "mimeType": mime_type}
-
-
-def base64(where: str, data: Any) -> str:
-    """Return bytes in base64, on one line. where names the caller, for messages."""
-    check_types(where, (bytes, bytearray, memoryview), data=data)
-    return binascii.b2a_base64(data, newline=False).decode()
-
-
-# The handlers of the other methods. Each of them gets a context, and returns the
-# result, or None if the response comes later.
-
-
-@handles("initialize", shape(
-    "protocolVersion capabilities clientInfo", protocolVersion="string",
-    capabilities="object",
-    clientInfo=shape("name version", name="string", version="string")))
-def _initialize(context: Context) -> Json:
-    """Agree on the version that the client asks for, or on the newest legacy one."""
-    params = context.params
-    session = context.session
-    row = REVISIONS.get(params["protocolVersion"])
-    if row is None or row.modern:
-        row = newest_revision(modern=False)
-    capabilities = session.server.capabilities
-    session.row = row
-    session.null_id = row.null_id
-    session.declared = set(capabilities)
-    session.client_meta = {
-        **session.client_meta, META_CLIENT: params["clientInfo"],
-        META_CAPABILITIES: params["capabilities"]}
-    return present(
-        capabilities=capabilities, instructions=session.server.instructions,
-        protocolVersion=row.version, serverInfo=session.server.info)
-
-
-@handles("server/discover", cached=True)
-def _server_discover(context: Context) -> Json:
-    """Say what the server offers. A modern client may ask, but need not."""
-    server = context.session.server
-    return present(capabilities=server.capabilities, instructions=server.instructions,
-                   supportedVersions=supported_versions(modern=True))
-
-
-@handles("ping")
-def _ping(context: Context) -> Json:
-    return {}
-
-
-@handles("logging/setLevel", shape("level", level={"enum": LOG_LEVELS}), "logging")
-def _logging_set_level(context: Context) -> Json:
-    params = context.params
-    session = context.session
-    session.client_meta = {**session.client_meta, META_LEVEL: params["level"]}
-    return {}
-
-
-@handles("tools/list", _PAGE, "tools", cached=True)
-def _list(context: ToolContext) -> Json:
-    """Serve a list method."""
-    kind = LISTS[context.method]
-    page, cursor = context.session.server.page(kind, context.params.get("cursor"))
-    definitions = [context.row.known_members(kind, one) for one in page]
-    return present(nextCursor=cursor, **{kind: definitions})
-
-
-LISTS.update({
-    "prompts/list": "prompts", "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates"})
-CHANGES.update({
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions"})
-CAPABILITIES.update({
-    "prompts": {"listChanged": True}, "completions": {},
-    "resources": {"listChanged": True, "subscribe": True}})
-handles("resources/list", _PAGE, "resources", cached=True)(_list)
-handles("resources/templates/list", _PAGE, "resources", cached=True)(_list)
-handles("prompts/list", _PAGE, "prompts", cached=True)(_list)
-
-
-@handles("resources/read", shape("uri", uri="string"), "resources",
-         runs_code=True, may_ask=True, cached=True)
-def _resources_read(context: Context) -> Json:
-    """Serve resources/read.
-
-    If the author's function raises an exception, the response is an error, and not a
-    result with isError: an application asked for the resource, and not a model.
-    """
-    uri = context.params["uri"]
-    resource, arguments = find_resource(context, uri)
-    value = resource.function.call(context, arguments, "uri", corrects=False)
-    if isinstance(value, Result):
-        return {"contents": [], **value}
-    contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
-    if isinstance(value, bytes):
-        contents["blob"] = base64("resource", value)
-    else:
-        contents["text"] = text(value)["text"]
-    return {"contents": [contents]}
-
-
-def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
-    """Return the resource or template of a URI, and the arguments of its function."""
-    tables = context.session.server.tables
-    found = tables["resources"].get(uri)
-    if found is not None:
-        return found, {}
-    for template in tables["resourceTemplates"].values():
-        assert template.pattern is not None
-        match = template.pattern.fullmatch(uri)
-        if match is not None:
-            arguments = {name: unescape(value)
-                         for name, value in match.groupdict().items()}
-            if not any(map(leads_out, arguments.values())):
-                return template, arguments
-    raise RpcError(context.row.unknown_resource, f"Unknown resource: {uri!r:.80}",
-                   {"uri": uri})
-
-
-def leads_out(name: str) -> bool:
-    """Tell whether a name from a URI, used as the name of a file, would lead out of the
-    folder of these files. [2025-11-25 server/resources, security]"""
-    drive = os.path.splitdrive(name)[0]  # on Windows, the "C:" in "C:name"
-    return drive != "" or re.search(r"[/\\\0]|^\.\.?$", name) is not None
-
-
-@handles("resources/subscribe", _BY_URI, "resources")
-def _resources_subscribe(context: Context) -> Json:
-    context.session.subscriptions.subscribe(context.params["uri"])
-    return {}
-
-
-@handles("resources/unsubscribe", _BY_URI, "resources")
-def _resources_unsubscribe(context: Context) -> Json:
-    context.session.subscriptions.unsubscribe(context.params["uri"])
-    return {}
-
-
-@handles("subscriptions/listen", shape(
-    "notifications", notifications=shape(
-        toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
-def _subscriptions_listen(context: ToolContext) -> None:
-    """Grant what the server offers. The response comes when the connection ends.
-    [2026-07-28 basic/patterns/subscriptions]"""
-    asked = context.params["notifications"]
-    granted = {}
-    for method, member in CHANGES.items():
-        is_offered = method.split("/")[1] in context.session.server.capabilities
-        if is_offered and asked.get(member):
-            granted[member] = asked[member]
-    context.session.open_stream(context, granted)
-
-
-@handles("prompts/get", shape("name", name="string", arguments=_STRING_MAP),
-         "prompts", runs_code=True, may_ask=True)
-def _prompts_get(context: Context) -> Json:
-    """Serve prompts/get. A message holds one block, so each block gets a message."""
-    params = context.params
-    prompt = context.session.server.find("prompts", params["name"])
-    value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
-    ready_made: Json = {}
-    if isinstance(value, Result):
-        ready_made = value
-        value = ready_made.get("messages", [])
-    items = value if isinstance(value, list) else [value]
-    messages = []
-    for item in items:
-        if not isinstance(item, dict) or "role" not in item:
-            item = {"role": "user", "content": item}
-        if item["role"] not in ("user", "assistant") or "content" not in item:
-            raise ValueError(f"the prompt {params['name']} returned {item!r:.60}; a "
-                             "message has a role, user or assistant, and content")
-        for block in to_content(item["content"], context.row):
-            messages.append({"role": item["role"], "content": block})
-    description = prompt.definition.get("description")
-    return {**present(description=description), **ready_made, "messages": messages}
-
-
-@handles("completion/complete", shape(
-    "ref argument", argument=shape("name value", name="string", value="string"),
-    context=shape(arguments=_STRING_MAP), ref={"anyOf": [
-        shape("type name", type={"const": "ref/prompt"}, name="string"),
-        shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
-    "completions", runs_code=True)
-def _completion_complete(context: Context) -> Json:
-    """Suggest values; at most 100 are sent, as specified. total counts all of them."""
-    params = context.params
-    server = context.session.server
-    ref = params["ref"]
-    argument = params["argument"]
-    if ref["type"] == "ref/prompt":
-        target = ref["name"]
-        kinds = ["prompts"]
-    else:
-        target = ref["uri"]
-        kinds = ["resources", "resourceTemplates"]
-    if not any(target in server.tables[kind] for kind in kinds):
-        raise RpcError(INVALID_PARAMS, f"Nothing to complete for {target[:80]!r}")
-    suggest = server.completions.get((target, argument["name"]))
-    values: list[Any] = []
-    if suggest is not None:
-        others = params.get("context", {}).get("arguments", {})
-        returned = suggest(argument["value"], others)
-        if type(returned) is types.CoroutineType:
-            returned = run_coroutine(returned)
-        values = list(returned)
-        if isinstance(returned, str) or not all(isinstance(one, str) for one in values):
-            raise TypeError(f"the completion of {argument['name']} returned "
-                            f"{returned!r:.60}; return a list of str")
-    return {"completion": {"values": values[:100], "total": len(values),
-                           "hasMore": len(values) > 100}}
-
-
-# --- 10. Client -----------------------------------------------------------------------
+# --- 7.2 Client -----------------------------------------------------------------------
 # A transport moves lines, a ClientSession matches responses to requests, and a Client
-# offers the requests of MCP as methods.
-#
-# Threads: one thread reads the lines of the server, and hands each response to the
-# thread that waits for it. Callbacks of the user run on another thread, so they may use
-# the client. They run one after another, in the order of the server's lines. A request
-# of a legacy server gets a separate thread, because it may wait for the user.
+# has a method for each request that a user wants to send.
 
 InputHandler = Callable[[Json], Json]  # params of a request for input -> its result
 
@@ -6196,9 +6158,6 @@ class ClientSession(McpPeer):
             self._answer(reply, None)
 
 
-# ********************** The rest of section 10 can wait. ******************************
-
-
 class OtherVersions(ConnectionError):
     """The result of server/discover lacks the version that the client asked for."""
 
@@ -6232,9 +6191,6 @@ def is_modern_error(error: RpcError | OtherVersions) -> bool:
     if isinstance(error, OtherVersions):
         return not set(error.versions) & set(supported_versions(modern=False))
     return error.code in MODERN_ERRORS
-
-
-# The shapes of results that the client relies on. It does not check other members.
 
 
 _ITEMS: Json = {"type": "array", "items": shape("name", name="string")}
@@ -6323,7 +6279,7 @@ class InputHandlers:
         if roots is not None:
             result = {"roots": [{"uri": root} if isinstance(root, str) else root
                                 for root in roots]}
-            input_schema("roots/list", "result").check(result, "Client")
+            schema_of_input("roots/list", "result").check(result, "Client")
             self._handlers["roots/list"] = lambda params: result
             self.capabilities["roots"] = {}
 
@@ -6340,7 +6296,7 @@ class InputHandlers:
         if method not in self._handlers:
             raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]!r}")
         named: Any = {} if params is None else params
-        faults = input_schema(method, "params").faults(named)
+        faults = schema_of_input(method, "params").faults(named)
         if faults:
             raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
         if method == "elicitation/create" and (
@@ -6351,7 +6307,7 @@ class InputHandlers:
             raise RpcError(INVALID_PARAMS, "sampling.tools is not offered")
         result = self._handlers[method](named)
         option = INPUT_METHODS[method].option
-        input_schema(method, "result").check(
+        schema_of_input(method, "result").check(
             result, f"{option} returned {result!r:.60}")
         return result
 
@@ -6589,12 +6545,10 @@ class InProcess:
     def close(self) -> None:
         self._lines.put(None)
 
-
 # ======================================================================================
-# Part IV: Command line
+# Part 8: The command line
 # ======================================================================================
 
-# --- 11. Command line and demo server -------------------------------------------------
 # Results go to stdout, everything else to stderr. The exit status is 0 for success, 1
 # if the connection or the tool has failed, 2 for a wrong command line, and 128 + number
 # after a signal. Text from a server is printed with its control characters
@@ -6605,7 +6559,6 @@ USAGE = """usage: python3 mcp_ref.py                    serve the demo server on
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
        python3 mcp_ref.py --version | -h | --help
 With --trace before any of these, stderr shows each line of the wire."""
-
 COMMAND_LINES = {
     "inspect": "[--trace] inspect -- COMMAND...",
     "call": """[--trace] call TOOL '{"a": 1}' -- COMMAND..."""}
@@ -6862,5 +6815,14 @@ def ask_on_terminal(params: Json) -> Json:
     return {"action": "accept", "content": content}
 
 
+__all__ = [
+    "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
+    "Subscription", "Bounds", "Result", "ToolError", "RpcError", "ConnectionClosed",
+    "RequestTimeout", "RequestCancelled",
+    "text", "image", "audio", "decode", "encode", "validate", "schema_of",
+    "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",
+    "INTERNAL_ERROR", "TOO_MANY", "RESOURCE_NOT_FOUND", "HEADER_MISMATCH",
+    "MISSING_CAPABILITY", "UNSUPPORTED_VERSION", "META", "LOG_LEVELS", "LISTS",
+    "REVISIONS", "METHODS"]
 if __name__ == "__main__":
     sys.exit(main())
