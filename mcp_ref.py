@@ -98,22 +98,43 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     # The client closes the server's stdin, and serve_stdio() returns.
 
 
-How to read this file
+Every cut is a server
 ---------------------
-The parts and sections build on each other. If this file is cut off at the end of any
-part or section, the code before the cut still works. (Only __all__ then has too many
-names.)
+This file has eight parts. Each part adds to the parts before it, and changes nothing in
+them. So you can stop reading after any part, and you can cut the file there: what is
+left is a complete server again, with the class in the second column.
 
+    Part 1  ToolServer      tools, one request after the other, in all five revisions
+    Part 2  ThreadedServer  tools side by side; cancellation, progress, log, signals
+    Part 3  AskingServer    tools that ask the user, the client's model, or for roots
+    Part 4  ChangingServer  notifications when tools come and go
+    Part 5  Server          resources, prompts, completion, methods of your own
+    Part 6                  the other keywords of JSON Schema, the other type hints
+    Part 7  Client          the other side, over a process or in this process
+    Part 8                  the command line: demo server, inspect, call
+
+    sed '/^# Part 2/,$d' mcp_ref.py >mcp_core.py  # Part 1 alone
+
+    from mcp_core import ToolServer as Server
+
+A later part adds in two ways. It puts rows into tables: methods (@handles),
+notifications, lists, capabilities, keywords of schemas, kinds of hints. And it derives
+a class from that of an earlier part: a context (the request that a tool gets), a
+session (one connection), a server. To extend a cut, do the same.
+
+
+The life of a request
+---------------------
 The list below names the functions that run during one tools/call of a legacy client, in
 this order. A function is indented under the one that calls it. (The tool returns a str.
-For other values, result_of_tool() calls further functions.) Usually one thread runs all
-of them. If the tool is slow, another thread reads the next lines meanwhile. If two
-threads have a response at the same time, one of them writes both.
+For other values, result_of_tool() calls further functions.) ReadingPool, SharedOutbox,
+ThreadedResponder and serve_stdio belong to Part 2, and everything else to Part 1. In
+the cut after Part 1, serve_lines() reads, and Responder.receive() calls take() and
+run_job().
 
-Each section begins with what this list needs. Then a line says that the rest of the
-section can wait. In a long class such a line stands in the class as well. So to
-understand one tools/call, read each section or class only up to that line, skip section
-6, and stop before section 10.
+Usually one thread runs all of these functions. If the tool is slow, another thread
+reads the next lines meanwhile. If two threads have a response at the same time, one of
+them writes both.
 
     ReadingPool._read                    runs one job for each line
       ReadingPool._jobs_of_lines         gives the next line to the session
@@ -176,30 +197,25 @@ HTTP is another transport, and stands in examples/. OAuth has no use over stdio.
 tasks of 2025-11-25 were experimental and are withdrawn. The client does not cache.
 JSON Schemas with unevaluated*, $dynamicRef or remote references are refused.
 """
-
-
 from __future__ import annotations
-import binascii
+
 import collections
 import contextlib
 import enum
 import functools
-import io
 import itertools
 import json
 import operator
 import os
-import queue
 import re
 import reprlib
 import select
 import sys
 import threading
-import time
 import types
 import typing
-from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional,
-                    Sequence, TypeVar, Union)
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence,
+                    TypeVar, Union)
 
 if sys.version_info < (3, 9):
     _too_old = "mcp_ref needs Python 3.9 or newer; this is " + sys.version.split()[0]
@@ -211,14 +227,14 @@ if sys.version_info < (3, 9):
 # a syntax error, and shows that line to the user. So it has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 F = TypeVar("F", bound=Callable[..., Any])
-# ======================================================================================
+
+
 # Part 1: A server for tools
-#
-# One request is served after the other, on one thread, so one hanging tool stops this
-# server. It speaks all five revisions. The cut after this part is a complete server:
-#
-#     from mcp_core import ToolServer as Server
 # ======================================================================================
+# A ToolServer serves tools, in all five revisions, one request after the other on one
+# thread. So one hanging tool stops it: for slow tools, read on to Part 2. The cut after
+# this part is a complete server, for learning and for small tools.
+
 
 # --- 1.1 Messages ---------------------------------------------------------------------
 # One line holds one message, or a batch of messages. Messages are plain dicts: decode()
@@ -549,6 +565,7 @@ def check_types(where: str, wanted: Any, **arguments: Any) -> None:
             shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
             raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
 
+
 # --- 1.2 Revisions and methods --------------------------------------------------------
 # This section is data. A revision is a protocol version. There are two eras, legacy and
 # modern; the official SDKs use these words. In a legacy revision, a handshake opens a
@@ -755,6 +772,7 @@ def revision_of(meta: Json) -> Revision:
     if type(meta.get(META_CLIENT, {})) is not dict:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_CLIENT} is not an object")
     return row
+
 
 # --- 1.3 From a line to its response --------------------------------------------------
 # A Responder answers the requests of the other side of a connection. It does no I/O: a
@@ -1194,6 +1212,7 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
     return functools.partial(function, *args, **named)
 
+
 # --- 1.4 The session of a server ------------------------------------------------------
 # A ToolSession checks each request. The handler of its method then computes the result.
 
@@ -1405,6 +1424,7 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
     """Name the server in _meta. A handler may have put other members there."""
     info = {META_SERVER: context.session.server.info}
     return {**result, "_meta": {**info, **result.get("_meta", {})}}
+
 
 # --- 1.5 Schemas ----------------------------------------------------------------------
 # A Schema is examined once, when it is made: a malformed schema is refused then, with
@@ -1791,6 +1811,7 @@ KEYWORDS: dict[str, Keyword] = {
     "additionalProperties": SUBSCHEMA(),
     "required": Keyword(_STRINGS, ("object",), apply_required),
     "anyOf": SUBSCHEMAS(ANY_TYPE, apply_any_of)}
+
 
 # --- 1.6 Type hints -------------------------------------------------------------------
 # The type hints of a function become a schema. The model reads it, and the arguments of
@@ -2210,6 +2231,7 @@ def examine(schema: Any, where: str) -> Schema:
     except (ValueError, NotImplementedError) as error:
         raise type(error)(f"{where}: {error}") from None
 
+
 # --- 1.7 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
 # programs. A tool that fails also has a result, so that the model can read the reason.
@@ -2531,6 +2553,7 @@ def _list(context: ToolContext) -> Json:
     definitions = [context.row.known_members(kind, one) for one in page]
     return present(nextCursor=cursor, **{kind: definitions})
 
+
 # --- 1.8 The other methods ------------------------------------------------------------
 
 @handles("initialize", shape(
@@ -2583,6 +2606,7 @@ def _subscriptions_listen(context: ToolContext) -> None:
         if is_offered and asked.get(member):
             granted[member] = asked[member]
     context.session.open_stream(context, granted)
+
 
 # --- 1.9 The server -------------------------------------------------------------------
 
@@ -2930,13 +2954,16 @@ class ToolServer:
 def capability_of(kind: str) -> str:
     return "resources" if kind == "resourceTemplates" else kind
 
-# ======================================================================================
+
 # Part 2: Side by side
-#
-# A slow tool delays no other request. Calls can be cancelled, and report progress. The
-# server ends in an orderly way when its input ends or a signal arrives. The cut after
-# this part is a server for slow tools: ThreadedServer.
 # ======================================================================================
+# A slow tool delays no other request. A client can cancel a call, and hears of its
+# progress. The server ends in an orderly way when its input ends or a signal arrives.
+# The cut after this part serves tools of any kind, with the class ThreadedServer.
+
+import queue
+import time
+
 
 # --- 2.1 Threads ----------------------------------------------------------------------
 
@@ -3539,6 +3566,7 @@ class Signals:
     def release(self) -> None:
         self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._before_fork.mask)
 
+
 # --- 2.2 Cancellation, progress and log -----------------------------------------------
 
 def _cancelled(session: ThreadedSession, params: Params) -> None:
@@ -3658,12 +3686,14 @@ class ThreadedServer(ToolServer):
         self.warn_of_terminal()
         serve_stdio(self.connect, self.workers, drain)
 
-# ======================================================================================
+
 # Part 3: Asking the user
-#
-# A tool may ask the user, the model or the client for input, in both eras. The cut after
-# this part is a server for such tools: AskingServer.
 # ======================================================================================
+# A tool may ask the user, the client's model, or for the client's roots, in both eras.
+# The cut after this part serves such tools, with the class AskingServer.
+
+import binascii
+
 
 # --- 3.1 Requests of this side --------------------------------------------------------
 
@@ -3975,6 +4005,7 @@ class McpPeer(Peer):
         """Cancel a request of the other side, if the other side says so."""
         if method == "notifications/cancelled" and isinstance(params, dict):
             self.cancel_incoming(params.get("requestId"))
+
 
 # --- 3.2 Input ------------------------------------------------------------------------
 
@@ -4309,11 +4340,11 @@ class AskingServer(ThreadedServer):
         super().__init__(name, version, **options)
         self.signer = StateSigner(state_key or os.urandom(32))
 
-# ======================================================================================
+
 # Part 4: Changes
-#
-# Clients hear of tools that come and go. The cut after this part: ChangingServer.
 # ======================================================================================
+# A client hears when tools come and go. The cut after this part serves tools that
+# change, with the class ChangingServer.
 
 CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
 CAPABILITIES["tools"] = {"listChanged": True}
@@ -4448,12 +4479,11 @@ class ChangingServer(AskingServer):
         with self._lock:
             self.sessions.discard(session)
 
-# ======================================================================================
+
 # Part 5: Resources, prompts and completion
-#
-# The cut after this part has the class Server, with everything but the rarer keywords
-# of schemas and the rarer hints.
 # ======================================================================================
+# The class Server offers everything that MCP servers have. The cut after this part lacks
+# the rarer keywords of schemas and the rarer type hints, and refuses them.
 
 LISTS.update({
     "prompts/list": "prompts", "resources/list": "resources",
@@ -4852,11 +4882,12 @@ def _completion_complete(context: Context) -> Json:
     return {"completion": {"values": values[:100], "total": len(values),
                            "hasMore": len(values) > 100}}
 
-# ======================================================================================
+
 # Part 6: Schemas and hints, the rest
-#
-# All keywords of JSON Schema 2020-12 that this module supports, and all hints.
 # ======================================================================================
+# The other keywords of JSON Schema 2020-12, and the type hints for tuples, Enums,
+# TypedDicts, dataclasses and Annotated. The cut after this part is the whole server.
+
 
 # --- 6.1 JSON Schema, dialect 2020-12 -------------------------------------------------
 
@@ -5110,6 +5141,7 @@ KEYWORDS.update({
     "$schema": Keyword(_STRING, prepare=prepare_dialect),
     "$id": Keyword(_STRING, prepare=prepare_id)})
 
+
 # --- 6.2 Type hints -------------------------------------------------------------------
 #
 #   hint                         in JSON                           in Python
@@ -5250,9 +5282,12 @@ def schema_of(function: Callable[..., Any]) -> Json:
     listed: Json = portable(examine(described.schema, where).schema)
     return listed
 
-# ======================================================================================
+
 # Part 7: The client
 # ======================================================================================
+# A Client talks to a server in a child process, in this process, or over any transport,
+# in both eras. The cut after this part lacks the command line only.
+
 
 # --- 7.1 A server as a child process --------------------------------------------------
 
@@ -5486,6 +5521,7 @@ class RunningProcess:
         """
         if not self._ended.wait(self._close_timeout):
             self._on_close(ConnectionClosed(f"{self._name} {what}"))
+
 
 # --- 7.2 Client -----------------------------------------------------------------------
 # A transport moves lines, a ClientSession matches responses to requests, and a Client
@@ -6545,14 +6581,15 @@ class InProcess:
     def close(self) -> None:
         self._lines.put(None)
 
-# ======================================================================================
+
 # Part 8: The command line
 # ======================================================================================
-
 # Results go to stdout, everything else to stderr. The exit status is 0 for success, 1
 # if the connection or the tool has failed, 2 for a wrong command line, and 128 + number
-# after a signal. Text from a server is printed with its control characters
-# escaped, so that it cannot steer the terminal.
+# after a signal. Text from a server is printed with its control characters escaped, so
+# that it cannot steer the terminal.
+
+import io
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
        python3 mcp_ref.py inspect -- COMMAND...    show what a server offers
