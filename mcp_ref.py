@@ -237,9 +237,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
-# One line holds one message, or a batch of messages. Messages are plain dicts: decode()
-# turns a line into one, classify() checks it once, where it comes in, and encode() turns
-# it into a line again.
+# One line holds one message, or a batch of messages. Messages are plain dicts. decode()
+# turns a line into a dict, classify() checks it once, where it comes in, and encode()
+# turns a dict into a line.
 
 PARSE_ERROR = -32700  # the codes of JSON-RPC itself [jsonrpc 5.1]
 INVALID_REQUEST = -32600
@@ -779,9 +779,9 @@ def revision_of(meta: Json) -> Revision:
 # transport calls receive() with each line that arrives, and gives it a function that
 # writes lines. This section knows JSON-RPC only.
 #
-# Every request gets one response: whoever removes it from the table answers it. The lock
-# guards the table and the outbox. It is never contended here, but in Part 2, where
-# several threads work. While it is held, nothing is written and no code of the author
+# Every request gets one response: whoever removes it from the table answers it. The
+# lock guards the table and the outbox. It is for the threads of Part 2, and is never
+# contended in Part 1. While it is held, nothing is written and no code of the author
 # runs.
 
 Job = Callable[[], Any]
@@ -4482,8 +4482,8 @@ class ChangingServer(AskingServer):
 
 # Part 5: Resources, prompts and completion
 # ======================================================================================
-# The class Server offers everything that MCP servers have. The cut after this part lacks
-# the rarer keywords of schemas and the rarer type hints, and refuses them.
+# The class Server offers everything that MCP servers have. The cut after this part
+# lacks the rarer keywords of schemas and the rarer type hints, and refuses them.
 
 LISTS.update({
     "prompts/list": "prompts", "resources/list": "resources",

@@ -7705,7 +7705,7 @@ class TestTheFileItself(unittest.TestCase):
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
         """The file runs the demo server when it is started as a program."""
-        conversation = (mcp_ref.__doc__ or "").partition("How to read this file")[0]
+        conversation = (mcp_ref.__doc__ or "").partition("Every cut is a server")[0]
         rows = [row[4:] for row in conversation.split("\n")
                 if re.match(r"    ([><#] |  \S)", row)]
         first = next(number for number, row in enumerate(rows) if row.startswith("> "))

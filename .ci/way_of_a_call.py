@@ -60,7 +60,7 @@ def listed() -> list[str]:
     """Return the functions that the title page lists."""
     with open(os.path.join(ROOT, "mcp_ref.py"), encoding="utf-8") as file:
         page = file.read().split('"""')[1]
-    block = page[page.index("How to read this file"):page.index("The words of this file")]
+    block = page[page.index("The life of a request"):page.index("The words of this file")]
     return [re.split(r"  +", row.strip())[0] for row in block.split("\n") if row.startswith("    ")]
 
 
