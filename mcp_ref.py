@@ -710,9 +710,6 @@ def handles(name: str, params: Json = {}, capability: str = "",
 # name the four kinds of definitions.
 LISTS = {"tools/list": "tools"}
 
-# Notifications of changes. A modern client asks for them with subscriptions/listen. The
-# values of this table are the members of params.notifications in that request.
-CHANGES: dict[str, str] = {}
 
 # The capabilities of a server, with the values that it declares.
 CAPABILITIES: dict[str, Json] = {}
@@ -1227,7 +1224,6 @@ class ToolContext(IncomingRequest):
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
-    subscribed: Any = None  # what an open subscriptions/listen request was granted
 
     # ********************** The rest of this class can wait. **************************
 
@@ -1365,36 +1361,6 @@ class ToolSession(Responder):
         act = NOTIFICATIONS.get(method)
         if act is not None:
             act(self, params or {})
-
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen. The request stays open."""
-        line = encode(build_message("notifications/subscriptions/acknowledged", {
-            "notifications": granted,
-            "_meta": {META_SUBSCRIPTION: context.request_id}}))
-        with self._lock:
-            context.subscribed = granted
-            self.append(context, line)
-
-    def streams(self) -> list[ToolContext]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: Iterable[Any] = self._incoming.values()
-        return [context for context in requests if context.subscribed is not None]
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
-
-        A subscriptions/listen request gets notifications/cancelled and then a response:
-        one page of the specification demands the notification, another page demands the
-        response.
-        """
-        with self._lock:
-            streams = self.streams()
-        for context in streams:
-            rid = context.request_id
-            self.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
-        super().close(why)
 
 
 def _initialized(session: ToolSession, params: Params) -> None:
@@ -2592,22 +2558,6 @@ def _ping(context: ToolContext) -> Json:
     return {}
 
 
-@handles("subscriptions/listen", shape(
-    "notifications", notifications=shape(
-        toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
-def _subscriptions_listen(context: ToolContext) -> None:
-    """Grant what the server offers. The response comes when the connection ends.
-    [2026-07-28 basic/patterns/subscriptions]"""
-    asked = context.params["notifications"]
-    granted = {}
-    for method, member in CHANGES.items():
-        is_offered = method.split("/")[1] in context.session.server.capabilities
-        if is_offered and asked.get(member):
-            granted[member] = asked[member]
-    context.session.open_stream(context, granted)
-
-
 # --- 1.9 The server -------------------------------------------------------------------
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
@@ -2869,15 +2819,6 @@ class ToolServer:
             return register
         return register(function)
 
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool. KeyError means that the server has no tool of this name."""
-        self.remove("tools", name)
-
-    def entries(self, kind: str) -> dict[str, Json]:
-        """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
-        """
-        return {name: one.definition for name, one in self.tables[kind].items()}
-
     def find(self, kind: str, name: str) -> Registration:
         """Return a registration. Raises RpcError -32602 if it does not exist."""
         found = self.tables[kind].get(name)
@@ -2921,17 +2862,6 @@ class ToolServer:
             self._newest += 1
             new = Registration(self._newest, definition, function, pattern)
             self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
-        self.changed(kind)
-
-    def remove(self, kind: str, key: str) -> None:
-        with self._lock:
-            table = dict(self.tables[kind])
-            if key not in table:
-                registered = ", ".join(nearest(key, table)) or "none"
-                raise KeyError(f"{kind[:-1]} {key} is not registered; registered: "
-                               f"{registered}")
-            del table[key]
-            self.tables = {**self.tables, kind: table}
         self.changed(kind)
 
     def changed(self, kind: str) -> None:
@@ -4346,7 +4276,9 @@ class AskingServer(ThreadedServer):
 # A client hears when tools come and go. The cut after this part serves tools that
 # change, with the class ChangingServer.
 
-CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
+# Notifications of changes. A modern client asks for them with subscriptions/listen. The
+# values of this table are the members of params.notifications in that request.
+CHANGES = {"notifications/tools/list_changed": "toolsListChanged"}
 CAPABILITIES["tools"] = {"listChanged": True}
 
 
@@ -4362,8 +4294,11 @@ class Subscriptions:
 
     def __init__(self, session: ServerSession) -> None:
         self.session = session
-        self._lock = session._lock  # guards the set below
+        self._lock = session._lock  # guards the two below
         self._uris: set[str] = set()  # by resources/subscribe
+        # The subscriptions/listen requests, with what each was granted. Cancelled ones
+        # are still among them: see _open_streams().
+        self._streams: list[tuple[ToolContext, Json]] = []
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy client to a resource."""
@@ -4371,7 +4306,7 @@ class Subscriptions:
         session = self.session
         with self._lock:
             if uri not in self._uris:
-                self.check_room(1)
+                self._check_room(1)
                 if session._kept_in + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._uris.add(uri)
@@ -4384,11 +4319,26 @@ class Subscriptions:
                 self._uris.remove(uri)
                 self.session._kept_in -= 4 * len(uri)
 
-    def check_room(self, count: int) -> None:
+    def open(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen. The request stays open."""
+        line = encode(build_message("notifications/subscriptions/acknowledged", {
+            "notifications": granted,
+            "_meta": {META_SUBSCRIPTION: context.request_id}}))
+        with self._lock:
+            self._check_room(1 + len(granted.get("resourceSubscriptions", ())))
+            self._streams = [*self._open_streams(), (context, granted)]
+            self.session.append(context, line)
+
+    def _open_streams(self) -> list[tuple[ToolContext, Json]]:
+        """Return the streams that were not cancelled. The caller holds the lock."""
+        return [(context, granted) for context, granted in self._streams
+                if self.session.is_open(context)]
+
+    def _check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for context in self.session.streams():
-            count += 1 + len(context.subscribed.get("resourceSubscriptions", ()))
+        for _, granted in self._open_streams():
+            count += 1 + len(granted.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
 
@@ -4409,12 +4359,26 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context in self.session.streams():
-                wish = context.subscribed.get(CHANGES[method])  # True, URIs, or None
+            for context, granted in self._open_streams():
+                wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
                     meta = {META_SUBSCRIPTION: context.request_id}
                     session.append(context, encode(build_message(
                         method, {"_meta": meta, **params})))
+
+    def end(self) -> None:
+        """End the open streams, because the session ends.
+
+        Each gets notifications/cancelled and then a response: one page of the
+        specification demands the notification, another page demands the response.
+        """
+        with self._lock:
+            streams = self._open_streams()
+        for context, _ in streams:
+            rid = context.request_id
+            self.session.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.session.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
 
 
 class ServerSession(AskingSession):
@@ -4426,16 +4390,27 @@ class ServerSession(AskingSession):
         super().__init__(server, send, start)
         self.subscriptions = Subscriptions(self)
 
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
-        with self._lock:
-            self.subscriptions.check_room(
-                1 + len(granted.get("resourceSubscriptions", ())))
-        super().open_stream(context, granted)
-
     def close(self, why: Exception | None = None) -> None:
+        """End the session. Requests that were received can still be answered."""
+        self.subscriptions.end()
         self.server.forget(self)
         super().close(why)
+
+
+@handles("subscriptions/listen", shape(
+    "notifications", notifications=shape(
+        toolsListChanged="boolean", promptsListChanged="boolean",
+        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
+def _subscriptions_listen(context: ToolContext) -> None:
+    """Grant what the server offers. The response comes when the connection ends.
+    [2026-07-28 basic/patterns/subscriptions]"""
+    asked = context.params["notifications"]
+    granted = {}
+    for method, member in CHANGES.items():
+        is_offered = method.split("/")[1] in context.session.server.capabilities
+        if is_offered and asked.get(member):
+            granted[member] = asked[member]
+    context.session.subscriptions.open(context, granted)
 
 
 class ChangingServer(AskingServer):
@@ -4461,6 +4436,26 @@ class ChangingServer(AskingServer):
         with self._lock:
             self.sessions.add(session)
         return session
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool. KeyError means that the server has no tool of this name."""
+        self.remove("tools", name)
+
+    def entries(self, kind: str) -> dict[str, Json]:
+        """Return the definitions of one kind, by name or URI; kind is a value of LISTS.
+        """
+        return {name: one.definition for name, one in self.tables[kind].items()}
+
+    def remove(self, kind: str, key: str) -> None:
+        with self._lock:
+            table = dict(self.tables[kind])
+            if key not in table:
+                registered = ", ".join(nearest(key, table)) or "none"
+                raise KeyError(f"{kind[:-1]} {key} is not registered; registered: "
+                               f"{registered}")
+            del table[key]
+            self.tables = {**self.tables, kind: table}
+        self.changed(kind)
 
     def changed(self, kind: str) -> None:
         """Offer the capability of a list, and tell the clients that it has changed."""
