@@ -888,8 +888,6 @@ class Responder:
     side is gone.
     start(job) runs a job soon. By default it runs the job at once, on this thread, so a
     slow job holds up the lines that follow.
-    methods maps the names of methods to functions, which get the params by position or
-    by name. An exception of a function becomes an error response.
     `bounds` limits what the other side can use up.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
@@ -904,12 +902,10 @@ class Responder:
     outbox_type: type[Outbox] = Outbox
 
     def __init__(self, send: Send, start: Start = run_now,
-                 methods: dict[str, Callable[..., Any]] | None = None,
                  bounds: Bounds = Bounds()) -> None:
         self.bounds = bounds
         self.outbox: Any = self.outbox_type(send, self)
         self._start = start
-        self._methods = methods or {}
         self._lock = self.outbox.lock  # guards everything that follows
         # The requests without a response, by id, and the cancelled requests whose jobs
         # have not ended, by other keys.
@@ -918,7 +914,6 @@ class Responder:
         self._kept_out = 0
         self.line_size = 0  # bytes of the message that is being taken in
         self.closed: Exception | None = None  # why no request can be sent any more
-        self._complaints: collections.Counter[str] = collections.Counter()  # by kind
 
     # How a request is served, from its line to its response.
 
@@ -1068,16 +1063,11 @@ class Responder:
         This is called in the order of arrival, before the next line is read. Return
         None if respond() was called already, or will be called later.
         """
-        if request.method not in self._methods:
-            raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
-        call = bind(self._methods[request.method], request.params)
-        return lambda request: call()
+        raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on a notification. If this raises an exception, the caller logs it: a
         notification gets no response."""
-        if method in self._methods:
-            bind(self._methods[method], params)()
 
     def settle(self, message: Any, fault: str | None = None) -> None:
         """Act on a response, or on something with a fault that may be one: a message,
@@ -1129,22 +1119,8 @@ class Responder:
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
-        """Log a warning about the other side, but only the first ten of each kind.
-        close() logs how many more there were."""
-        with self._lock:
-            self._complaints[kind] += 1
-            is_logged = self._complaints[kind] <= COMPLAINTS
-        if is_logged:
-            warn(message, *args, error=error)
-
-    def _log_number_of_complaints(self) -> None:
-        with self._lock:
-            complaints = self._complaints
-            self._complaints = collections.Counter()
-        for kind, count in complaints.items():
-            if count > COMPLAINTS:
-                warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
-                     kind)
+        """Log a warning about the other side. `kind` is the plural of what is wrong."""
+        warn(message, *args, error=error)
 
     # Messages that this side sends. Some of them belong to an incoming request: its
     # progress, for example. Then `about` is that request. Once it has its response, or
@@ -1179,7 +1155,6 @@ class Responder:
         Calling this again has no effect.
         """
         self.note_end(why)
-        self._log_number_of_complaints()
         self.outbox.flush()
 
     def note_end(self, why: Exception | None) -> Exception:
@@ -1188,26 +1163,6 @@ class Responder:
             if self.closed is None:
                 self.closed = why or ConnectionClosed("the connection is closed")
             return self.closed
-
-
-COMPLAINTS = 10  # warnings of one kind that a connection logs
-
-
-def bind(function: Callable[..., Any], params: Params) -> Job:
-    """Return a job that calls a function with params. RpcError: they do not fit.
-
-    The signature is compared first, so that a TypeError of the function itself is not
-    mistaken for wrong params.
-    """
-    import inspect  # 6 ms, and the peers of MCP do not need it
-
-    args: list[Any] = params if isinstance(params, list) else []
-    named: Json = params if isinstance(params, dict) else {}
-    try:
-        inspect.signature(function).bind(*args, **named)
-    except TypeError as error:
-        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
-    return functools.partial(function, *args, **named)
 
 
 # --- 1.4 The session of a server ------------------------------------------------------
@@ -1271,7 +1226,7 @@ class ToolSession(Responder):
     row: Revision | None = None  # of the handshake, once it is known
 
     def __init__(self, server: ToolServer, send: Send, start: Start) -> None:
-        super().__init__(send, start, bounds=server.bounds)
+        super().__init__(send, start, server.bounds)
         self.server = server
         self.state = NEW
         self.null_id = False  # _initialize() sets it for old revisions
@@ -3019,6 +2974,10 @@ class ThreadedResponder(Responder):
     # job out again, and returns whether it was still there.
     withdraw: Callable[[Job], bool] | None = None
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._complaints: collections.Counter[str] = collections.Counter()  # by kind
+
     def compute(self, request: IncomingRequest) -> Any:
         """Return the result of a request. A cancelled request gets no response, so its
         outcome does not matter."""
@@ -3079,6 +3038,30 @@ class ThreadedResponder(Responder):
         with self._lock:
             return bool(self._incoming)
 
+    def complain(self, kind: str, message: str, *args: object,
+                 error: BaseException | None = None) -> None:
+        """Log a warning about the other side, but only the first ten of each kind.
+        close() logs how many more there were."""
+        with self._lock:
+            self._complaints[kind] += 1
+            is_logged = self._complaints[kind] <= COMPLAINTS
+        if is_logged:
+            warn(message, *args, error=error)
+
+    def _log_number_of_complaints(self) -> None:
+        with self._lock:
+            complaints = self._complaints
+            self._complaints = collections.Counter()
+        for kind, count in complaints.items():
+            if count > COMPLAINTS:
+                warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
+                     kind)
+
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no more lines will arrive. Requests can still be answered."""
+        self._log_number_of_complaints()
+        super().close(why)
+
     def break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
 
@@ -3088,6 +3071,9 @@ class ThreadedResponder(Responder):
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
             self.cancel_incoming(request.request_id)
+
+
+COMPLAINTS = 10  # warnings of one kind that a connection logs
 
 
 class Pool:
@@ -3867,16 +3853,51 @@ class PendingRequest:
         self.peer.outbox.flush()
 
 
+def bind(function: Callable[..., Any], params: Params) -> Job:
+    """Return a job that calls a function with params. RpcError: they do not fit.
+
+    The signature is compared first, so that a TypeError of the function itself is not
+    mistaken for wrong params.
+    """
+    import inspect  # 6 ms, and the peers of MCP do not need it
+
+    args: list[Any] = params if isinstance(params, list) else []
+    named: Json = params if isinstance(params, dict) else {}
+    try:
+        inspect.signature(function).bind(*args, **named)
+    except TypeError as error:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
+    return functools.partial(function, *args, **named)
+
+
 class Peer(ThreadedResponder):
-    """A peer that sends requests as well. `ids` yields their ids."""
+    """A peer of plain JSON-RPC, which sends requests as well.
+
+    methods maps the names of methods to functions, which get the params by position or
+    by name. An exception of a function becomes an error response. `ids` yields the ids
+    of the requests that this side sends.
+    """
 
     requests_type: type[Requests] = Requests
 
     def __init__(self, send: Send, start: Start = spawn,
                  methods: dict[str, Callable[..., Any]] | None = None,
                  bounds: Bounds = Bounds(), ids: Iterator[int] | None = None) -> None:
-        super().__init__(send, start, methods, bounds)
+        super().__init__(send, start, bounds)
+        self._methods = methods or {}
         self.requests = self.requests_type(self, ids)
+
+    def admit_request(self, request: Any) -> Handler | None:
+        """Return what calls the function of the method, or raise RpcError."""
+        if request.method not in self._methods:
+            raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
+        call = bind(self._methods[request.method], request.params)
+        return lambda request: call()
+
+    def handle_notification(self, method: str, params: Params) -> None:
+        """Call the function of a notification, if there is one."""
+        if method in self._methods:
+            bind(self._methods[method], params)()
 
     def request(self, method: str, params: Params = None,
                 about: IncomingRequest | None = None) -> PendingRequest:
