@@ -2981,9 +2981,6 @@ class ThreadedResponder(Responder):
     def compute(self, request: IncomingRequest) -> Any:
         """Return the result of a request. A cancelled request gets no response, so its
         outcome does not matter."""
-        request.job = None
-        if self.outbox.unwritten > self.bounds.line:
-            self.outbox.wait_for_room()
         if request.cancelled:
             return None
         try:
@@ -2994,13 +2991,19 @@ class ThreadedResponder(Responder):
 
     def start_job(self, request: IncomingRequest) -> None:
         """Give the job of a request to start(). It may be withdrawn until it begins."""
-        job = functools.partial(self.run_job, request)
+        job = functools.partial(self.run_queued, request)
         if self.withdraw is not None:
             request.job = job
         try:
             self._start(job)
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
+
+    def run_queued(self, request: IncomingRequest) -> None:
+        """Run the job of a request that may have waited in a queue."""
+        request.job = None
+        self.outbox.wait_for_room()
+        self.run_job(request)
 
     def cancel_incoming(self, rid: Any) -> None:
         """Cancel the request of the other side that has this id, if it exists.
@@ -3203,13 +3206,13 @@ class ReadingPool(Pool):
             if request is None:
                 yield outbox.flush
             else:
-                job = functools.partial(peer.run_job, request)
                 # This thread has the turn, so no other thread can become the reader
                 # now, and _running does not increase. So no lock is needed to see that
                 # it is 0, and that the pool is not full.
-                is_queued = self._running > 0 and self._queue_if_full(job)
+                is_queued = self._running > 0 and self._queue_if_full(
+                    functools.partial(peer.run_queued, request))
                 if not is_queued:
-                    yield job
+                    yield functools.partial(peer.run_job, request)
             if outbox.unwritten > limit:
                 outbox.wait_for_room()
         yield functools.partial(
