@@ -149,7 +149,7 @@ them writes both.
       Responder.run_job                  computes the response and writes it
         ThreadedResponder.compute        runs the handler
           _tools_call                    is the handler of tools/call
-            Server.find                  finds the tool
+            ToolServer.find              finds the tool
             Function.call                checks the arguments, and calls the tool
               quick_check.<locals>.fits  checks the arguments quickly
               (the tool)
@@ -786,12 +786,38 @@ Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 
 
+class IncomingRequest:
+    """A request from the other side, from its arrival to its response."""
+
+    # Defaults.
+    cancelled = False  # True: the other side no longer wants a response (Part 2)
+    handler: Any = None  # a Handler, if a job has to compute the result
+    job: Job | None = None  # waits in the queue of a transport that has withdraw()
+    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
+
+    def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
+        self.request_id: Id = message["id"]
+        self.key: Any = self.request_id  # in the table of its responder
+        self.method: str = message["method"]
+        self.params: Any = message.get("params")
+        self.reply = reply  # None: the response goes to the transport
+        self.size = size  # bytes of its line, for Bounds.memory
+
+    @property
+    def sink(self) -> Send | None:
+        """What the transport gave with the line; None: nothing."""
+        return None if self.reply is None else self.reply.sink
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.request_id!r}"
+
+
 class Reply:
-    """Where the answer to a line goes, if the line is a batch or came with a sink.
+    """Collects the answers to one line, if the line is a batch or came with a sink.
 
     A batch is answered by one line with all responses, once all its messages are done.
     A sink gets each outgoing line that belongs to the incoming one, and then None.
-    Callers hold the lock of the peer. [jsonrpc 6]
+    Callers hold the lock. [jsonrpc 6]
     """
 
     def __init__(self, sink: Send | None, messages: int = 1,
@@ -820,36 +846,6 @@ class Reply:
         return lines
 
 
-class IncomingRequest:
-    """A request from the other side, from its arrival to its response."""
-
-    # Defaults.
-    cancelled = False  # True: the other side no longer wants a response
-    handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # waits in the queue of a transport that has withdraw()
-    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
-
-    def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
-        self.request_id: Id = message["id"]
-        self.key: Any = self.request_id  # in the table of its peer
-        self.method: str = message["method"]
-        self.params: Any = message.get("params")
-        self.reply = reply  # None: the response goes to the transport
-        self.size = size  # bytes of its line, for Bounds.memory
-
-    @property
-    def sink(self) -> Send | None:
-        """What the transport gave with the line; None: nothing."""
-        return None if self.reply is None else self.reply.sink
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.request_id!r}"
-
-
-def run_now(job: Job) -> None:
-    job()
-
-
 class Outbox:
     """The lines that wait to be written, in their order.
 
@@ -860,7 +856,7 @@ class Outbox:
     trace: Callable[[str, bytes], Any] | None = None
 
     def __init__(self, send: Send, owner: Any) -> None:
-        self.lock = threading.Lock()  # guards the lines, and the tables of the owner
+        self.lock = threading.Lock()  # guards the lines, and the table of the owner
         self._send = send
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
 
@@ -880,26 +876,28 @@ class Outbox:
             sink(line)
 
 
+def run_now(job: Job) -> None:
+    job()
+
+
 class Responder:
     """One side of a JSON-RPC connection, which answers the requests of the other side.
-    It does no I/O and owns no thread.
 
     send(line) writes one line, given without its newline. OSError means that the other
-    side is gone.
-    start(job) runs a job soon. By default it runs the job at once, on this thread, so a
-    slow job holds up the lines that follow.
-    `bounds` limits what the other side can use up.
+    side is gone. start(job) runs a job soon. By default it runs the job at once, on
+    this thread, so a slow job holds up the lines that follow. `bounds` limits what the
+    other side can use up.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
-    the end. MCP's own peers are subclasses.
+    the end. A subclass says which methods there are: see admit_request().
     """
 
     incoming_type: type[IncomingRequest] = IncomingRequest
+    outbox_type: type[Outbox] = Outbox
     null_id = True  # if the id of a request cannot be read, the response has id null
     label = ""  # names the other side at the beginning of warnings
     # Called with ("<", line) for each line that has arrived. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
-    outbox_type: type[Outbox] = Outbox
 
     def __init__(self, send: Send, start: Start = run_now,
                  bounds: Bounds = Bounds()) -> None:
@@ -907,15 +905,25 @@ class Responder:
         self.outbox: Any = self.outbox_type(send, self)
         self._start = start
         self._lock = self.outbox.lock  # guards everything that follows
-        # The requests without a response, by id, and the cancelled requests whose jobs
-        # have not ended, by other keys.
+        # The requests without a response, by id. (A cancelled request whose job has not
+        # ended has another key.)
         self._incoming: dict[Any, IncomingRequest] = {}
         self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
         self._kept_out = 0
         self.line_size = 0  # bytes of the message that is being taken in
-        self.closed: Exception | None = None  # why no request can be sent any more
+        self.closed: Exception | None = None  # why the connection has ended
 
-    # How a request is served, from its line to its response.
+    def receive(self, line: bytes, sink: Send | None = None) -> None:
+        """Take in one line, whatever it holds. Start its job or write its answer.
+
+        A transport such as HTTP has a separate place for the answer to each line. It
+        gives a sink. The sink gets the notifications and requests that this side sends
+        while it serves the line, then the response, and then None.
+        """
+        request = self.take(line, sink)
+        if request is not None:
+            self.start_job(request)
+        self.outbox.flush()
 
     def take(self, line: bytes, sink: Send | None = None) -> IncomingRequest | None:
         """Take in one line, and write nothing yet.
@@ -931,7 +939,7 @@ class Responder:
             if self.trace is not None:
                 self.trace("<", line)
             message = decode(line, self.bounds)
-            self.line_size = len(line)  # the transport gives one line at a time
+            self.line_size = len(line)
             if type(message) is not list:
                 return self._take_message(message, reply)
             self._take_batch(message, sink)
@@ -946,6 +954,20 @@ class Responder:
             self.complain("lost lines", "a line was lost", error=error)
             self._answer(reply, None)
         return None
+
+    def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
+        try:
+            self.check_batch(messages)
+        except RpcError as error:
+            for message in messages:
+                self.settle(message, error.message)
+            raise
+        self.line_size //= len(messages)  # each message counts as much as the others
+        reply = Reply(sink, len(messages), is_batch=True)
+        for message in messages:
+            request = self._take_message(message, reply)
+            if request is not None:
+                self.start_job(request)
 
     def _take_message(self, message: Any, reply: Reply | None,
                       ) -> IncomingRequest | None:
@@ -979,8 +1001,29 @@ class Responder:
             return None
         return request
 
+    def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
+        self.refuse(message, RpcError(
+            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
+        self.settle(message, fault)
+
+    def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
+        """Act on a notification or on a response."""
+        if kind == "response":
+            self.settle(message)
+        else:
+            try:
+                self.handle_notification(message["method"], message.get("params"))
+            except BaseException as error:  # SystemExit as well
+                self.complain("notifications that failed", "the notification %.80r "
+                              "failed", message["method"], error=error)
+        self._answer(reply, None)
+
+    def start_job(self, request: IncomingRequest) -> None:
+        """Give the job of a request to start()."""
+        self._start(functools.partial(self.run_job, request))
+
     def run_job(self, request: IncomingRequest) -> None:
-        """Compute the response of a request and write it. Any thread may do this."""
+        """Compute the response of a request, and write it."""
         try:
             outcome = self.compute(request)
         except Interrupted:
@@ -997,14 +1040,15 @@ class Responder:
     def respond(self, request: IncomingRequest, outcome: Any) -> None:
         """Put the response into the outbox. outcome is the result or an exception.
 
-        This has no effect on a request that was answered or cancelled before.
+        No effect on a request that was answered or cancelled before.
         """
         line = response_line(request.request_id, outcome, name=request)
         with self._lock:
             self._append_response(request, line)
 
     def _append_response(self, request: IncomingRequest, line: bytes) -> None:
-        """Put a response into the outbox. The caller holds the lock."""
+        """End a request: remove it from the table, and put its response into the
+        outbox, unless it was cancelled. The caller holds the lock."""
         if self._incoming.get(request.key) is not request:
             return  # it was answered before
         del self._incoming[request.key]
@@ -1034,22 +1078,15 @@ class Responder:
         elif line is not None:
             self.outbox.put(line)
 
-    # ********************** The rest of section 3 can wait. ***************************
+    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+        with self._lock:
+            self._append_answer(reply, line)
 
-    def receive(self, line: bytes, sink: Send | None = None) -> None:
-        """Take in one line, whatever it holds. Start its job or write its answer.
+    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
+        """Answer a line or a message that is not valid with an error response."""
+        self._answer(reply, response_line(readable_id(message), error, self.null_id))
 
-        A transport such as HTTP has a separate place for the answer to each line. It
-        gives a sink. The sink gets the notifications and requests that this side sends
-        while it serves the line, then the response, and then None.
-        """
-        request = self.take(line, sink)
-        if request is not None:
-            self.start_job(request)
-        self.outbox.flush()
-
-    # A subclass may replace the methods from here to settle(). As they stand here, they
-    # know plain JSON-RPC only.
+    # What a subclass does in its own way.
 
     def check_batch(self, messages: list[Any]) -> None:
         """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
@@ -1060,71 +1097,26 @@ class Responder:
     def admit_request(self, request: Any) -> Handler | None:
         """Return the function that computes the result, or raise RpcError to refuse.
 
-        This is called in the order of arrival, before the next line is read. Return
-        None if respond() was called already, or will be called later.
+        Called in the order of arrival, before the next line is read. Return None if
+        respond() was called already, or will be called later.
         """
         raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on a notification. If this raises an exception, the caller logs it: a
-        notification gets no response."""
+        """Act on a notification. An exception is logged: a notification gets no
+        response."""
 
     def settle(self, message: Any, fault: str | None = None) -> None:
         """Act on a response, or on something with a fault that may be one: a message,
-        or a line that is not JSON. This peer has sent no requests, so it does nothing.
-        """
-
-    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
-        """Answer a line or a message that is not valid with an error response."""
-        self._answer(reply, response_line(readable_id(message), error, self.null_id))
-
-    def start_job(self, request: IncomingRequest) -> None:
-        """Give the job of a request to start()."""
-        self._start(functools.partial(self.run_job, request))
-
-    def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
-        try:
-            self.check_batch(messages)
-        except RpcError as error:
-            for message in messages:
-                self.settle(message, error.message)
-            raise
-        self.line_size //= len(messages)  # each message counts as much as the others
-        reply = Reply(sink, len(messages), is_batch=True)
-        for message in messages:
-            request = self._take_message(message, reply)
-            if request is not None:
-                self.start_job(request)
-
-    def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
-        self.refuse(message, RpcError(
-            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
-        self.settle(message, fault)
-
-    def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
-        """Act on a notification or on a response."""
-        if kind == "response":
-            self.settle(message, None)
-        else:
-            try:
-                self.handle_notification(message["method"], message.get("params"))
-            except BaseException as error:  # SystemExit as well
-                self.complain("notifications that failed", "the notification %.80r "
-                              "failed", message["method"], error=error)
-        self._answer(reply, None)
-
-    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
-        with self._lock:
-            self._append_answer(reply, line)
+        or a line that is not JSON. A side that sends no requests ignores them."""
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
         """Log a warning about the other side. `kind` is the plural of what is wrong."""
         warn(message, *args, error=error)
 
-    # Messages that this side sends. Some of them belong to an incoming request: its
-    # progress, for example. Then `about` is that request. Once it has its response, or
-    # was cancelled, no message about it is sent.
+    # Notifications that this side sends. Some belong to an incoming request, such as
+    # its progress. Then `about` is that request, and nothing is sent after its end.
 
     def notify(self, method: str, params: Params = None,
                about: IncomingRequest | None = None) -> None:
@@ -1133,10 +1125,8 @@ class Responder:
         self.outbox.flush(self.append, about, line)
 
     def append(self, about: IncomingRequest | None, line: bytes) -> None:
-        """Put a notification or a request into the outbox. The caller holds the lock.
-
-        The line is dropped if `about` was answered or cancelled before.
-        """
+        """Put a notification or a request into the outbox, unless `about` has ended.
+        The caller holds the lock."""
         if about is None:
             self.outbox.put(line)
         elif self.is_open(about):
@@ -1146,8 +1136,6 @@ class Responder:
         """Tell whether a request has neither been answered nor cancelled. The caller
         holds the lock."""
         return self._incoming.get(request.request_id) is request
-
-    # The end.
 
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Requests can still be answered.
@@ -1179,8 +1167,6 @@ class ToolContext(IncomingRequest):
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
-
-    # ********************** The rest of this class can wait. **************************
 
     @property
     def revision(self) -> str:
@@ -1287,8 +1273,6 @@ class ToolSession(Responder):
         if result is not None:
             self.respond(context, complete_result(context, result))
         return None
-
-    # ********************** The rest of this class can wait. **************************
 
     def _revision_before_handshake(self, context: ToolContext) -> Revision:
         """Return the revision of a request that names none, before the handshake.
@@ -1408,8 +1392,6 @@ class Schema:
         faults = self.faults(value)
         if faults:
             raise ValueError(f"{name}{faults[0]}")
-
-    # ********************** The rest of this class can wait. **************************
 
     def prepare(self, schema: Any, place: str) -> Any:
         """Check a subschema, and return what a Walk needs of it.
@@ -3217,8 +3199,6 @@ class ReadingPool(Pool):
                 outbox.wait_for_room()
         yield functools.partial(
             peer.close, ConnectionClosed("the other side has closed its output"))
-
-    # ********************** The rest of this class can wait. **************************
 
     def _queue_if_full(self, job: Job) -> bool:
         """Put a job into the queue and return True, if `limit` threads are running."""
@@ -5832,8 +5812,6 @@ class Client:
         if output_schema is not None and not result.get("isError"):
             output_schema.check(result.get("structuredContent"))
         return result
-
-    # ********************** The rest of this class can wait. **************************
 
     def _connected_session(self) -> ClientSession:
         session = self._session
