@@ -1157,10 +1157,10 @@ class Responder:
 # A ToolSession checks each request. The handler of its method then computes the result.
 
 class ToolContext(IncomingRequest):
-    """The request that a function serves. A parameter with the hint Context gets it.
+    """The request that a function serves. A parameter whose hint is this class, or one
+    derived from it, gets the request.
 
     request_id, method, params (without _meta) and meta are what the client sent.
-    cancelled becomes True when the client no longer waits for a response.
     """
 
     session: Any  # a ToolSession, or a class derived from it
@@ -1198,7 +1198,8 @@ class ToolContext(IncomingRequest):
         return f"{self.method} {name!r}" if name else self.method
 
     def prepare(self) -> None:
-        """Note what has to be known before a function gets this context."""
+        """Called before a function gets this context, and before its arguments change.
+        """
 
 
 class ToolSession(Responder):
@@ -2552,11 +2553,7 @@ def wait_until_ready(fd: int, event: int) -> None:
 
 
 def serve_lines(peer: Responder, fd: int) -> None:
-    """Serve the lines of a descriptor until its end, on this thread.
-
-    If the start() function of the peer runs each job on the calling thread, a slow job
-    holds up the lines that follow. serve_stdio() shows how to avoid that.
-    """
+    """Serve the lines of a descriptor until its end, on this thread."""
     for line in read_lines(fd, peer.bounds.line):
         peer.receive(line)
     peer.close(ConnectionClosed("the other side has closed its output"))
@@ -2685,7 +2682,11 @@ class ToolServer:
         """Serve stdin and stdout until the client closes its side, one line after the
         other. While this runs, print() writes to stderr, because stdout belongs to the
         protocol. [2025-11-25 basic/transports]"""
+        import signal
+
         self.warn_of_terminal()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process
         streams = StandardStreams()
         session = self.connect(functools.partial(write_line, streams.stdout))
         with contextlib.suppress(BrokenPipeError):  # the client is gone
@@ -3478,7 +3479,8 @@ CAPABILITIES["logging"] = {}
 
 
 class ReportingContext(ToolContext):
-    """Adds progress and log."""
+    """Adds progress and log. `cancelled` becomes True when the client no longer waits
+    for a response."""
 
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
