@@ -19,11 +19,13 @@ from __future__ import annotations
 import argparse
 import ast
 import concurrent.futures
+import contextlib
 import functools
 import json
 import os
 import py_compile
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -109,7 +111,7 @@ def read_parts(source: str) -> list[tuple[int, str]]:
              if line.startswith("# Part")]
     if not any(match for _, match in heads):
         return []
-    parts = []
+    parts: list[tuple[int, str]] = []
     for number, match in heads:
         if match is None or int(match[1]) != len(parts) + 1:
             raise ValueError(f"line {number} is {lines[number - 1]!r}. A line that begins with "
@@ -119,7 +121,7 @@ def read_parts(source: str) -> list[tuple[int, str]]:
 
 
 def first_line(source: str, head: int) -> int:
-    """Return the line number at which a part begins: that of its heading, or of the ruler above."""
+    """Return the number of the first line of a part: of its heading, or of the ruler above it."""
     return head - 1 if RULER.match(source.splitlines()[head - 2]) else head
 
 
@@ -184,6 +186,8 @@ def count_nodes(node: ast.AST) -> int:
 def judge(folder: str, cut: Cut) -> Judged:
     """Judge the small server of a cut."""
     report = os.path.join(folder, f"judged{cut.number}.json")
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(report)
     command = [sys.executable, JUDGE, "--json", report,
                "--call", "echo", '{"text": "hello"}', "--call", "add", '{"a": 1, "b": 2}',
                "--", sys.executable, os.path.join(folder, f"server{cut.number}.py")]
@@ -269,6 +273,8 @@ def options(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     found = options(arguments)
+    if found.instructions and not shutil.which("valgrind"):
+        raise ValueError("--instructions needs valgrind, which is not in the PATH")
     cuts = read_cuts(found.module)
     if not cuts:
         print(f"{os.path.relpath(found.module)} has no parts: no line begins with '# Part 1: '")

@@ -34,6 +34,9 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
     ("ClientSession", "Peer"): {"__init__", "admit", "close", "compute", "receive", "refuse",
                                 "take_notification"},
 }
+# The tables and constants of which a later part changes an old row or the value: name -> reason.
+# test_cuts.py compares the tables of the cuts.
+CHANGED: dict[str, str] = {}
 
 
 class Statement(NamedTuple):
@@ -55,9 +58,14 @@ def names_of(table: symtable.SymbolTable, top: bool = True) -> Iterator[str]:
 
 
 def quoted_names(stmt: ast.stmt) -> Iterator[str]:
-    """Yield the names in type hints that are written as strings."""
+    """Yield the names in type hints that are written as strings, also those of cast and TypeVar."""
     for node in ast.walk(stmt):
-        for hint in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+        hints = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            hints += node.args[:1] if name == "cast" else []
+            hints += [word.value for word in node.keywords if word.arg == "bound"]
+        for hint in hints:
             for part in ast.walk(hint) if isinstance(hint, ast.AST) else ():
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     try:

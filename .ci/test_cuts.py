@@ -1,8 +1,8 @@
 """Test that mcp_ref.py is a complete server when it is cut off after any of its parts.
 
 Each cut serves the fixture of test_mcp_ref.py in a process that has no other file of this
-repository. The fixture leaves out the functions that the cut cannot offer. The transcripts that need
-only what the cut offers are played against it.
+repository. The fixture leaves out the functions that the cut cannot offer. The transcripts that
+need only what the cut offers are played against it.
 """
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ sys.path[:0] = [cuts.ROOT, os.path.dirname(cuts.JUDGE)]
 
 import judge  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
-from test_mcp_ref import DEADLINE, LEGACY, MODERN, REVISIONS, Play, Transcript  # noqa: E402
+from test_mcp_ref import DEADLINE, LEGACY, MODERN, Play, Transcript  # noqa: E402
 
 CUTS = cuts.read_cuts()
+PYTHON = [sys.executable, "-S", "-W", "error"]
 LEAST = 40  # transcripts that the first cut has to play
 NEEDS = {**judge.NEEDS, "io.modelcontextprotocol/logLevel": "logging"}  # text: capability
 # Transcripts that need a part which lack() does not find out: title -> the first cut that plays it.
 SINCE: dict[str, int] = {}
 PROGRAM = '''
-# The fixture for a cut. The source of the fixture is that of test_mcp_ref.py.
+# The fixture for a cut. Its source comes from test_mcp_ref.py.
 from __future__ import annotations
 import dataclasses, inspect, os, re, sys, threading
 from typing import Any, Dict, List
@@ -90,6 +91,29 @@ else:
     server = CutServer("empty", "1.0")
 server.run()
 '''
+CHANGES = """
+# Print the tables and constants of the first cut that are different in the second cut. A table of
+# the second cut may have more rows.
+import collections.abc, re
+import {0} as before, {1} as after
+
+CONSTANTS = str, bytes, int, float, tuple, list, set, frozenset, type(None)
+
+def same(one, other):
+    texts = [re.sub(r"\\bcut\\d+\\b|0x[0-9a-f]+", "", repr(value)) for value in (one, other)]
+    return one == other or texts[0] == texts[1]
+
+for name, value in vars(before).items():
+    other = getattr(after, name, None)
+    if isinstance(value, collections.abc.Mapping) and isinstance(other, collections.abc.Mapping):
+        changed = [key for key in value if key not in other or not same(value[key], other[key])]
+    elif isinstance(value, (collections.abc.Mapping, *CONSTANTS)):
+        changed = [] if same(value, other) else [name]
+    else:
+        continue
+    if changed and not name.startswith("_"):
+        print(name, *changed)
+"""
 FOLDER = ""  # has the cuts and their programs
 
 
@@ -111,8 +135,12 @@ def program(cut: cuts.Cut) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return an environment in which a process does not find the whole module."""
-    return {name: value for name, value in suite.PROCESS_ENV.items() if name != "PYTHONPATH"}
+    """Return an environment in which a process does not find the whole module.
+
+    The coverage of the cuts is not measured, because its warnings would be errors.
+    """
+    return {name: value for name, value in suite.PROCESS_ENV.items()
+            if name != "PYTHONPATH" and not name.startswith("COVERAGE")}
 
 
 class CutProcess(suite.Process):
@@ -121,8 +149,8 @@ class CutProcess(suite.Process):
     def __init__(self, cut: cuts.Cut, server: str = "fixture") -> None:
         with tempfile.NamedTemporaryFile(dir=FOLDER, suffix=".log", delete=False) as log:
             self.log = log.name
-            super().__init__([*suite.PYTHON, "-W", "error", program(cut), server], cwd=FOLDER,
-                             env=environment(), stderr=log)
+            super().__init__([*PYTHON, program(cut), server], cwd=FOLDER, env=environment(),
+                             stderr=log)
         self.ids = suite.Ids()
 
     def read(self) -> None:
@@ -154,7 +182,7 @@ class CutProcess(suite.Process):
 
 
 class Offers(NamedTuple):
-    """What the fixture of a cut offers."""
+    """The features of the fixture of a cut."""
     tools: set[str]
     capabilities: dict[str, Any]
     resources: set[str]  # URIs of resources and of templates
@@ -216,7 +244,7 @@ def lack(transcript: Transcript, revision: str, cut: cuts.Cut, offers: Offers,
 
 
 def paths_of(declared: Any, above: str = "") -> Iterator[str]:
-    """Yield the capabilities in the value of `capabilities`, such as tools and tools.listChanged."""
+    """Yield the names in the value of `capabilities`, such as tools and tools.listChanged."""
     for name, value in declared.items() if isinstance(declared, dict) else ():
         if name != "...":
             yield above + name
@@ -247,14 +275,19 @@ class TestCuts(suite.ProcessCase):
     def each(self, check: Any) -> None:
         self.beside(check, [(f"the cut after part {cut.number}", cut) for cut in CUTS])
 
+    def python(self, code: str) -> str:
+        """Run Python code beside the cuts. Return what it writes. The exit status has to be 0."""
+        done = subprocess.run([*PYTHON, "-c", code], cwd=FOLDER, env=environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=3 * DEADLINE)
+        output = done.stdout.decode("utf-8", "replace")
+        self.assertEqual(0, done.returncode, output)
+        return output
+
     def test_each_cut_can_be_imported_alone_without_warnings(self) -> None:
         def check(cut: cuts.Cut) -> None:
-            done = subprocess.run(
-                [*suite.PYTHON, "-W", "error", "-c", f"import {cut.module} as module; "
-                 f"print(module.{cuts.server_class(cut)}('a', '1') is not None)"],
-                cwd=FOLDER, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                timeout=3 * DEADLINE)
-            self.assertEqual((0, b"True\n"), (done.returncode, done.stdout))
+            self.assertEqual("imported\n", self.python(
+                f"from {cut.module} import {cuts.server_class(cut)}; print('imported')"))
 
         self.each(check)
 
@@ -296,7 +329,8 @@ class TestCuts(suite.ProcessCase):
             self.assertLessEqual(before.resources, after.resources)
             self.assertLessEqual({*before.capabilities}, {*after.capabilities})
         played: list[set[str]] = []
-        cases, failures = [], []
+        cases: list[Any] = []
+        failures: list[Any] = []
         for cut, offered in zip(CUTS, offers):
             groups = [*playable(cut, offered, offers[-1])]
             played.append({one.title for _, group in groups for one in group})
@@ -332,6 +366,16 @@ class TestCuts(suite.ProcessCase):
                 child = None
         if child is not None and child.close() != 0:
             failures.append((f"the cut after part {cut.number}", f"status in {revision}"))
+
+    def test_a_part_adds_rows_and_changes_no_row_and_no_constant_of_an_earlier_part(self) -> None:
+        """The exceptions are in the table CHANGED of layers.py."""
+        changed = ""
+        for before, after in zip(CUTS, CUTS[1:]):
+            found = self.python(CHANGES.format(before.module, after.module))
+            for line in found.splitlines():
+                changed += f"part {after.number} changes {line}\n"
+        self.assertEqual({*layers.CHANGED}, {line.split()[3] for line in changed.splitlines()},
+                         changed)
 
     def test_the_table_of_exceptions_names_transcripts_and_parts(self) -> None:
         titles = {one.title for one in suite.TRANSCRIPTS if is_sent(one)}
@@ -396,7 +440,7 @@ class TestTools(unittest.TestCase):
     """The tools find the parts of a module, and what is wrong with them."""
 
     def test_the_layer_check_accepts_a_part_that_only_adds(self) -> None:
-        """A local name may equal a name of a later part. A second import is no harm."""
+        """A local name may equal a name of a later part. A module may be imported twice."""
         for member in ("own = 1", "def start(self) -> None: ..."):
             for statement in ("", "import json", "EXTRA = LIMIT", "BigServer.more = 5"):
                 source = small(member=member, statement=statement)
@@ -412,9 +456,10 @@ class TestTools(unittest.TestCase):
                 found = layers.faults_of(small(**fault), {})
                 self.assertEqual(1, len(found))
                 self.assertRegex(found[0], "line 15: part 1 uses (BigServer|time) of part 2")
-        for hint in ("BigServer", "list[BigServer | None]", '"BigServer"', 'list["BigServer"]'):
-            with self.subTest(hint):
-                found = layers.faults_of(small(hint=hint), {})
+        hints = "BigServer", "list[BigServer | None]", '"BigServer"', 'list["BigServer"]'
+        for fault in (*({"hint": hint} for hint in hints), {"value": "cast('BigServer', text)"}):
+            with self.subTest(**fault):
+                found = layers.faults_of(small(**fault), {})
                 self.assertEqual(1, len(found))
                 self.assertRegex(found[0], "part 1 uses BigServer of part 2")
 
