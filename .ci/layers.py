@@ -34,7 +34,7 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
     ("ClientSession", "Peer"): {"__init__", "admit", "close", "compute", "receive", "refuse",
                                 "take_notification"},
 }
-# The tables and constants of which a later part changes an old row or the value: name -> reason.
+# The rows and constants that a later part changes, such as "CAPABILITIES[tools]": the reason.
 # test_cuts.py compares the tables of the cuts.
 CHANGED: dict[str, str] = {}
 
