@@ -1,0 +1,218 @@
+"""Check that each part of mcp_ref.py only adds to the parts before it.
+
+    python3 .ci/layers.py [FILE]
+
+No part uses a module-level name of a later part: not in a function that runs later, and not in a
+type hint. Attributes such as `session.server` are not checked. A later part does not assign a name
+of an earlier part again, and does not set an attribute of an earlier class. It overrides only the
+members of earlier classes that ALLOWED lists.
+
+The exit status is 1 if a part breaks one of these rules, and 2 if the module has no parts.
+"""
+from __future__ import annotations
+
+import ast
+import os
+import symtable
+import sys
+from typing import Iterator, NamedTuple
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from cuts import MODULE, first_line, read_parts  # noqa: E402
+
+# (class of a later part, class of an earlier part): the members that the later class overrides
+ALLOWED: dict[tuple[str, str], set[str]] = {
+    # These are the classes of a trial. Replace them by those of the module.
+    ("SharedOutbox", "Outbox"): {"__init__", "flush", "put"},
+    ("ThreadedServer", "ToolServer"): {"__init__", "run"},
+    ("Context", "Call"): {"__init__"},
+    ("AskingServer", "ThreadedServer"): {"__init__"},
+    ("Server", "AskingServer"): {"__init__"},
+    ("ExaminedSchema", "Schema"): {"__init__", "faults"},
+    ("OneCheck", "Schema"): {"__init__", "check"},
+    ("ClientSession", "Peer"): {"__init__", "admit", "close", "compute", "receive", "refuse",
+                                "take_notification"},
+}
+# The rows and constants that a later part changes, such as "CAPABILITIES[tools]": the reason.
+# test_cuts.py compares the tables of the cuts.
+CHANGED: dict[str, str] = {}
+
+
+class Statement(NamedTuple):
+    """A statement of the module that is not inside of another one."""
+    node: ast.stmt
+    part: int
+    bound: set[str]  # the module-level names that it assigns, defines or imports
+    imported: set[str]  # those of them that it imports
+    used: set[str]  # the module-level names that it uses
+
+
+def names_of(table: symtable.SymbolTable, top: bool = True) -> Iterator[str]:
+    """Yield the names that are used in a table or below, and are not local there."""
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (top or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from names_of(child, False)
+
+
+def quoted_names(stmt: ast.stmt) -> Iterator[str]:
+    """Yield the names in type hints that are written as strings, also those of cast and TypeVar."""
+    for node in ast.walk(stmt):
+        hints = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            hints += node.args[:1] if name == "cast" else []
+            hints += [word.value for word in node.keywords if word.arg == "bound"]
+        for hint in hints:
+            for part in ast.walk(hint) if isinstance(hint, ast.AST) else ():
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    try:
+                        inside = ast.parse(part.value, mode="eval")
+                    except SyntaxError:
+                        continue  # a text, as in Literal["a text"]
+                    yield from (one.id for one in ast.walk(inside) if isinstance(one, ast.Name))
+
+
+def statements(source: str) -> list[Statement]:
+    """Read the statements of a module.
+
+    Each statement is compiled alone, without `from __future__ import annotations`. So the compiler
+    tells local names from names of the module, and counts the names in type hints.
+    """
+    lines = source.splitlines(True)
+    starts = [first_line(source, head) for head, _ in read_parts(source)]
+    found = []
+    for node in ast.parse(source).body:
+        first = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", [])])
+        part = max(1, sum(start <= first for start in starts))  # what is above part 1 is part 1
+        table = symtable.symtable("".join(lines[first - 1:node.end_lineno]), "module", "exec")
+        symbols = table.get_symbols()
+        bound = {one.get_name() for one in symbols
+                 if one.is_assigned() or one.is_imported() or one.is_namespace()}
+        imported = {one.get_name() for one in symbols if one.is_imported()}
+        found.append(Statement(node, part, bound, imported,
+                               {*names_of(table), *quoted_names(node)}))
+    return found
+
+
+def line_of(stmt: ast.stmt, name: str) -> int:
+    """Return the first line of a statement that has a name."""
+    return min((node.lineno for node in ast.walk(stmt)
+                if isinstance(node, ast.Name) and node.id == name), default=stmt.lineno)
+
+
+def uses_of_later_names(found: list[Statement]) -> Iterator[str]:
+    where: dict[str, int] = {}
+    for stmt in found:
+        for name in stmt.bound:
+            where.setdefault(name, stmt.part)
+    for stmt in found:
+        for name in sorted(stmt.used):
+            if where.get(name, 0) > stmt.part:
+                yield (f"line {line_of(stmt.node, name)}: part {stmt.part} uses {name} of part "
+                       f"{where[name]}")
+
+
+def replacements(found: list[Statement]) -> Iterator[str]:
+    """Find names of earlier parts, and attributes of them, that a later part assigns.
+
+    A module may be imported twice, and a name such as _method may be the variable of two loops.
+    """
+    where: dict[str, int] = {}
+    for stmt in found:
+        for name in sorted(stmt.bound - stmt.imported):
+            if where.setdefault(name, stmt.part) < stmt.part and not name.startswith("_"):
+                yield (f"line {stmt.node.lineno}: part {stmt.part} assigns {name} of part "
+                       f"{where[name]} again")
+        targets = getattr(stmt.node, "targets", [getattr(stmt.node, "target", None)])
+        for target in targets:
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and (
+                    where.get(target.value.id, stmt.part) < stmt.part):
+                yield (f"line {stmt.node.lineno}: part {stmt.part} sets {target.value.id}."
+                       f"{target.attr} of part {where[target.value.id]}")
+
+
+class Class(NamedTuple):
+    """A class of the module."""
+    part: int
+    members: set[str]
+    bases: list[str]
+
+
+def read_classes(found: list[Statement]) -> dict[str, Class]:
+    classes = {}
+    for stmt in found:
+        if isinstance(stmt.node, ast.ClassDef):
+            members = set()
+            for inner in stmt.node.body:
+                if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    members.add(inner.name)
+                targets = getattr(inner, "targets", [getattr(inner, "target", None)])
+                members |= {one.id for one in targets if isinstance(one, ast.Name)}
+            bases = [one.id for base in stmt.node.bases for one in ast.walk(base)
+                     if isinstance(one, ast.Name)]
+            classes[stmt.node.name] = Class(stmt.part, members - {"__slots__"}, bases)
+    return classes
+
+
+def ancestors(name: str, classes: dict[str, Class]) -> Iterator[str]:
+    """Yield the classes of the module that a class inherits from, the nearest ones first."""
+    bases = [base for base in classes[name].bases if base in classes and base != name]
+    yield from bases
+    for base in bases:
+        yield from ancestors(base, classes)
+
+
+def overrides(classes: dict[str, Class]) -> dict[tuple[str, str], set[str]]:
+    """Return what classes override of those of earlier parts, in the form of ALLOWED."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for name, one in classes.items():
+        left = set(one.members)
+        for base in ancestors(name, classes):
+            replaced = left & classes[base].members
+            left -= replaced
+            if replaced and classes[base].part < one.part:
+                found.setdefault((name, base), set()).update(replaced)
+    return found
+
+
+def faults_of(source: str, allowed: dict[tuple[str, str], set[str]] = ALLOWED) -> list[str]:
+    """Return what is wrong with the parts of a module."""
+    found = statements(source)
+    classes = read_classes(found)
+    faults = [*uses_of_later_names(found), *replacements(found)]
+    real = overrides(classes)
+    for pair in sorted({*real, *allowed}):
+        name, base = pair
+        for member in sorted(real.get(pair, set()) - allowed.get(pair, set())):
+            faults.append(f"part {classes[name].part}: {name} overrides {base}.{member} of part "
+                          f"{classes[base].part}, which ALLOWED does not list")
+        for member in sorted(allowed.get(pair, set()) - real.get(pair, set())):
+            faults.append(f"ALLOWED: {name} does not override {base}.{member}")
+    return faults
+
+
+def main(arguments: list[str]) -> int:
+    path = arguments[0] if arguments else MODULE
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    parts = read_parts(source)
+    if not parts:
+        print(f"{os.path.relpath(path)} has no parts: no line begins with '# Part 1: '")
+        return 2
+    classes = read_classes(statements(source))
+    for (name, base), members in overrides(classes).items():
+        print(f"{name} (part {classes[name].part}) overrides {', '.join(sorted(members))} of "
+              f"{base} (part {classes[base].part})")
+    faults = faults_of(source)
+    print(*faults, f"{len(parts)} parts: {len(faults)} faults", sep="\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except ValueError as error:
+        sys.exit(f"layers.py: {error}")
