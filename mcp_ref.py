@@ -711,6 +711,10 @@ def handles(name: str, params: Json = {}, capability: str = "",
 LISTS = {"tools/list": "tools"}
 
 
+# Notifications of changes, with the members of params.notifications that ask for them in
+# subscriptions/listen. Part 4 fills this table: the first server has no changes.
+CHANGES: dict[str, str] = {}
+
 # The capabilities of a server, with the values that it declares.
 CAPABILITIES: dict[str, Json] = {}
 
@@ -1167,6 +1171,7 @@ class ToolContext(IncomingRequest):
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
+    granted: Json | None = None  # the changes that an open stream reports
 
     @property
     def revision(self) -> str:
@@ -1301,6 +1306,36 @@ class ToolSession(Responder):
         act = NOTIFICATIONS.get(method)
         if act is not None:
             act(self, params or {})
+
+
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen. The request stays open."""
+        line = encode(build_message("notifications/subscriptions/acknowledged", {
+            "notifications": granted,
+            "_meta": {META_SUBSCRIPTION: context.request_id}}))
+        with self._lock:
+            context.granted = granted
+            self.append(context, line)
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: Iterable[Any] = self._incoming.values()
+        return [context for context in requests if context.granted is not None]
+
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Requests that were received can still be answered.
+
+        Each open stream gets notifications/cancelled and then a response: one page of
+        the specification demands the notification, another page demands the response.
+        """
+        with self._lock:
+            streams = self.streams()
+        for context in streams:
+            rid = context.request_id
+            self.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
+        super().close(why)
 
 
 def _initialized(session: ToolSession, params: Params) -> None:
@@ -2496,6 +2531,22 @@ def _ping(context: ToolContext) -> Json:
     return {}
 
 
+@handles("subscriptions/listen", shape(
+    "notifications", notifications=shape(
+        toolsListChanged="boolean", promptsListChanged="boolean",
+        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
+def _subscriptions_listen(context: ToolContext) -> None:
+    """Open a stream of the changes in CHANGES that the server offers. The response
+    comes when the connection ends. [2026-07-28 basic/patterns/subscriptions]"""
+    asked = context.params["notifications"]
+    granted = {}
+    for method, member in CHANGES.items():
+        is_offered = method.split("/")[1] in context.session.server.capabilities
+        if is_offered and asked.get(member):
+            granted[member] = asked[member]
+    context.session.open_stream(context, granted)
+
+
 # --- 1.9 The server -------------------------------------------------------------------
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
@@ -3550,6 +3601,8 @@ PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is
 class ThreadedSession(ThreadedResponder, ToolSession):
     """Runs tools on several threads."""
 
+    incoming_type = ReportingContext
+
 
 @handles("logging/setLevel", shape("level", level={"enum": LOG_LEVELS}), "logging")
 def _logging_set_level(context: ToolContext) -> Json:
@@ -3961,8 +4014,7 @@ INPUT_METHODS = {
     "roots/list": InputMethod(
         capability="roots", option="roots", params=shape(),
         result=shape("roots", roots={
-            "type": "array", "items": shape("uri", uri={
-                "type": "string", "pattern": "^file://"})})),
+            "type": "array", "items": shape("uri", uri="string")})),
     "sampling/createMessage": InputMethod(
         capability="sampling", option="on_sample",
         params=shape("messages maxTokens", messages="array", maxTokens="integer"),
@@ -4152,7 +4204,12 @@ def input_fault(method: str, params: Json, result: Any) -> str | None:
     faults = schema_of_input(method, "result").faults(result)
     if not faults and result.get("action") == "accept" and "requestedSchema" in params:
         faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
-    return str(faults[0]) if faults else None
+    if faults:
+        return str(faults[0])
+    for index, root in enumerate(result.get("roots", [])):
+        if not root["uri"].startswith("file://"):
+            return f".roots[{index}].uri: expected file://..., got {root['uri']!r:.60}"
+    return None
 
 
 # Members that a modern client adds to params when it repeats a request, after the
@@ -4282,9 +4339,7 @@ class AskingServer(ThreadedServer):
 # A client hears when tools come and go. The cut after this part serves tools that
 # change, with the class ChangingServer.
 
-# Notifications of changes. A modern client asks for them with subscriptions/listen. The
-# values of this table are the members of params.notifications in that request.
-CHANGES = {"notifications/tools/list_changed": "toolsListChanged"}
+CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
 CAPABILITIES["tools"] = {"listChanged": True}
 
 
@@ -4300,11 +4355,8 @@ class Subscriptions:
 
     def __init__(self, session: ServerSession) -> None:
         self.session = session
-        self._lock = session._lock  # guards the two below
+        self._lock = session._lock  # guards the set below
         self._uris: set[str] = set()  # by resources/subscribe
-        # The subscriptions/listen requests, with what each was granted. Cancelled ones
-        # are still among them: see _open_streams().
-        self._streams: list[tuple[ToolContext, Json]] = []
 
     def subscribe(self, uri: str) -> None:
         """Subscribe a legacy client to a resource."""
@@ -4312,7 +4364,7 @@ class Subscriptions:
         session = self.session
         with self._lock:
             if uri not in self._uris:
-                self._check_room(1)
+                self.check_room(1)
                 if session._kept_in + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._uris.add(uri)
@@ -4325,25 +4377,11 @@ class Subscriptions:
                 self._uris.remove(uri)
                 self.session._kept_in -= 4 * len(uri)
 
-    def open(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen. The request stays open."""
-        line = encode(build_message("notifications/subscriptions/acknowledged", {
-            "notifications": granted,
-            "_meta": {META_SUBSCRIPTION: context.request_id}}))
-        with self._lock:
-            self._check_room(1 + len(granted.get("resourceSubscriptions", ())))
-            self._streams = [*self._open_streams(), (context, granted)]
-            self.session.append(context, line)
-
-    def _open_streams(self) -> list[tuple[ToolContext, Json]]:
-        """Return the streams that were not cancelled. The caller holds the lock."""
-        return [(context, granted) for context, granted in self._streams
-                if self.session.is_open(context)]
-
-    def _check_room(self, count: int) -> None:
+    def check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for _, granted in self._open_streams():
+        for context in self.session.streams():
+            granted = context.granted or {}
             count += 1 + len(granted.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
             raise RpcError(TOO_MANY, "Too many subscriptions")
@@ -4365,26 +4403,13 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context, granted in self._open_streams():
+            for context in session.streams():
+                granted = context.granted or {}
                 wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
                     meta = {META_SUBSCRIPTION: context.request_id}
                     session.append(context, encode(build_message(
                         method, {"_meta": meta, **params})))
-
-    def end(self) -> None:
-        """End the open streams, because the session ends.
-
-        Each gets notifications/cancelled and then a response: one page of the
-        specification demands the notification, another page demands the response.
-        """
-        with self._lock:
-            streams = self._open_streams()
-        for context, _ in streams:
-            rid = context.request_id
-            self.session.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.session.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
 
 
 class ServerSession(AskingSession):
@@ -4396,27 +4421,17 @@ class ServerSession(AskingSession):
         super().__init__(server, send, start)
         self.subscriptions = Subscriptions(self)
 
+    def open_stream(self, context: ToolContext, granted: Json) -> None:
+        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
+        with self._lock:
+            self.subscriptions.check_room(
+                1 + len(granted.get("resourceSubscriptions", ())))
+        super().open_stream(context, granted)
+
     def close(self, why: Exception | None = None) -> None:
         """End the session. Requests that were received can still be answered."""
-        self.subscriptions.end()
         self.server.forget(self)
         super().close(why)
-
-
-@handles("subscriptions/listen", shape(
-    "notifications", notifications=shape(
-        toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
-def _subscriptions_listen(context: ToolContext) -> None:
-    """Grant what the server offers. The response comes when the connection ends.
-    [2026-07-28 basic/patterns/subscriptions]"""
-    asked = context.params["notifications"]
-    granted = {}
-    for method, member in CHANGES.items():
-        is_offered = method.split("/")[1] in context.session.server.capabilities
-        if is_offered and asked.get(member):
-            granted[member] = asked[member]
-    context.session.subscriptions.open(context, granted)
 
 
 class ChangingServer(AskingServer):
@@ -6314,7 +6329,9 @@ class InputHandlers:
         if roots is not None:
             result = {"roots": [{"uri": root} if isinstance(root, str) else root
                                 for root in roots]}
-            schema_of_input("roots/list", "result").check(result, "Client")
+            fault = input_fault("roots/list", {}, result)
+            if fault is not None:
+                raise ValueError(f"Client{fault}")
             self._handlers["roots/list"] = lambda params: result
             self.capabilities["roots"] = {}
 

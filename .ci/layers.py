@@ -23,16 +23,30 @@ from cuts import MODULE, first_line, read_parts  # noqa: E402
 
 # (class of a later part, class of an earlier part): the members that the later class overrides
 ALLOWED: dict[tuple[str, str], set[str]] = {
-    # These are the classes of a trial. Replace them by those of the module.
     ("SharedOutbox", "Outbox"): {"__init__", "flush", "put"},
-    ("ThreadedServer", "ToolServer"): {"__init__", "run"},
-    ("Context", "Call"): {"__init__"},
-    ("AskingServer", "ThreadedServer"): {"__init__"},
-    ("Server", "AskingServer"): {"__init__"},
-    ("ExaminedSchema", "Schema"): {"__init__", "faults"},
-    ("OneCheck", "Schema"): {"__init__", "check"},
-    ("ClientSession", "Peer"): {"__init__", "admit", "close", "compute", "receive", "refuse",
-                                "take_notification"},
+    ("ThreadedResponder", "Responder"): {"__init__", "close", "complain",
+                                         "compute", "outbox_type", "start_job"},
+    ("ThreadedServer", "ToolServer"): {"__init__", "run", "session_type"},
+    ("AskingServer", "ThreadedServer"): {"__init__", "session_type"},
+    ("AskingSession", "Responder"): {"settle"},
+    ("AskingSession", "ThreadedResponder"): {"__init__", "close"},
+    ("AskingSession", "ToolSession"): {"compute_modern"},
+    ("AskingSession", "ThreadedSession"): {"incoming_type"},
+    ("ThreadedSession", "ToolSession"): {"incoming_type"},
+    ("Context", "ToolContext"): {"prepare"},
+    ("McpPeer", "Responder"): {"check_batch"},
+    ("Peer", "Responder"): {"admit_request", "handle_notification", "settle"},
+    ("Peer", "ThreadedResponder"): {"__init__", "close"},
+    ("ChangingServer", "AskingServer"): {"__init__", "session_type"},
+    ("ChangingServer", "ToolServer"): {"changed", "connect"},
+    ("ServerSession", "AskingSession"): {"__init__", "close", "server"},
+    ("ServerSession", "ToolSession"): {"open_stream"},
+    ("Server", "ChangingServer"): {"__init__"},
+    ("ClientRequests", "Requests"): {"prepare"},
+    ("ClientSession", "McpPeer"): {"handle_notification", "requests_type"},
+    ("ClientSession", "Peer"): {"__init__", "admit_request"},
+    ("ClientSession", "Responder"): {"refuse"},
+    ("ForeignSchema", "Schema"): {"__init__", "faults", "trusted"},
 }
 # The rows and constants that a later part changes, such as "CAPABILITIES[tools]": the reason.
 # test_cuts.py compares the tables of the cuts.

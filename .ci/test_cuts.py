@@ -99,15 +99,18 @@ import {0} as before, {1} as after
 
 CONSTANTS = str, bytes, int, float, tuple, list, set, frozenset, type(None)
 
+def text_of(value):
+    return re.sub(r"\\bcut\\d+\\b|0x[0-9a-f]+", "", repr(value))
+
 def same(one, other):
-    texts = [re.sub(r"\\bcut\\d+\\b|0x[0-9a-f]+", "", repr(value)) for value in (one, other)]
-    return one == other or texts[0] == texts[1]
+    return one == other or text_of(one) == text_of(other)
 
 for name, value in vars(before).items():
     other = getattr(after, name, None)
     if isinstance(value, collections.abc.Mapping) and isinstance(other, collections.abc.Mapping):
-        changed = [f"{{name}}[{{key}}]" for key in value
-                   if key not in other or not same(value[key], other[key])]
+        others = {{text_of(key): row for key, row in other.items()}}
+        changed = [f"{{name}}[{{key}}]" for key, row in value.items()
+                   if text_of(key) not in others or not same(row, others[text_of(key)])]
     elif isinstance(value, (collections.abc.Mapping, *CONSTANTS)):
         changed = [] if same(value, other) else [name]
     else:

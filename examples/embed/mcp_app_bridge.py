@@ -85,11 +85,6 @@ class WatchedResources(Subscriptions):
         super().subscribe(uri)
         self.session.watch([uri])
 
-    def open(self, context: Any, granted: Json) -> None:
-        super().open(context, granted)
-        self.session.watch(granted.get("resourceSubscriptions", []))
-
-
 class HostSession(ServerSession):
     """The side of the bridge that the host sees."""
 
@@ -99,6 +94,10 @@ class HostSession(ServerSession):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.subscriptions = WatchedResources(self)
+
+    def open_stream(self, context: Any, granted: Json) -> None:
+        super().open_stream(context, granted)
+        self.watch(granted.get("resourceSubscriptions", []))
 
     def admit_request(self, request: Any) -> Any:
         """Answer the handshake, ping and lists here. Relay what needs a function."""
