@@ -608,8 +608,7 @@ class Revision(NamedTuple):
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # Params of requests for input that any client accepts in this revision. In other
-    # revisions, the client has to declare a part of a capability (InputMethod.parts).
+    # Params of requests for input (Part 3) that need no capability of the client.
     free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -684,11 +683,11 @@ class Method(NamedTuple):
     A method that a revision does not have, and a method whose capability the server
     does not offer, get the same answer: method not found. [2026-07-28 basic]
     """
-    handler: Callable[[Any], Any]  # returns the result; None: it comes later
-    params: Any = {}  # a schema; in Server.methods, a Schema
+    handler: Handler  # returns the result; None: it comes later
+    params: Any = {}  # a schema; in ToolServer.methods, a Schema
     capability: str = ""  # what the server has to offer; "" means nothing
     runs_code: bool = False  # it runs code of the author, so it needs a job
-    may_ask: bool = False  # its modern result may be input_required
+    may_ask: bool = False  # its modern result may be input_required (Part 3)
     cached: bool = False  # its modern result says how long it may be cached
 
 
@@ -706,16 +705,14 @@ def handles(name: str, params: Json = {}, capability: str = "",
     return register
 
 
-# The list methods, with the member of their result that holds the items. These members
-# name the four kinds of definitions.
+# Later parts add rows to these three tables. A list method -> the member of its result
+# that holds the items. This member also names the kind of definitions: "tools".
 LISTS = {"tools/list": "tools"}
 
-
-# Notifications of changes, with the members of params.notifications that ask for them in
-# subscriptions/listen. Part 4 fills this table: the first server has no changes.
+# A notification of changes -> the member of subscriptions/listen that asks for it.
 CHANGES: dict[str, str] = {}
 
-# The capabilities of a server, with the values that it declares.
+# A capability of the server -> the value that it declares, if that is not {}.
 CAPABILITIES: dict[str, Json] = {}
 
 # How far the handshake of a legacy session has come.
@@ -1208,7 +1205,7 @@ class ToolContext(IncomingRequest):
 
 
 class ToolSession(Responder):
-    """One connection of a server, over any transport. Server.connect() makes it.
+    """One connection of a server, over any transport. ToolServer.connect() makes it.
 
     A session serves both eras side by side. It keeps the revision and the capabilities
     that the handshake agreed on. A modern request brings its own.
@@ -1225,16 +1222,20 @@ class ToolSession(Responder):
         self.trace = server.trace
         self.outbox.trace = server.trace
         # Facts that the client has sent about itself in the handshake, under the names
-        # of _meta. Jobs on other threads read this dict, so it is never changed, but
-        # replaced by a new one.
+        # of _meta. The dict is never changed, but replaced by a new one, because jobs
+        # on other threads may be reading it.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
 
     def admit_request(self, request: Any) -> Handler | None:
         """Check revision, method, lifecycle and params, in this order.
 
-        This runs on the thread that reads, in the order of arrival. So the result of
-        initialize holds for the very next line. Only a request that runs code of the
+        The revision comes first, because it decides which methods exist, which answer
+        an unknown method gets, and whether there is a lifecycle at all. Params come
+        last, because only the method says what they have to be.
+
+        This runs in the order of arrival, before the next line is read, so the result
+        of initialize holds for the very next line. Only a request that runs code of the
         author needs a job.
         """
         context: ToolContext = request
@@ -2494,6 +2495,8 @@ def _list(context: ToolContext) -> Json:
 
 
 # --- 1.8 The other methods ------------------------------------------------------------
+# A legacy client begins with initialize, and may send ping. A modern client needs
+# neither, and may ask server/discover instead.
 
 @handles("initialize", shape(
     "protocolVersion capabilities clientInfo", protocolVersion="string",
