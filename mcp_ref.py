@@ -865,16 +865,17 @@ class Outbox:
         """Add a line. The caller holds the lock. A sink replaces send()."""
         self._lines.append((sink or self._send, line))
 
-    def flush(self, change: Callable[..., Any] | None = None, *args: Any) -> None:
-        """Write the lines. change(*args) is called first, under the lock."""
+    def flush(self, change: Callable[..., Any] | None = None, about: Any = None,
+              line: bytes = b"") -> None:
+        """Write the lines. change(about, line) is called first, under the lock."""
         with self.lock:
             if change is not None:
-                change(*args)
+                change(about, line)
         while self._lines:
-            sink, line = self._lines.popleft()
-            if self.trace is not None and line is not None:
-                self.trace(">", line)
-            sink(line)
+            sink, text = self._lines.popleft()
+            if self.trace is not None and text is not None:
+                self.trace(">", text)
+            sink(text)
 
 
 def run_now(job: Job) -> None:
@@ -2941,19 +2942,20 @@ class SharedOutbox(Outbox):
         self._lines.append((sink or self._send, line))
         self.unwritten += len(line or b"")
 
-    def flush(self, change: Callable[..., Any] | None = None, *args: Any) -> None:
+    def flush(self, change: Callable[..., Any] | None = None, about: Any = None,
+              line: bytes = b"") -> None:
         """Write the lines, unless another thread is writing already.
 
-        change(*args) is called first, under the lock. It could have the lock to itself,
-        but a second use of the lock would cost 2,000 of 87,000 instructions of a tool
-        call.
+        change(about, line) is called first, under the lock. It could have the lock to
+        itself, but a second use of the lock would cost 2,000 of 87,000 instructions of
+        a tool call.
         """
         is_writer = False
         try:
             while True:
                 with self.lock:
                     if change is not None:
-                        change(*args)
+                        change(about, line)
                         change = None
                     if self._writing and not is_writer:
                         return
@@ -2962,13 +2964,13 @@ class SharedOutbox(Outbox):
                         return
                     is_writer = True
                     self._writing = True
-                    sink, line = self._lines.popleft()
-                    if line is not None:
-                        self.unwritten -= len(line)
+                    sink, text = self._lines.popleft()
+                    if text is not None:
+                        self.unwritten -= len(text)
                 try:
-                    if self.trace is not None and line is not None:
-                        self.trace(">", line)
-                    sink(line)
+                    if self.trace is not None and text is not None:
+                        self.trace(">", text)
+                    sink(text)
                 except Exception as error:
                     # The other side is gone. The loop goes on, to empty the outbox.
                     self._on_failure(error)
@@ -3690,7 +3692,8 @@ class Requests:
         messages = [build_message(one.method, one.params, id=one.id)
                     for one in requests]
         line = encode(messages if len(messages) > 1 else messages[0])
-        self.peer.outbox.flush(self._append, requests, about, line)
+        append = functools.partial(self._append, requests)
+        self.peer.outbox.flush(append, about, line)
 
     def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
                 line: bytes) -> None:
