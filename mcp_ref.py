@@ -1321,7 +1321,7 @@ class ToolSession(Responder):
 
     def streams(self) -> list[ToolContext]:
         """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: Iterable[Any] = self._incoming.values()
+        requests: list[Any] = list(self._incoming.values())
         return [context for context in requests if context.granted is not None]
 
     def close(self, why: Exception | None = None) -> None:
@@ -4293,7 +4293,7 @@ class AskingSession(ThreadedSession):
     """Adds requests to the client, and results that ask it for input."""
 
     incoming_type = Context
-    server: AskingServer
+    server: Any  # an AskingServer, or one derived from it
 
     def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
@@ -4420,8 +4420,6 @@ class Subscriptions:
 
 class ServerSession(AskingSession):
     """Adds notifications of changes."""
-
-    server: ChangingServer
 
     def __init__(self, server: ChangingServer, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
