@@ -26,9 +26,9 @@ On the wire, each line is one JSON object. `>` marks lines that the client write
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
 continue the line above. The server is the demo server: `python3 mcp_ref.py` starts it.
 
-    # Legacy. A handshake comes first. ClientSession.initialize() sends the request,
-    # Responder.take() receives it, ToolSession.admit_request() checks it, and the
-    # handler _initialize() of the server returns the result.
+    # The legacy era. A handshake comes first. Responder.take() receives the request,
+    # ToolSession.admit_request() checks it, and the handler _initialize() returns the
+    # result.
     > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{
       "protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},
       "clientInfo":{"name":"an application","version":"1.0"}}}
@@ -39,63 +39,72 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     # A notification has no id and gets no response. This one ends the handshake. From
     # now on, all other methods are allowed.
     > {"jsonrpc":"2.0","method":"notifications/initialized"}
-    # A call. The client gives a progress token, so Context.progress() sends a report.
-    # _tools_call() runs the tool, and Responder.run_job() sends its result with the id
-    # of the request.
-    > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count",
-      "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
-    < {"jsonrpc":"2.0","method":"notifications/progress","params":{
-      "progressToken":"p","progress":1,"total":1}}
-    < {"jsonrpc":"2.0","id":2,"result":{
-      "content":[{"type":"text","text":"counted to 1"}]}}
+    # A call. _tools_call() runs the tool, and Responder.run_job() sends its result with
+    # the id of the request.
+    > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add",
+      "arguments":{"a":1,"b":2}}}
+    < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}
     # A tool that fails also has a result, so that the model can read the reason.
     > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"divide",
       "arguments":{"a":1,"b":0}}}
     < {"jsonrpc":"2.0","id":3,"result":{
       "content":[{"type":"text","text":"division by zero"}],"isError":true}}
-    # A tool asks the user. Context.elicit() sends a request in the other direction,
-    # with an id that the server chooses, and waits. InputHandlers.answer() of the
-    # client responds.
-    > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"greet"}}
+    # A request that the protocol does not allow gets an error instead.
+    > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"subtract"}}
+    < {"jsonrpc":"2.0","id":4,"error":{"code":-32602,
+      "message":"Unknown tool: 'subtract'"}}
+    # The modern era. A request needs no handshake, and could come first. Its _meta says
+    # which version it uses and what its client can do; revision_of() reads that.
+    # complete_result() adds resultType and serverInfo to the result.
+    > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"add",
+      "arguments":{"a":1,"b":2},"_meta":{
+      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+    < {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete",
+      "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
+      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"3.0.0"}}}}
+
+    # From Part 2 on: progress and cancellation, here in the legacy era. The client
+    # gives a progress token, so the tool can send reports.
+    > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"count",
+      "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
+    < {"jsonrpc":"2.0","method":"notifications/progress","params":{
+      "progressToken":"p","progress":1,"total":1}}
+    < {"jsonrpc":"2.0","id":6,"result":{
+      "content":[{"type":"text","text":"counted to 1"}]}}
+    # A call that the client cancels gets no response.
+    > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"count",
+      "arguments":{"to":9}}}
+    > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
+
+    # From Part 3 on: a tool asks the user. In the legacy era, the server sends a
+    # request in the other direction, with an id that it chooses, and waits.
+    > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"greet"}}
     < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
       "message":"What is your name?","requestedSchema":{"type":"object",
       "required":["name"],"properties":{"name":{"type":"string"}}}}}
     > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
-    < {"jsonrpc":"2.0","id":4,"result":{
+    < {"jsonrpc":"2.0","id":8,"result":{
       "content":[{"type":"text","text":"Hello, Ada!"}]}}
-    # The client cancels a call with PendingRequest.cancel(). The server forgets the
-    # call in ThreadedResponder.cancel_incoming(), so the call gets no response.
-    > {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"count",
-      "arguments":{"to":9}}}
-    > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}
-    # Modern. These requests need no handshake, and could come first. The _meta of each
-    # request says which version it uses and what its client can do; revision_of()
-    # reads that. complete_result() adds resultType and serverInfo to the result.
-    > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"add",
-      "arguments":{"a":1,"b":2},"_meta":{
+    # In the modern era, the question is a result. The client asks its user and repeats
+    # the call, with the answer and the signed state. $key and $state stand for strings
+    # that the server chooses.
+    > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"greet","_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
       "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-    < {"jsonrpc":"2.0","id":6,"result":{"resultType":"complete",
-      "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
-      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"3.0.0"}}}}
-    # A question to the user is a result here; AskingSession makes it. The
-    # client asks its user and repeats the call, with the answer and the signed state.
-    # $key and $state stand for strings that the server chooses.
-    > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"greet","_meta":{
-      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
-      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-    < {"jsonrpc":"2.0","id":7,"result":{"resultType":"input_required",
+    < {"jsonrpc":"2.0","id":9,"result":{"resultType":"input_required",
       "inputRequests":{"$key":{"method":"elicitation/create","params":{
       "message":"What is your name?","requestedSchema":"..."}}},
       "requestState":"$state","_meta":"..."}}
-    > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"greet",
+    > {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"greet",
       "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
       "requestState":"$state","_meta":{
       "io.modelcontextprotocol/protocolVersion":"2026-07-28",
       "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-    < {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete",
+    < {"jsonrpc":"2.0","id":10,"result":{"resultType":"complete",
       "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":"..."}}
-    # The client closes the server's stdin, and serve_stdio() returns.
+
+When the client closes the server's stdin, run() returns.
 
 
 Every cut is a server
@@ -125,42 +134,41 @@ session (one connection), a server. To extend a cut, do the same.
 
 The life of a request
 ---------------------
-The list below names the functions that run during one tools/call of a legacy client, in
+These functions run during one tools/call of a legacy client in the cut after Part 1, in
 this order. A function is indented under the one that calls it. (The tool returns a str.
-For other values, result_of_tool() calls further functions.) ReadingPool, SharedOutbox,
-ThreadedResponder and serve_stdio belong to Part 2, and everything else to Part 1. In
-the cut after Part 1, serve_lines() reads, and Responder.receive() calls take() and
-run_job().
+For other values, result_of_tool() calls further functions.)
 
-Usually one thread runs all of these functions. If the tool is slow, another thread
-reads the next lines meanwhile. If two threads have a response at the same time, one of
-them writes both.
-
-    ReadingPool._read                    runs one job for each line
-      ReadingPool._jobs_of_lines         gives the next line to the session
-        read_lines                       reads stdin and splits it into lines
-        Responder.take                   takes in one line
+    serve_lines                          gives each line to the session
+      read_lines                         reads stdin and splits it into lines
+      Responder.receive                  serves one line
+        Responder.take                   takes it in
           decode                         turns the line into a message
           Responder._take_message        keeps the request until it is answered
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
             ToolSession.admit_request    checks revision, method, lifecycle and params
               quick_check.<locals>.fits  checks params quickly
-      Responder.run_job                  computes the response and writes it
-        ThreadedResponder.compute        runs the handler
-          _tools_call                    is the handler of tools/call
-            ToolServer.find              finds the tool
-            Function.call                checks the arguments, and calls the tool
-              quick_check.<locals>.fits  checks the arguments quickly
-              (the tool)
-            result_of_tool               builds the result
-        response_line                    builds the response
-          encode                         turns it into a line
-        SharedOutbox.flush               writes the lines of the outbox
-          Responder._append_response     notes that the request is answered
-            SharedOutbox.put             puts the response into the outbox
-          serve_stdio.<locals>.send      notices when the client is gone
-            write_line                   writes the line to stdout
+        Responder.start_job              runs the job at once
+          run_now
+            Responder.run_job            computes the response and writes it
+              Responder.compute          runs the handler
+                _tools_call              is the handler of tools/call
+                  ToolServer.find        finds the tool
+                  Function.call          checks the arguments, and calls the tool
+                    quick_check.<locals>.fits
+                    (the tool)
+                  result_of_tool         builds the result
+              response_line              builds the response
+                encode                   turns it into a line
+              Outbox.flush               writes the lines of the outbox
+                Responder._append_response  ends the request
+                  Outbox.put             puts the response into the outbox
+                write_line               writes the line to stdout
+
+From Part 2 on, a ReadingPool reads instead of serve_lines(): the thread that has read a
+line calls take() and run_job() itself. If the tool is slow, another thread reads the
+next lines meanwhile. A SharedOutbox takes the place of the Outbox: if two threads have
+a response at the same time, one of them writes both.
 
 
 The words of this file

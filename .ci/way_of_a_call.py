@@ -15,7 +15,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SERVER = r"""
-import sys, threading
+import sys
 import mcp_ref
 
 def note(frame, event, arg):
@@ -25,21 +25,22 @@ def note(frame, event, arg):
     elif event == "call" and code.co_name == "echo":
         functions.append("(the tool)")
 
-server, functions = mcp_ref.Server("traced", "1.0"), []
+server, functions = mcp_ref.ToolServer("traced", "1.0"), []
 
 @server.tool
 def echo(text: str) -> str:
     "Return the text."
     return text
 
-threading.setprofile(note)
+sys.setprofile(note)
 server.run()
+sys.setprofile(None)
 print("\n".join(functions), file=sys.stderr)
 """
 
 
 def traced() -> list[str]:
-    """Return the functions that ran between two responses, and the first function."""
+    """Return serve_lines, which runs all the time, and the functions that one line ran."""
     messages = [
         {"id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
@@ -51,9 +52,10 @@ def traced() -> list[str]:
     done = subprocess.run([sys.executable, "-c", SERVER], cwd=ROOT, input=lines, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, check=True)
     functions = done.stderr.split("\n")
-    first_end = functions.index("write_line", functions.index("(the tool)"))
-    second_end = functions.index("write_line", first_end + 1)
-    return [functions[0], *functions[first_end + 1:second_end + 1]]
+    written = functions.index("write_line", functions.index("(the tool)"))
+    first_end = functions.index("Outbox.flush", written)  # the last thing that receive() does
+    second_end = functions.index("write_line", first_end)
+    return [functions[functions.index("serve_lines")], *functions[first_end + 1:second_end + 1]]
 
 
 def listed() -> list[str]:
