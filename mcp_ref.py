@@ -231,8 +231,6 @@ if sys.version_info < (3, 9):
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
 
-# Python 2 does not even run the check above. It stops at the line of __version__, with
-# a syntax error, and shows that line to the user. So it has a comment for this user.
 __version__: str = "3.0.0"  # needs Python 3.9 or newer
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -305,20 +303,22 @@ class Bounds(NamedTuple):
 
     memory bounds the bytes that are kept for later, separately for each direction:
 
-    - In: requests without a response, the URIs of subscriptions, and, in a client,
-      notifications that wait for a callback. Beyond the bound, a request gets TOO_MANY,
-      and a notification is dropped with one warning. Bytes are counted as they came;
-      as Python objects, many small values take 10 to 25 times as much.
-    - Out: the responses of unfinished batches. A response beyond the bound is replaced
-      by TOO_MANY, as is one with which its batch would be longer than `line`. All other
-      lines wait in the outbox. While it holds more than `line` bytes, no job begins, no
-      line is read, and notifications are dropped.
+    - In: requests without a response, the URIs of subscriptions (Part 5), and, in a
+      client, notifications that wait for a callback. Beyond the bound, a request gets
+      TOO_MANY, and a notification is dropped with one warning. Bytes are counted as
+      they came; as Python objects, many small values take 10 to 25 times as much.
+    - Out: the responses of unfinished batches. Beyond the bound, a response is replaced
+      by TOO_MANY. The same happens if its batch would be longer than `line`.
+
+    From Part 2 on, other lines wait in an outbox if the other side does not read. While
+    it holds more than `line` bytes, no job begins, no line is read, and notifications
+    are dropped. (In Part 1, write() waits for the other side.)
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
     requests: int = 10_000  # incoming requests whose response is not sent yet
-    pending: int = 10_000  # requests of this side whose response has not come yet
-    subscriptions: int = 1_000  # resource subscriptions and listen streams of a session
+    pending: int = 10_000  # requests of this side without a response yet (Part 3)
+    subscriptions: int = 1_000  # subscribed URIs and open streams of a session (Part 4)
     memory: int = 128 * 1024 * 1024  # bytes that are kept in each direction
 
 
@@ -565,7 +565,7 @@ def check_types(where: str, wanted: Any, **arguments: Any) -> None:
     """Raise TypeError if an argument of a public function has another type.
 
     Called where Python's own error would come later, in another place, or without the
-    name of the argument. present() leaves out optional arguments that are None.
+    name of the argument. The caller leaves out optional arguments that are None.
     """
     for name, value in arguments.items():
         if not isinstance(value, wanted):
@@ -801,8 +801,8 @@ class IncomingRequest:
     # Defaults.
     cancelled = False  # True: the other side no longer wants a response (Part 2)
     handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # waits in the queue of a transport that has withdraw()
-    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
+    job: Job | None = None  # waits in a queue (Part 2)
+    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled (Part 2)
 
     def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
         self.request_id: Id = message["id"]
@@ -893,10 +893,10 @@ def run_now(job: Job) -> None:
 class Responder:
     """One side of a JSON-RPC connection, which answers the requests of the other side.
 
-    send(line) writes one line, given without its newline. OSError means that the other
-    side is gone. start(job) runs a job soon. By default it runs the job at once, on
-    this thread, so a slow job holds up the lines that follow. `bounds` limits what the
-    other side can use up.
+    send(line) writes one line, given without its newline. It raises OSError if the
+    other side is gone. start(job) runs a job soon. By default it runs the job at once,
+    on this thread, so a slow job holds up the lines that follow. `bounds` limits what
+    the other side can use up.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. A subclass says which methods there are: see admit_request().
@@ -915,8 +915,9 @@ class Responder:
         self.outbox: Any = self.outbox_type(send, self)
         self._start = start
         self._lock = self.outbox.lock  # guards everything that follows
-        # The requests without a response, by id. (A cancelled request whose job has not
-        # ended has another key.)
+        # The requests without a response, by id. (From Part 2 on, a request may be
+        # cancelled while its job runs. Then it stays here under another key, because a
+        # new request may have the same id.)
         self._incoming: dict[Any, IncomingRequest] = {}
         self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
         self._kept_out = 0
@@ -957,6 +958,8 @@ class Responder:
             self.refuse(line, error, reply)
             if error.code == PARSE_ERROR:
                 self.settle(line, error.message)
+        except OSError:
+            raise  # the job of a batch could not send its response
         except Exception as error:
             if not isinstance(line, (bytes, bytearray)):
                 raise  # a mistake of the transport
@@ -1587,7 +1590,7 @@ class Walk:
                     subschemas.append(subschema)
             if not subschemas and others is False:
                 # The name stands in the text, and not in the path. A path leads to a
-                # wrong value, which corrected() may replace. Here the name is wrong.
+                # wrong value, which correct() may replace. Here the name is wrong.
                 known = ", ".join(named) or "none"
                 yield Fault(f".{name}: unknown; known: {known}")
             elif not subschemas:
@@ -2283,7 +2286,7 @@ class InvalidArguments(RpcError):
     """The arguments of a request do not fit the schema of a function."""
 
 
-CORRECTIONS = 1000  # faults of one call that corrected() looks at
+CORRECTIONS = 1000  # faults of one call that correct() looks at
 
 
 def correct(value: Any, faults: list[Fault]) -> None:
@@ -2752,9 +2755,12 @@ class ToolServer:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process
         streams = StandardStreams()
         session = self.connect(functools.partial(write_line, streams.stdout))
-        with contextlib.suppress(BrokenPipeError):  # the client is gone
+        try:
             serve_lines(session, streams.stdin)
-        streams.restore()
+        except OSError:  # the client is gone
+            pass
+        finally:
+            streams.restore()
 
     def warn_of_terminal(self) -> None:
         """Tell a person who started the server what it waits for."""
