@@ -201,7 +201,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import enum
 import functools
 import itertools
 import json
@@ -1743,16 +1742,17 @@ KEYWORDS: dict[str, Keyword] = {
         _SUBSCHEMA, ("object",), apply_additional_properties, Schema.prepare),
     "required": Keyword(_STRINGS, ("object",), apply_required)}
 
-# All keywords of JSON Schema 2020-12 that restrict values. A schema with one that is
-# not in KEYWORDS is refused, because values would not be checked by it. Other unknown
-# words, such as "x-order", have no effect.
+# All keywords of JSON Schema 2020-12 that restrict values, and $schema, which may name
+# another dialect. A schema with one that is not in KEYWORDS is refused, because values
+# would not be checked by it. Other unknown words, such as "x-order", have no effect.
 RESTRICTING = frozenset("""
-    $ref $dynamicRef $recursiveRef $dynamicAnchor $recursiveAnchor type enum const
-    multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength
-    pattern prefixItems items contains maxContains minContains maxItems minItems
-    uniqueItems unevaluatedItems properties patternProperties additionalProperties
-    propertyNames maxProperties minProperties required dependentRequired not
-    dependentSchemas unevaluatedProperties allOf anyOf oneOf if then else""".split())
+    $schema $ref $dynamicRef $recursiveRef $dynamicAnchor $recursiveAnchor type enum
+    const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength
+    minLength pattern prefixItems items contains maxContains minContains maxItems
+    minItems uniqueItems unevaluatedItems properties patternProperties
+    additionalProperties propertyNames maxProperties minProperties required
+    dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf not if
+    then else""".split())
 
 
 # --- 1.6 Type hints -------------------------------------------------------------------
@@ -1767,7 +1767,6 @@ RESTRICTING = frozenset("""
 #   dict[str, X]                 object with values X              dict
 #   Optional[X] = None           X, and may be absent              X or None
 #   Optional[X], Union, X | Y    any of these                      the first that fits
-#   Literal["a", 1]              one of these                      unchanged
 #
 # A parameter with a default is optional, and the schema shows the default.
 
@@ -1786,23 +1785,12 @@ class Place(NamedTuple):
     def member(self, name: str) -> Place:
         return self._replace(name=f"{self.name}.{name}")
 
-    def inside(self, class_: Any) -> Place:
-        """Return the place of the members of a dataclass or a TypedDict.
-
-        TypeError means that the class contains itself. Its schema would be endless.
-        """
-        if class_ in self.classes:
-            raise TypeError(f"{self}: {class_.__name__} contains itself; use the hint "
-                            "Any")
-        return self._replace(classes=(*self.classes, class_))
-
 
 class Described(NamedTuple):
     """The meaning of a hint.
 
     A value is checked with the schema before it is cast. So a cast does not fail,
-    unless the author gave an input_schema that allows other types, or __post_init__ of
-    a dataclass raises. Then the tool fails.
+    unless the author gave an input_schema that allows other types.
     """
     schema: Json  # of the values in JSON
     cast: Cast
@@ -1814,16 +1802,12 @@ def unchanged(value: Any) -> Any:
 
 
 def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
-                    other_hint: Any = None, make: Cast = unchanged,
-                    doc: str | None = None) -> Described:
-    """Describe an object with named members: the parameters of a function, the fields
-    of a dataclass, or the keys of a TypedDict.
+                    other_hint: Any = None) -> Described:
+    """Describe an object with named members, such as the arguments of a function.
 
-    hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema. If this value is Ellipsis, no value is shown. docs
-    describes members, and doc describes the object. A function with **kwargs allows
-    further members, and other_hint is the hint of their values; otherwise it is None.
-    make(members) returns the Python value.
+    hints has the hint of each member, and docs may have its description. defaults has
+    the members that may be absent, with the value to show in the schema, or Ellipsis to
+    show none. other_hint is the hint of all further members; None forbids them.
     """
     properties = {}
     casts: dict[str, Cast] = {}
@@ -1831,24 +1815,24 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
         schema, casts[name] = describe(hint, where.member(name))
         if name in defaults:
             schema = schema_with_default(schema, defaults[name], where)
-        # A text in Annotated has priority over the docstring of the function. That
-        # docstring has priority over the one of a dataclass.
-        has_text = key_of(hint) == "Annotated" and "description" in schema
-        if name in docs and not has_text:
+        if name in docs:
             schema = {**schema, "description": docs[name]}
         properties[name] = schema
     others: Any = False
     other_cast: Cast = unchanged
     if other_hint is not None:
         others, other_cast = describe(other_hint, where.member("**"))
-    full = present(
-        description=doc, type="object", properties=properties,
-        additionalProperties=True if others == {} else others,
-        required=[name for name in hints if name not in defaults])
-    if {make, other_cast, *casts.values()} == {unchanged}:
-        return Described(full, unchanged)
-    return Described(full, lambda value: make(
-        {name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+    full = {"type": "object", "properties": properties,
+            "additionalProperties": True if others == {} else others,
+            "required": [name for name in hints if name not in defaults]}
+    return Described(full, cast_by_parts(
+        [other_cast, *casts.values()], lambda value: {
+            name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+
+
+def cast_by_parts(casts: Iterable[Cast], cast: Cast) -> Cast:
+    """Return the cast of a value whose parts have these casts."""
+    return unchanged if set(casts) == {unchanged} else cast
 
 
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
@@ -1869,37 +1853,52 @@ def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     return {**schema, "default": to_plain(default)}
 
 
+def any_of(alternatives: list[Json]) -> Json:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+# Describes a hint, such as list[int], from the hint, its parameters and its place.
+Describer = Callable[[Any, Any, Place], Described]
+
+
+class ClassHint(NamedTuple):
+    """A kind of classes that can be hints, and whose instances can be results."""
+    attribute: str  # only these classes have it
+    describe: Describer
+    to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
+    has_output: bool  # a function with this result has an output schema
+
+
+CLASS_HINTS: dict[str, ClassHint] = {}  # by name; there is none in this part
+
+# Advice for hints that people try first, by their name.
+INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with base64"}
+
+
 def describe(hint: Any, where: Place) -> Described:
     """Describe one hint. TypeError means that JSON cannot express it."""
     if hint is None:
         hint = type(None)
-    describer = DESCRIBERS.get(key_of(hint))
+    kind = class_hint(hint)
+    describer = DESCRIBERS.get(key_of(hint)) if kind is None else kind.describe
     if describer is not None:
         return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
-                            "Literal, an Enum or a dataclass")
-    raise TypeError(f"{where}: JSON has no type for {shown}; use {advice}")
+    advice = INSTEAD_OF.get(name, "one of " + ", ".join([*DESCRIBERS, *CLASS_HINTS]))
+    raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
 
 
-# Advice for hints that people try first and that JSON has no type for.
-INSTEAD_OF = {
-    "bytes": "str, with base64", "any": "Any", "object": "Any",
-    "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
-    "time": "str", "Path": "str", "UUID": "str",
-    "Context": "Context alone, imported from the same module as Server"}
+def class_hint(class_: Any) -> ClassHint | None:
+    """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
+    for kind in CLASS_HINTS.values():
+        if hasattr(class_, kind.attribute):
+            return kind
+    return None
 
 
 def key_of(hint: Any) -> str:
-    """Return the key of a hint in DESCRIBERS. A hint that JSON cannot express gets a
-    string that is not in DESCRIBERS."""
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return "Enum"
-    if hasattr(hint, "__required_keys__"):
-        return "TypedDict"
-    if hasattr(hint, "__dataclass_fields__"):
-        return "dataclass"
+    """Return the key of a hint in DESCRIBERS, or "" for a class of another library."""
     origin = typing.get_origin(hint) or hint
     modules = ("builtins", "types", "typing", "typing_extensions")
     if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
@@ -1917,28 +1916,10 @@ def describe_plain(hint: Any, args: Any, where: Place) -> Described:
     return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
 
 
-def describe_literal(hint: Any, values: Any, where: Place) -> Described:
-    choices: dict[str, Json] = {}  # by type
-    for value in values:
-        kind = TYPES.get(type(value))
-        if kind is None:
-            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
-        choice = choices.setdefault(kind, {"type": kind})
-        if value is not None:
-            choice.setdefault("enum", []).append(value)
-    return Described(any_of(list(choices.values())), unchanged)
-
-
-def any_of(alternatives: list[Json]) -> Json:
-    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
-
-
 def describe_list(hint: Any, args: Any, where: Place) -> Described:
     schema, cast = describe(args[0] if args else Any, where)
-    full: Json = {"type": "array", "items": schema}
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: list(map(cast, value)))
+    return Described({"type": "array", "items": schema}, cast_by_parts(
+        [cast], lambda value: [cast(item) for item in value]))
 
 
 def describe_dict(hint: Any, args: Any, where: Place) -> Described:
@@ -1949,19 +1930,14 @@ def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     full: Json = {"type": "object"}
     if schema:
         full["additionalProperties"] = schema
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: {
-        name: cast(item) for name, item in value.items()})
+    return Described(full, cast_by_parts([cast], lambda value: {
+        name: cast(item) for name, item in value.items()}))
 
 
 def describe_union(hint: Any, args: Any, where: Place) -> Described:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(arg, where) for arg in args]
-    full: Json = {"anyOf": [part.schema for part in parts]}
-    if all(part.cast is unchanged for part in parts):
-        return Described(full, unchanged)
-    choices = [(Schema(schema), cast) for schema, cast in parts]
+    choices = [(examine(schema, f"{where}"), cast) for schema, cast in parts]
 
     def cast_first_fitting(value: Any) -> Any:
         for schema, cast in choices:
@@ -1969,50 +1945,43 @@ def describe_union(hint: Any, args: Any, where: Place) -> Described:
                 return cast(value)
         return value
 
-    return Described(full, cast_first_fitting)
+    return Described({"anyOf": [part.schema for part in parts]}, cast_by_parts(
+        [part.cast for part in parts], cast_first_fitting))
 
 
-DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
+DESCRIBERS: dict[str, Describer] = {
     "str": describe_plain, "bool": describe_plain, "int": describe_plain,
     "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
-    "Literal": describe_literal, "list": describe_list, "dict": describe_dict,
+    "list": describe_list, "dict": describe_dict,
     "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
 
 
-def portable(schema: Any) -> Any:
-    """Return a schema as clients see it. The given schema was made from hints.
+# Keywords that some hosts refuse, with a function that describes a schema without them.
+# No hint above needs such a keyword.
+PORTABLE: dict[str, Callable[[Json], Json]] = {}
 
-    Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
-    each item may be an X or a Y. The arguments of a call are still checked by position.
-    """
+
+def portable(schema: Any) -> Any:
+    """Return a schema as clients see it. The given schema was made from hints."""
     if isinstance(schema, list):
         return [portable(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     listed = {word: portable(argument) for word, argument in schema.items()}
-    if "prefixItems" in listed and listed.get("items") is False:
-        different: list[Json] = []
-        for one in listed.pop("prefixItems"):
-            if one not in different:
-                different.append(one)
-        listed["items"] = any_of(different)
+    for word, without_keyword in PORTABLE.items():
+        if word in listed:
+            listed = without_keyword(listed)
     return listed
 
 
 def to_plain(value: Any) -> Any:
-    """Turn the result of a function into JSON values: Enums, dataclasses, tuples.
-
-    Instances of subclasses of str, int and float become plain ones as well.
-    """
+    """Turn the result of a function into JSON values. Instances of subclasses of str,
+    int and float become plain ones as well, and tuples become lists."""
     if value is None or type(value) in (str, int, float, bool):
         return value
-    if isinstance(value, enum.Enum):
-        return to_plain(value.value)
-    if hasattr(type(value), "__dataclass_fields__"):
-        import dataclasses  # the module of a dataclass has imported it already
-
-        value = {field.name: getattr(value, field.name)
-                 for field in dataclasses.fields(value)}
+    kind = class_hint(type(value))
+    if kind is not None:
+        return to_plain(kind.to_json(value))
     if isinstance(value, dict):
         return {name: to_plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -2023,50 +1992,23 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-class Signature(NamedTuple):
-    """The parameters and the result of a function."""
-    hints: Json  # parameter -> hint
-    defaults: Json  # parameter -> default
-    result: Any  # the hint of the result, or None
-    other_hint: Any  # the hint of **kwargs; None: the function does not have it
-
-
 class Docstring(NamedTuple):
     """The docstring of a function."""
-    description: str  # without the section Args
-    parameters: dict[str, str]  # the section Args: parameter -> description
+    description: str  # of the function
+    parameters: dict[str, str] = {}  # descriptions of parameters, by name
 
 
-# A section of a docstring in Google style, with its lines, which are indented or blank.
-ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
-
-# The parameter of an item of this section, which is not indented any more.
-ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
+# Sections that describe parameters, by heading: read(docstring, hints of parameters).
+# Without a row here, a section is a part of the description.
+DOC_SECTIONS: dict[str, Callable[[str, Json], Docstring]] = {}
 
 
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring into the descriptions of the function and of its parameters.
-
-    The parameters are described in a section of Google style:
-
-        Args:
-            path: The file to read. A longer text
-                goes on like this.
-            limit (int): How many lines to read.
-    """
+def read_docstring(doc: str | None, hints: Json) -> Docstring:
     description = without_indentation(doc or "")
-    section = ARGS_SECTION.search(description)
-    if section is None:
-        return Docstring(description, {})
-    # The names of items and their texts alternate: "Args", "", "path", "The file...".
-    parts = ARGS_ITEM.split(without_indentation(section[0]))
-    parameters = {name: " ".join(text.split())
-                  for name, text in zip(parts[3::2], parts[4::2])}
-    if not parameters:
-        return Docstring(description, {})
-    before = description[:section.start()].rstrip()
-    after = description[section.end():].strip()
-    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+    for heading, read in DOC_SECTIONS.items():
+        if heading in description:
+            return read(description, hints)
+    return Docstring(description)
 
 
 def without_indentation(doc: str) -> str:
@@ -2076,6 +2018,14 @@ def without_indentation(doc: str) -> str:
     margin = min(margins, default=0)
     lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
     return "\n".join(lines).strip()
+
+
+class Signature(NamedTuple):
+    """The parameters and the result of a function."""
+    hints: Json  # parameter -> hint
+    defaults: Json  # parameter -> default
+    result: Any  # the hint of the result, or None
+    other_hint: Any  # the hint of **kwargs; None: the function does not have it
 
 
 def signature_of(function: Any) -> Signature:
@@ -2147,6 +2097,10 @@ def hints_of(function: Any) -> Json:
     return resolved
 
 
+# Advice for errors that Python raises for a hint, by words of its message.
+HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
+
+
 def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
@@ -2158,10 +2112,9 @@ def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -
     except (TypeError, NameError, AttributeError, SyntaxError) as error:
         reason = str(error)
         advice = "use a type that is defined at the top level of its module"
-        if "unhashable" in reason:
-            advice = "put Annotated outside of Optional and Union"
-        elif "for |" in reason:
-            advice = "write Optional or Union"  # X | Y needs Python 3.10
+        for words in HINT_ERRORS:
+            if words in reason:
+                advice = HINT_ERRORS[words]
         raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
                         f"({reason:.60}); {advice}") from None
 
@@ -2189,7 +2142,6 @@ class Function:
     def __init__(self, function: Any, input_schema: Json | None = None,
                  output_schema: Json | None = None) -> None:
         self.name = name_of(function)
-        self.docs = read_docstring(function.__doc__)
         self._function = function
         where = f"{self.name}()"
         signature = signature_of(function)
@@ -2202,29 +2154,29 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
+        self.docs = read_docstring(function.__doc__, hints)
         described = describe_object(
             hints, signature.defaults, self.docs.parameters, Place(where),
             signature.other_hint)
-        self.input_schema = examine(
-            described.schema if input_schema is None else input_schema,
-            f"{where}, input schema")
-        self.listed_input = input_schema  # as clients see it
-        if input_schema is None:
-            self.listed_input = portable(described.schema)
         self._cast = described.cast
         # The quick check passes only if the schema of each member is just a type. The
         # hints of such members have no cast, or the cast int, and an int stays an int.
         self._may_skip_cast = input_schema is None
+        self.listed_input = input_schema or {}  # as clients see it
+        if input_schema is None:
+            input_schema = described.schema
+            self.listed_input = portable(input_schema)
+        self.input_schema = examine(input_schema, f"{where}, input schema")
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Schema | None = None
         self.listed_output = output_schema  # as clients see it
-        where_output = f"{where}, output schema"
-        if output_schema is not None:
-            self.output_schema = examine(output_schema, where_output)
-        elif key_of(signature.result) in ("TypedDict", "dataclass"):
+        kind = class_hint(signature.result)
+        if output_schema is None and kind is not None and kind.has_output:
             result = describe(signature.result, Place(where, in_result=True))
-            self.output_schema = examine(result.schema, where_output)
-            self.listed_output = portable(result.schema)
+            output_schema = result.schema
+            self.listed_output = portable(output_schema)
+        if output_schema is not None:
+            self.output_schema = examine(output_schema, f"{where}, output schema")
 
     def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
              corrects: bool = True) -> Any:
@@ -5149,6 +5101,7 @@ KEYWORDS.update({
 # --- 6.2 Type hints -------------------------------------------------------------------
 #
 #   hint                         in JSON                           in Python
+#   Literal["a", 1]              one of these                      unchanged
 #   tuple[X, ...]                array of X                        tuple of X
 #   tuple[X, Y]                  array of exactly these two        tuple
 #   an Enum                      one of the members' values        the member
@@ -5156,6 +5109,18 @@ KEYWORDS.update({
 #   a dataclass                  object with these members         an instance
 #   Annotated[X, "text"]         X, with a description             X
 #   Annotated[X, {"minimum": 0}] X, with more keywords             X
+
+def describe_literal(hint: Any, values: Any, where: Place) -> Described:
+    choices: dict[str, Json] = {}  # by type
+    for value in values:
+        kind = TYPES.get(type(value))
+        if kind is None:
+            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
+        choice = choices.setdefault(kind, {"type": kind})
+        if value is not None:
+            choice.setdefault("enum", []).append(value)
+    return Described(any_of(list(choices.values())), unchanged)
+
 
 def describe_enum(hint: Any, args: Any, where: Place) -> Described:
     values = [member.value for member in hint]
@@ -5211,13 +5176,33 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
     parts = [describe(arg, where) for arg in args]
     schema = {"type": "array", "minItems": len(args), "maxItems": len(args),
               "prefixItems": [part.schema for part in parts],
-              "items": False}  # clients see something else: see portable()
+              "items": False}  # clients see without_prefix_items() of this
     return Described(schema, lambda value: tuple(
         part.cast(item) for part, item in zip(parts, value)))
 
 
+def without_prefix_items(schema: Json) -> Json:
+    """Describe a fixed tuple to clients without prefixItems, which some hosts refuse.
+
+    In tuple[X, Y], each item may be an X or a Y. The arguments of a call are still
+    checked by position.
+    """
+    if schema.get("items") is not False:  # it is not a schema of describe_fixed_tuple()
+        return schema
+    different: list[Json] = []
+    for one in schema["prefixItems"]:
+        if one not in different:
+            different.append(one)
+    rest = {word: argument for word, argument in schema.items()
+            if word != "prefixItems"}
+    return {**rest, "items": any_of(different)}
+
+
+PORTABLE["prefixItems"] = without_prefix_items
+
+
 def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
-    where = where.inside(hint)
+    where = inside(where, hint)
     hints = resolve_hints(hint, where, shown=hint)
     defaults = {}
     for name, member_hint in hints.items():
@@ -5229,7 +5214,8 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
             is_required = mark == "Required"
         if not is_required:
             defaults[name] = ...
-    return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
+    described = describe_object(hints, defaults, {}, where)
+    return Described(with_doc_of(hint, described.schema), described.cast)
 
 
 def describe_member(hint: Any, args: Any, where: Place) -> Described:
@@ -5238,9 +5224,10 @@ def describe_member(hint: Any, args: Any, where: Place) -> Described:
 
 
 def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
+    """Describe a dataclass. If its __post_init__ raises, the cast fails."""
     import dataclasses  # the module of a dataclass has imported it already
 
-    where = where.inside(hint)
+    where = inside(where, hint)
     hints = resolve_hints(hint, where, shown=hint)
     fields = dataclasses.fields(hint)
     defaults: Json = {}
@@ -5249,42 +5236,117 @@ def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
             defaults[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING or not field.init:
             defaults[field.name] = ...
+    schema, cast = describe_object(
+        {field.name: hints[field.name] for field in fields}, defaults, {}, where)
     # A field with init=False is computed by the class itself.
     settable = {field.name for field in fields if field.init}
-    return describe_object(
-        {field.name: hints[field.name] for field in fields}, defaults, {}, where,
-        make=lambda members: hint(**{
-            name: item for name, item in members.items() if name in settable}),
-        doc=doc_of(hint))
+
+    def make(value: Any) -> Any:
+        return hint(**{name: item for name, item in cast(value).items()
+                       if name in settable})
+
+    return Described(with_doc_of(hint, schema), make)
 
 
-def doc_of(class_: Any) -> str | None:
-    """Return the docstring of a class, unless Python has generated it."""
+def inside(where: Place, class_: Any) -> Place:
+    """Return the place of the members of a dataclass or a TypedDict.
+
+    TypeError means that the class contains itself. Its schema would be endless.
+    """
+    if class_ in where.classes:
+        raise TypeError(f"{where}: {class_.__name__} contains itself; use the hint Any")
+    return where._replace(classes=(*where.classes, class_))
+
+
+def with_doc_of(class_: Any, schema: Json) -> Json:
+    """Add the docstring of a class to its schema, unless Python has generated it."""
     doc = (class_.__doc__ or "").strip()
     if not doc or doc.startswith(class_.__name__ + "("):
-        return None
-    return doc
+        return schema
+    return {"description": doc, **schema}
+
+
+def members_of_dataclass(value: Any) -> Json:
+    import dataclasses
+
+    return {field.name: getattr(value, field.name)
+            for field in dataclasses.fields(value)}
 
 
 DESCRIBERS.update({
-    "Annotated": describe_annotated, "tuple": describe_tuple, "Enum": describe_enum,
-    "TypedDict": describe_typed_dict, "Required": describe_member,
-    "NotRequired": describe_member, "dataclass": describe_dataclass})
+    "Literal": describe_literal, "Annotated": describe_annotated,
+    "tuple": describe_tuple, "Required": describe_member,
+    "NotRequired": describe_member})
+
+CLASS_HINTS.update({
+    # An Enum may be a dataclass as well, so it comes first.
+    "Enum": ClassHint("__members__", describe_enum, operator.attrgetter("value"),
+                      has_output=False),
+    "TypedDict": ClassHint("__required_keys__", describe_typed_dict, dict,
+                           has_output=True),
+    "dataclass": ClassHint("__dataclass_fields__", describe_dataclass,
+                           members_of_dataclass, has_output=True)})
+
+INSTEAD_OF.update({
+    "frozenset": "list", "date": "str", "datetime": "str", "time": "str",
+    "Path": "str", "UUID": "str",
+    "Context": "Context alone, imported from the same module as Server"})
+
+HINT_ERRORS["unhashable"] = "put Annotated outside of Optional and Union"
+
+
+# A section of a docstring in Google style, with its lines, which are indented or blank.
+ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
+
+# The parameter of an item of this section, which is not indented any more.
+ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
+
+
+def read_args(doc: str, hints: Json) -> Docstring:
+    """Split a docstring into the descriptions of the function and of its parameters.
+
+    The parameters are described in a section of Google style:
+
+        Args:
+            path: The file to read. A longer text
+                goes on like this.
+            limit (int): How many lines to read.
+
+    A description in Annotated has priority.
+    """
+    section = ARGS_SECTION.search(doc)
+    if section is None:
+        return Docstring(doc)
+    # The names of items and their texts alternate: "Args", "", "path", "The file...".
+    parts = ARGS_ITEM.split(without_indentation(section[0]))
+    if len(parts) < 4:
+        return Docstring(doc)
+    parameters = {name: " ".join(text.split())
+                  for name, text in zip(parts[3::2], parts[4::2])
+                  if not has_description(hints.get(name))}
+    before = doc[:section.start()].rstrip()
+    after = doc[section.end():].strip()
+    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+
+
+def has_description(hint: Any) -> bool:
+    """Tell whether a hint is Annotated with a description."""
+    for note in getattr(hint, "__metadata__", ()):
+        if isinstance(note, str) or (isinstance(note, dict) and "description" in note):
+            return True
+    return False
+
+
+DOC_SECTIONS["Args:"] = read_args
 
 
 def schema_of(function: Callable[..., Any]) -> Json:
     """Return the JSON Schema of the arguments of a function, as tools/list shows it.
 
-    The table at the head of this section lists the hints. TypeError means that the
-    function has another hint, or cannot be called with named arguments.
+    TypeError means that the function has a hint that JSON cannot express, or cannot be
+    called with named arguments.
     """
-    where = f"{name_of(function)}()"
-    signature = signature_of(function)
-    described = describe_object(
-        signature.hints, signature.defaults,
-        read_docstring(function.__doc__).parameters, Place(where), signature.other_hint)
-    listed: Json = portable(examine(described.schema, where).schema)
-    return listed
+    return Function(function).listed_input
 
 
 # Part 7: The client
