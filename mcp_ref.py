@@ -1825,13 +1825,13 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
     full = {"type": "object", "properties": properties,
             "additionalProperties": True if others == {} else others,
             "required": [name for name in hints if name not in defaults]}
-    return Described(full, cast_by_parts(
-        [other_cast, *casts.values()], lambda value: {
-            name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+    return Described(full, cast_if_needed([other_cast, *casts.values()], lambda value: {
+        name: casts.get(name, other_cast)(item) for name, item in value.items()}))
 
 
-def cast_by_parts(casts: Iterable[Cast], cast: Cast) -> Cast:
-    """Return the cast of a value whose parts have these casts."""
+def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
+    """Return the cast of a value whose parts have these casts. It is `unchanged` if no
+    part has to be cast."""
     return unchanged if set(casts) == {unchanged} else cast
 
 
@@ -1869,14 +1869,15 @@ class ClassHint(NamedTuple):
     has_output: bool  # a function with this result has an output schema
 
 
-CLASS_HINTS: dict[str, ClassHint] = {}  # by name; there is none in this part
+CLASS_HINTS: dict[str, ClassHint] = {}  # by name; this part has none
 
-# Advice for hints that people try first, by their name.
+# Advice for other hints, and for those that people try first, by their name.
+USUAL_HINTS = "str, int, float, bool, list, dict, Optional, Union"
 INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with base64"}
 
 
 def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. TypeError means that JSON cannot express it."""
+    """Describe one hint. TypeError means that it is not supported."""
     if hint is None:
         hint = type(None)
     kind = class_hint(hint)
@@ -1885,7 +1886,7 @@ def describe(hint: Any, where: Place) -> Described:
         return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, "one of " + ", ".join([*DESCRIBERS, *CLASS_HINTS]))
+    advice = INSTEAD_OF.get(name, ", ".join([USUAL_HINTS, *CLASS_HINTS]))
     raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
 
 
@@ -1918,8 +1919,8 @@ def describe_plain(hint: Any, args: Any, where: Place) -> Described:
 
 def describe_list(hint: Any, args: Any, where: Place) -> Described:
     schema, cast = describe(args[0] if args else Any, where)
-    return Described({"type": "array", "items": schema}, cast_by_parts(
-        [cast], lambda value: [cast(item) for item in value]))
+    cast_items = cast_if_needed([cast], lambda value: [cast(item) for item in value])
+    return Described({"type": "array", "items": schema}, cast_items)
 
 
 def describe_dict(hint: Any, args: Any, where: Place) -> Described:
@@ -1930,7 +1931,7 @@ def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     full: Json = {"type": "object"}
     if schema:
         full["additionalProperties"] = schema
-    return Described(full, cast_by_parts([cast], lambda value: {
+    return Described(full, cast_if_needed([cast], lambda value: {
         name: cast(item) for name, item in value.items()}))
 
 
@@ -1945,8 +1946,9 @@ def describe_union(hint: Any, args: Any, where: Place) -> Described:
                 return cast(value)
         return value
 
-    return Described({"anyOf": [part.schema for part in parts]}, cast_by_parts(
-        [part.cast for part in parts], cast_first_fitting))
+    full = {"anyOf": [part.schema for part in parts]}
+    casts = [part.cast for part in parts]
+    return Described(full, cast_if_needed(casts, cast_first_fitting))
 
 
 DESCRIBERS: dict[str, Describer] = {
@@ -1956,8 +1958,8 @@ DESCRIBERS: dict[str, Describer] = {
     "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
 
 
-# Keywords that some hosts refuse, with a function that describes a schema without them.
-# No hint above needs such a keyword.
+# A keyword that some hosts refuse -> a function that returns a schema without it. The
+# hints above need no such keyword.
 PORTABLE: dict[str, Callable[[Json], Json]] = {}
 
 
@@ -1975,8 +1977,8 @@ def portable(schema: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Turn the result of a function into JSON values. Instances of subclasses of str,
-    int and float become plain ones as well, and tuples become lists."""
+    """Turn the result of a function into JSON values. Tuples become lists, and numpy's
+    float64, for example, is a subclass of float and becomes a plain one."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     kind = class_hint(type(value))
@@ -1998,8 +2000,8 @@ class Docstring(NamedTuple):
     parameters: dict[str, str] = {}  # descriptions of parameters, by name
 
 
-# Sections that describe parameters, by heading: read(docstring, hints of parameters).
-# Without a row here, a section is a part of the description.
+# The heading of a section that describes parameters -> a function that gets the
+# docstring and the hints. Any other section is a part of the description.
 DOC_SECTIONS: dict[str, Callable[[str, Json], Docstring]] = {}
 
 
@@ -2104,8 +2106,8 @@ HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
 def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
     """Return the hints of a class or of another object, without text in them.
 
-    namespace has the global names that the text may use. For a class it is None, and
-    Python finds the module of the class. Messages contain `where` and `shown`.
+    namespace has the global names that the text may use; None: Python takes those of
+    the module of a class. Messages contain `where` and `shown`.
     """
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
