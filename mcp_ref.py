@@ -1478,7 +1478,7 @@ class Schema:
         """Return what is wrong with a value, up to `most` faults; [] if it fits."""
         if self.fits(value):
             return []
-        faults = Walk(self.places).faults(value, self._prepared)
+        faults = Walk().faults(value, self._prepared)
         try:
             return list(itertools.islice(faults, most))
         except (RecursionError, TooMuchWork):
@@ -1510,7 +1510,7 @@ class Schema:
         if word not in KEYWORDS:
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
         keyword = KEYWORDS[word]
-        fault = next(Walk({}).faults(argument, keyword.form), None)
+        fault = next(Walk().faults(argument, keyword.form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
         if keyword.prepare is None:
@@ -1571,8 +1571,7 @@ class Walk:
     schema.
     """
 
-    def __init__(self, places: dict[str, Any]) -> None:
-        self.places = places
+    def __init__(self) -> None:
         self._steps = 0
 
     def count_steps(self, steps: int) -> None:
@@ -1699,7 +1698,7 @@ def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
 
 
 def prepare_enum(schema: Schema, values: list[Any], place: str) -> dict[Any, Any]:
-    return {comparable(value, Walk({})): value for value in values}
+    return {comparable(value, Walk()): value for value in values}
 
 
 def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
@@ -1727,7 +1726,7 @@ _LIST: Json = {"type": ["array"]}
 _MAP: Json = {"type": ["object"]}
 _STRING: Json = {"type": ["string"]}
 _STRINGS: Json = {"type": ["array"], "items": _STRING}
-_TYPE_NAME: Json = {"enum": {comparable(name, Walk({})): name
+_TYPE_NAME: Json = {"enum": {comparable(name, Walk()): name
                              for name in TYPES.values()}}
 _TYPE_NAMES: Json = {"anyOf": [_TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME}]}
 ANY_TYPE = tuple(TYPES.values())
@@ -4886,7 +4885,8 @@ def exponent_of(pattern: str) -> int | None:
     return choices if bare.startswith("^") else choices + 1
 
 
-def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
+def apply_ref(walk: Walk, value: Any, find_target: Callable[[], Any],
+              schema: Json) -> Iterator[Fault]:
     """Check the value with the target of a reference.
 
     References may form a cycle. For example, the schema of a tree refers to itself for
@@ -4894,7 +4894,7 @@ def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]
     refers to itself for the same value. Its check would not end, and the limit of steps
     turns that into a fault.
     """
-    return walk.faults(value, walk.places[ref])
+    return walk.faults(value, find_target())
 
 
 def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
@@ -5007,7 +5007,8 @@ def prepare_dependent(schema: Schema, needs: Json, place: str) -> Json:
     return {name: {"required": names} for name, names in needs.items()}
 
 
-def prepare_ref(schema: Schema, ref: str, place: str) -> str:
+def prepare_ref(schema: Schema, ref: str, place: str) -> Callable[[], Any]:
+    """Return a function that finds the target, which may not be prepared yet."""
     if not ref.startswith("#"):  # this module does not fetch schemas
         refuse_keyword(schema, ref, place)
     target = unescape(ref)
@@ -5017,7 +5018,7 @@ def prepare_ref(schema: Schema, ref: str, place: str) -> str:
             raise ValueError(f"{place}: {target} does not exist")
 
     schema.at_end.append(check_target)
-    return target
+    return functools.partial(operator.getitem, schema.places, target)
 
 
 def prepare_anchor(schema: Schema, name: str, place: str) -> str:
