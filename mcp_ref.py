@@ -1426,14 +1426,12 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
 
 
 # --- 1.5 Schemas ----------------------------------------------------------------------
-# A Schema is examined once, when it is made: a malformed schema is refused then, with
-# the place of the mistake. After that it checks any number of values. A first reading
-# can skip this section and the next, because nothing in them knows the protocol.
+# A Schema is examined once, when it is made, and then checks any number of values. A
+# first reading can skip this section and the next, because nothing in them knows the
+# protocol.
 #
-# A fault is shown as a text such as ": expected integer, got string" or
-# ".a[0]: not allowed". The caller puts the name of the value in front:
-# "arguments.a[0]: not allowed". Faults are yielded one at a time, so a caller that only
-# needs yes or no stops at the first.
+# Faults are yielded one at a time, so a caller that only needs yes or no stops at the
+# first. The caller puts the name of the value in front: "arguments.a[0]: not allowed".
 
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
@@ -1565,11 +1563,8 @@ class TooMuchWork(ValueError):
 
 
 class Walk:
-    """One check of one value by a prepared schema.
-
-    It counts its steps, so that every check ends, even one of a large value by a large
-    schema.
-    """
+    """One check of one value by a prepared schema. It counts its steps, so that even a
+    check of a large value by a large schema ends soon."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -1635,8 +1630,7 @@ def apply_enum(walk: Walk, value: Any, choices: dict[Any, Any],
 def comparable(value: Any, walk: Walk) -> Any:
     """Return a hashable key. Two JSON values are equal if their keys are equal.
 
-    In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
-    Each part of the value costs a step.
+    1 and True are equal in Python, but not in JSON. Each part of a value costs a step.
     """
     walk.count_steps(1)
     if type(value) is dict:
@@ -1659,7 +1653,7 @@ def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator
 
 def apply_items(walk: Walk, value: Any, subschema: Any,
                 schema: Json) -> Iterator[Fault]:
-    start = len(schema.get("prefixItems", []))  # those have subschemas of their own
+    start = len(schema.get("prefixItems", []))  # those have other subschemas
     for index in range(start, len(value)):
         yield from walk.faults_of_part(index, value[index], subschema)
 
@@ -1786,11 +1780,8 @@ class Place(NamedTuple):
 
 
 class Described(NamedTuple):
-    """The meaning of a hint.
-
-    A value is checked with the schema before it is cast. So a cast does not fail,
-    unless the author gave an input_schema that allows other types.
-    """
+    """The meaning of a hint. A value is checked with the schema before it is cast, so
+    casts seldom fail. An input_schema of the author may allow other types."""
     schema: Json  # of the values in JSON
     cast: Cast
 
@@ -1829,20 +1820,19 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
 
 
 def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
-    """Return the cast of a value whose parts have these casts. It is `unchanged` if no
-    part has to be cast."""
+    """Return a cast, or `unchanged` if the parts have no casts that change anything."""
     return unchanged if set(casts) == {unchanged} else cast
 
 
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X], and the default is None or Ellipsis, an argument null
-    means the same as no argument. Some hosts have trouble with null, so the schema is
-    the one of X. In a result, null is a value, so the schema still allows it.
+    If the hint is Optional[X] and the default is None, an argument null means the same
+    as no argument. Some hosts have trouble with null, so the schema is the one of X.
     """
     alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
+    # In a result, null is a value, so its schema has to allow null.
     if means_absent and not where.in_result and {"type": "null"} in alternatives:
         alternatives.remove({"type": "null"})
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
@@ -2033,8 +2023,7 @@ def signature_of(function: Any) -> Signature:
     """Return the parameters of a function that is called with named arguments.
 
     They are read from the code object, because `import inspect` takes 6 ms at each
-    start. The function behind functools.wraps() is read, and the first parameter of a
-    method is left out. TypeError means that the function cannot be called by name.
+    start. TypeError means that the function cannot be called by name.
     """
     code_owner, is_method = unwrap(function)
     name = name_of(code_owner)
@@ -2046,8 +2035,7 @@ def signature_of(function: Any) -> Signature:
         raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
                         "named parameter for each argument, or by one list")
     hints = hints_of(code_owner)
-    # co_varnames begins with the positional parameters. Keyword-only parameters follow,
-    # and then **kwargs.
+    # In co_varnames, keyword-only parameters follow the positional ones, then **kwargs.
     end = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[skipped:end]
     if names[:1] == ("self",) and "self" not in hints:
@@ -2081,8 +2069,7 @@ def unwrap(function: Any) -> tuple[Any, bool]:
 
 
 def hints_of(function: Any) -> Json:
-    """Return the hints of a function. Those that are text, or contain text, become the
-    objects that the text names."""
+    """Return the hints of a function, without text in them."""
     try:
         hints: Json = function.__annotations__
     except NameError as error:  # since Python 3.14, hints are evaluated here
@@ -2103,11 +2090,8 @@ HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
 
 
 def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
-    """Return the hints of a class or of another object, without text in them.
-
-    namespace has the global names that the text may use; None: Python takes those of
-    the module of a class. Messages contain `where` and `shown`.
-    """
+    """Return the hints of an object. Those that are text, or contain text, become what
+    the text names in a namespace; None: in the module of a class."""
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
     except (TypeError, NameError, AttributeError, SyntaxError) as error:
