@@ -209,7 +209,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import enum
 import functools
 import itertools
 import json
@@ -1381,14 +1380,12 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
 
 
 # --- 1.5 Schemas ----------------------------------------------------------------------
-# A Schema is examined once, when it is made: a malformed schema is refused then, with
-# the place of the mistake. After that it checks any number of values. A first reading
-# can skip this section and the next, because nothing in them knows the protocol.
+# A Schema is examined once, when it is made, and then checks any number of values. A
+# first reading can skip this section and the next, because nothing in them knows the
+# protocol.
 #
-# A fault is shown as a text such as ": expected integer, got string" or
-# ".a[0]: not allowed". The caller puts the name of the value in front:
-# "arguments.a[0]: not allowed". Faults are yielded one at a time, so a caller that only
-# needs yes or no stops at the first.
+# Faults are yielded one at a time, so a caller that only needs yes or no stops at the
+# first. The caller puts the name of the value in front: "arguments.a[0]: not allowed".
 
 TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
          float: "number", type(None): "null"}  # looked up by type(), as True is an int
@@ -1405,20 +1402,23 @@ class Fault(NamedTuple):
         return "".join(steps) + self.text
 
 
+DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
+
+
 class Schema:
     """An examined JSON Schema. It checks values.
 
     Raises ValueError for a malformed schema, and NotImplementedError for one that uses
-    something that is not supported. Both messages name the place. Keywords that are not
-    in KEYWORDS have no effect, as JSON Schema demands.
+    something that is not supported. Both messages name the place. Unknown words have no
+    effect, as JSON Schema demands.
     """
 
     trusted = True  # False: a schema of the other side
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
-        self.places: dict[str, Any] = {}  # pointer or anchor -> the subschema there
-        self.at_end: list[Job] = []  # checks to make when all places are known
+        self.places: dict[str, Any] = {}  # JSON pointer -> the prepared subschema there
+        self.at_end: list[Job] = []  # checks that need all places
         self._prepared = self.prepare(schema, "#")
         for check in self.at_end:
             check()
@@ -1430,7 +1430,7 @@ class Schema:
         """Return what is wrong with a value, up to `most` faults; [] if it fits."""
         if self.fits(value):
             return []
-        faults = Walk(self.places).faults(value, self._prepared)
+        faults = Walk().faults(value, self._prepared)
         try:
             return list(itertools.islice(faults, most))
         except (RecursionError, TooMuchWork):
@@ -1443,11 +1443,8 @@ class Schema:
             raise ValueError(f"{name}{faults[0]}")
 
     def prepare(self, schema: Any, place: str) -> Any:
-        """Check a subschema, and return what a Walk needs of it.
-
-        That is the subschema without unknown keywords, and with prepared arguments.
-        place is a JSON pointer, in which each step begins with a slash.
-        """
+        """Check a subschema, and return it with prepared arguments and without unknown
+        words. place is a JSON pointer, in which each step begins with a slash."""
         if place.count("/") > DEPTH_LIMIT:
             raise ValueError(f"{place[:80]}...: nested too deeply")
         if type(schema) not in (bool, dict):
@@ -1462,30 +1459,27 @@ class Schema:
         return prepared
 
     def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
-        """Check and prepare the argument of one keyword."""
         if word not in KEYWORDS:
             raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-        form = KEYWORDS[word].form  # a schema that describes the argument
-        fault = next(Walk({}).faults(argument, form), None)
+        keyword = KEYWORDS[word]
+        fault = next(Walk().faults(argument, keyword.form), None)
         if fault is not None:
             raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
-        prepare = KEYWORDS[word].prepare
-        return argument if prepare is None else prepare(self, argument, place)
+        if keyword.prepare is None:
+            return argument
+        return keyword.prepare(self, argument, place)
 
 
 def quick_check(schema: Any) -> Callable[[Any], bool]:
     """Return a function that returns True only for values that fit a prepared schema.
 
-    Most arguments of tools are objects with members of plain types, and most are right.
-    Without this check, a tool call took 148,000 instructions instead of 81,000
-    (measured in version 2.0.0).
+    It decides by types alone, which is enough for most arguments of tools. Without it,
+    a tool call took 148,000 instructions instead of 81,000 (measured in version 2.0.0).
     """
     words = {"type", "properties", "required", "additionalProperties"}
     is_object = type(schema) is dict and schema.get("type") == ["object"]
     if not is_object or schema.keys() - words:
         return lambda value: False
-    # plain_types() returns the Python types whose values fit a schema. If a type alone
-    # does not decide, it returns an empty set, and the function returns False.
     required = schema.get("required", [])
     others = plain_types(schema.get("additionalProperties", True))
     members = {name: plain_types(subschema)
@@ -1505,15 +1499,9 @@ def quick_check(schema: Any) -> Callable[[Any], bool]:
     return fits
 
 
-STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
-DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
-
-
 def plain_types(schema: Any) -> Iterable[type]:
-    """Return the Python types whose values surely fit a prepared subschema.
-
-    The result is empty if the subschema asks for more than a type.
-    """
+    """Return the Python types whose values surely fit a prepared subschema. There are
+    none if the subschema asks for more than a type."""
     if schema is True or schema == {}:
         return set(TYPES)
     if schema is False or schema.keys() != {"type"}:
@@ -1521,31 +1509,18 @@ def plain_types(schema: Any) -> Iterable[type]:
     return {one for one, name in TYPES.items() if name in schema["type"]}
 
 
+STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
+
+
 class TooMuchWork(ValueError):
     """A check took more than STEP_LIMIT steps."""
 
 
-# The keywords that are applied together to the members of an object, or to the items of
-# an array.
-MEMBER_WORDS = frozenset(("properties", "patternProperties", "additionalProperties"))
-ITEM_WORDS = frozenset(("prefixItems", "items"))
-
-
 class Walk:
-    """One check of one value by a prepared schema. It counts its steps.
+    """One check of one value by a prepared schema. It counts its steps, so that even a
+    check of a large value by a large schema ends soon."""
 
-    The limit makes every check end. It protects against schemas of the other side, such
-    as a server's outputSchema: with a few nested anyOf, a check would not end in a
-    lifetime.
-
-    References may form a cycle. For example, the schema of a tree refers to itself for
-    the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
-    refers to itself for the same value. Its check would not end, and the limit turns
-    that into a fault.
-    """
-
-    def __init__(self, places: dict[str, Any]) -> None:
-        self.places = places  # the target of a $ref -> the subschema there
+    def __init__(self) -> None:
         self._steps = 0
 
     def count_steps(self, steps: int) -> None:
@@ -1562,109 +1537,30 @@ class Walk:
         elif schema is False:
             yield Fault(": not allowed")
         elif schema is not True:
-            if kind == "object" and not MEMBER_WORDS.isdisjoint(schema):
-                yield from self._faults_of_members(value, schema)
-            elif kind == "array" and not ITEM_WORDS.isdisjoint(schema):
-                yield from self._faults_of_items(value, schema)
             for word, argument in schema.items():
                 keyword = KEYWORDS[word]
-                if kind not in keyword.types:
-                    continue
-                if not keyword.expected:
+                if kind in keyword.types:
                     yield from keyword.rule(self, value, argument, schema)
-                elif not keyword.rule(value, argument):
-                    expected = keyword.expected.format(argument)
-                    yield Fault(f": expected {expected}, got {reprlib.repr(value)}")
 
-    def _faults_of_members(self, value: Json, schema: Json) -> Iterator[Fault]:
-        """Apply MEMBER_WORDS."""
-        named = schema.get("properties", {})
-        patterns = schema.get("patternProperties", {})
-        others = schema.get("additionalProperties", True)
-        for name, item in value.items():
-            subschemas = []
-            if name in named:
-                subschemas.append(named[name])
-            for pattern, subschema in patterns.items():
-                if pattern.matches(name, self):
-                    subschemas.append(subschema)
-            if not subschemas and others is False:
-                # The name stands in the text, and not in the path. A path leads to a
-                # wrong value, which correct() may replace. Here the name is wrong.
-                known = ", ".join(named) or "none"
-                yield Fault(f".{name}: unknown; known: {known}")
-            elif not subschemas:
-                subschemas = [others]
-            for subschema in subschemas:
-                yield from self._faults_of_part(name, item, subschema)
-
-    def _faults_of_items(self, value: list[Any], schema: Json) -> Iterator[Fault]:
-        """Apply ITEM_WORDS."""
-        subschemas = itertools.chain(
-            schema.get("prefixItems", []), itertools.repeat(schema.get("items", True)))
-        for index, (item, subschema) in enumerate(zip(value, subschemas)):
-            yield from self._faults_of_part(index, item, subschema)
-
-    def _faults_of_part(self, step: str | int, part: Any,
-                        schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a member or an item of a value.
-
-        step is the name of the member or the index of the item.
-        """
+    def faults_of_part(self, step: str | int, part: Any,
+                       schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a part of a value. step is the name
+        of a member, or the index of an item."""
         for fault in self.faults(part, schema):
             yield Fault(fault.text, (step, *fault.path))
-
-    def holds(self, value: Any, schema: Any) -> bool:
-        """Tell whether a value fits a subschema."""
-        return next(self.faults(value, schema), None) is None
-
-
-# The keywords of JSON Schema 2020-12 that restrict values. One that is not in KEYWORDS
-# is refused, because a value would not be checked by it. Other unknown words, such as
-# "x-order", have no effect.
-RESTRICTING = frozenset("""
-    $ref $dynamicRef $recursiveRef type enum const multipleOf maximum exclusiveMaximum
-    minimum exclusiveMinimum maxLength minLength pattern prefixItems items contains
-    maxContains minContains maxItems minItems uniqueItems unevaluatedItems properties
-    patternProperties additionalProperties propertyNames maxProperties minProperties
-    required dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf
-    not if then else $dynamicAnchor $recursiveAnchor""".split())
 
 
 class Keyword(NamedTuple):
     """A keyword of JSON Schema. It restricts values of some types; others always fit.
 
-    form is the prepared schema of its argument. If `expected` is given, rule(value,
-    argument) tells whether a value fits. Otherwise rule(walk, value, argument, schema)
-    yields the faults; schema is the object in which the keyword stands. MEMBER_WORDS
-    and ITEM_WORDS have no rule, because the Walk itself applies them.
-    prepare(schema, argument, place) returns the argument that the rule gets, and
-    refuses one that is not supported. None: the rule gets the argument unchanged.
+    form is the prepared schema of its argument. prepare(schema, argument, place)
+    returns the argument that the rule gets, and refuses one that is not supported.
+    None: the rule gets the argument unchanged.
     """
     form: Json
     types: Iterable[str] = ()
-    rule: Any = None
-    expected: str = ""
+    rule: Any = None  # rule(walk, value, argument, schema around it) yields the faults
     prepare: Any = None
-
-
-def comparable(value: Any, walk: Walk) -> Any:
-    """Return a hashable key. Two JSON values are equal if their keys are equal.
-
-    In Python 1 == True, but in JSON Schema they differ. 1 and 1.0 are equal in both.
-    Each part of the value costs a step.
-    """
-    walk.count_steps(1)
-    if type(value) is dict:
-        return dict, frozenset((name, comparable(item, walk))
-                               for name, item in value.items())
-    if type(value) is list:
-        return list, tuple([comparable(item, walk) for item in value])
-    return (type(value) is bool, value)
-
-
-def has_at_least(value: Any, limit: int) -> bool:
-    return len(value) >= limit
 
 
 def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
@@ -1676,32 +1572,27 @@ def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fau
     yield Fault(f": expected {' or '.join(names)}, got {kind}")
 
 
-class Choices:
-    """The argument of enum. The keys are kept for the next checks."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.values = values
-        self.keys = {comparable(value, Walk({})) for value in values}
-
-
-def apply_enum(walk: Walk, value: Any, choices: Choices,
+def apply_enum(walk: Walk, value: Any, choices: dict[Any, Any],
                schema: Json) -> Iterator[Fault]:
-    if comparable(value, walk) not in choices.keys:
-        shown = str(choices.values[:100])
-        if len(choices.values) > 100:
+    if comparable(value, walk) not in choices:
+        shown = str(list(choices.values())[:100])
+        if len(choices) > 100:
             shown += " or others"
         yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
 
 
-def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
-    if comparable(value, walk) != comparable(constant, walk):
-        yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
+def comparable(value: Any, walk: Walk) -> Any:
+    """Return a hashable key. Two JSON values are equal if their keys are equal.
 
-
-def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    missing = [name for name in names if name not in value]
-    if missing:
-        yield Fault(f": missing {', '.join(missing)}")
+    1 and True are equal in Python, but not in JSON. Each part of a value costs a step.
+    """
+    walk.count_steps(1)
+    if type(value) is dict:
+        return dict, frozenset((name, comparable(item, walk))
+                               for name, item in value.items())
+    if type(value) is list:
+        return list, tuple([comparable(item, walk) for item in value])
+    return (type(value) is bool, value)
 
 
 def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
@@ -1714,55 +1605,101 @@ def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator
     yield Fault(": " + "; or ".join(first_faults))
 
 
-def pointer_step(name: str) -> str:
-    """Return a name as a step of a JSON pointer. [RFC 6901 3]"""
-    return name.replace("~", "~0").replace("/", "~1")
+def apply_items(walk: Walk, value: Any, subschema: Any,
+                schema: Json) -> Iterator[Fault]:
+    start = len(schema.get("prefixItems", []))  # those have other subschemas
+    for index in range(start, len(value)):
+        yield from walk.faults_of_part(index, value[index], subschema)
+
+
+def apply_properties(walk: Walk, value: Any, named: Any,
+                     schema: Json) -> Iterator[Fault]:
+    for name, item in value.items():
+        yield from walk.faults_of_part(name, item, named.get(name, True))
+
+
+def apply_additional_properties(walk: Walk, value: Any, others: Any,
+                                schema: Json) -> Iterator[Fault]:
+    """Check the members that no other keyword of the schema describes."""
+    named = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
+    for name, item in value.items():
+        if name in named or any(pattern.matches(name, walk) for pattern in patterns):
+            continue
+        if others is False:
+            # The name stands in the text, and not in the path. A path leads to a wrong
+            # value, which correct() may replace. Here the name is wrong.
+            known = ", ".join(named) or "none"
+            yield Fault(f".{name}: unknown; known: {known}")
+        else:
+            yield from walk.faults_of_part(name, item, others)
+
+
+def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
+    missing = [name for name in names if name not in value]
+    if missing:
+        yield Fault(f": missing {', '.join(missing)}")
+
+
+def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
+    return [names] if isinstance(names, str) else not_empty(names, place)
+
+
+def prepare_enum(schema: Schema, values: list[Any], place: str) -> dict[Any, Any]:
+    return {comparable(value, Walk()): value for value in values}
 
 
 def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
     return [schema.prepare(one, f"{place}/{index}")
-            for index, one in enumerate(subschemas)]
+            for index, one in enumerate(not_empty(subschemas, place))]
+
+
+def not_empty(argument: list[Any], place: str) -> list[Any]:
+    if argument == []:
+        raise ValueError(f"{place}: expected at least one item, got []")
+    return argument
 
 
 def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
-    return {name: schema.prepare(one, f"{place}/{pointer_step(name)}")
-            for name, one in subschemas.items()}
+    prepared = {}
+    for name, one in subschemas.items():
+        step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
+        prepared[name] = schema.prepare(one, f"{place}/{step}")
+    return prepared
 
 
-def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
-    return [names] if isinstance(names, str) else names
-
-
-def prepare_enum(schema: Schema, values: list[Any], place: str) -> Choices:
-    return Choices(values)
-
-
-SCHEMA_FORM: Json = {"type": ["object", "boolean"]}
-SCHEMAS_FORM: Json = {"type": ["array"], "items": SCHEMA_FORM, "minItems": 1}
-SCHEMA_MAP_FORM: Json = {"type": ["object"], "additionalProperties": SCHEMA_FORM}
-_ANYTHING: Json = {}
+# Forms of arguments, as prepared schemas. Schema.prepare() checks subschemas itself.
+_SUBSCHEMA: Json = {}
+_LIST: Json = {"type": ["array"]}
+_MAP: Json = {"type": ["object"]}
 _STRING: Json = {"type": ["string"]}
 _STRINGS: Json = {"type": ["array"], "items": _STRING}
-_COUNT: Json = {"type": ["integer"], "minimum": 0}
-_TYPE_NAME: Json = {"enum": Choices(list(TYPES.values()))}
-_TYPE_NAMES: Json = {"anyOf": [
-    _TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME, "minItems": 1}]}
+_TYPE_NAME: Json = {"enum": {comparable(name, Walk()): name
+                             for name in TYPES.values()}}
+_TYPE_NAMES: Json = {"anyOf": [_TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME}]}
 ANY_TYPE = tuple(TYPES.values())
 
-# The keywords whose arguments are subschemas, or hold some.
-SUBSCHEMA: Any = functools.partial(Keyword, SCHEMA_FORM, prepare=Schema.prepare)
-SUBSCHEMAS: Any = functools.partial(Keyword, SCHEMAS_FORM, prepare=prepare_list)
-SUBSCHEMA_MAP: Any = functools.partial(Keyword, SCHEMA_MAP_FORM, prepare=prepare_map)
 KEYWORDS: dict[str, Keyword] = {
-    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare=prepare_type),
-    "enum": Keyword({"type": ["array"]}, ANY_TYPE, apply_enum, prepare=prepare_enum),
-    "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
-    "minItems": Keyword(_COUNT, ("array",), has_at_least, "at least {} items"),
-    "items": SUBSCHEMA(),
-    "properties": SUBSCHEMA_MAP(),
-    "additionalProperties": SUBSCHEMA(),
-    "required": Keyword(_STRINGS, ("object",), apply_required),
-    "anyOf": SUBSCHEMAS(ANY_TYPE, apply_any_of)}
+    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare_type),
+    "enum": Keyword(_LIST, ANY_TYPE, apply_enum, prepare_enum),
+    "anyOf": Keyword(_LIST, ANY_TYPE, apply_any_of, prepare_list),
+    "items": Keyword(_SUBSCHEMA, ("array",), apply_items, Schema.prepare),
+    "properties": Keyword(_MAP, ("object",), apply_properties, prepare_map),
+    "additionalProperties": Keyword(
+        _SUBSCHEMA, ("object",), apply_additional_properties, Schema.prepare),
+    "required": Keyword(_STRINGS, ("object",), apply_required)}
+
+# All keywords of JSON Schema 2020-12 that restrict values, and $schema, which may name
+# another dialect. A schema with one that is not in KEYWORDS is refused, because values
+# would not be checked by it. Other unknown words, such as "x-order", have no effect.
+RESTRICTING = frozenset("""
+    $schema $ref $dynamicRef $recursiveRef $dynamicAnchor $recursiveAnchor type enum
+    const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength
+    minLength pattern prefixItems items contains maxContains minContains maxItems
+    minItems uniqueItems unevaluatedItems properties patternProperties
+    additionalProperties propertyNames maxProperties minProperties required
+    dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf not if
+    then else""".split())
 
 
 # --- 1.6 Type hints -------------------------------------------------------------------
@@ -1777,7 +1714,6 @@ KEYWORDS: dict[str, Keyword] = {
 #   dict[str, X]                 object with values X              dict
 #   Optional[X] = None           X, and may be absent              X or None
 #   Optional[X], Union, X | Y    any of these                      the first that fits
-#   Literal["a", 1]              one of these                      unchanged
 #
 # A parameter with a default is optional, and the schema shows the default.
 
@@ -1796,24 +1732,10 @@ class Place(NamedTuple):
     def member(self, name: str) -> Place:
         return self._replace(name=f"{self.name}.{name}")
 
-    def inside(self, class_: Any) -> Place:
-        """Return the place of the members of a dataclass or a TypedDict.
-
-        TypeError means that the class contains itself. Its schema would be endless.
-        """
-        if class_ in self.classes:
-            raise TypeError(f"{self}: {class_.__name__} contains itself; use the hint "
-                            "Any")
-        return self._replace(classes=(*self.classes, class_))
-
 
 class Described(NamedTuple):
-    """The meaning of a hint.
-
-    A value is checked with the schema before it is cast. So a cast does not fail,
-    unless the author gave an input_schema that allows other types, or __post_init__ of
-    a dataclass raises. Then the tool fails.
-    """
+    """The meaning of a hint. A value is checked with the schema before it is cast, so
+    casts seldom fail. An input_schema of the author may allow other types."""
     schema: Json  # of the values in JSON
     cast: Cast
 
@@ -1824,16 +1746,12 @@ def unchanged(value: Any) -> Any:
 
 
 def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
-                    other_hint: Any = None, make: Cast = unchanged,
-                    doc: str | None = None) -> Described:
-    """Describe an object with named members: the parameters of a function, the fields
-    of a dataclass, or the keys of a TypedDict.
+                    other_hint: Any = None) -> Described:
+    """Describe an object with named members, such as the arguments of a function.
 
-    hints has the hint of each member. defaults has the members that may be absent, with
-    the value to show in the schema. If this value is Ellipsis, no value is shown. docs
-    describes members, and doc describes the object. A function with **kwargs allows
-    further members, and other_hint is the hint of their values; otherwise it is None.
-    make(members) returns the Python value.
+    hints has the hint of each member, and docs may have its description. defaults has
+    the members that may be absent, with the value to show in the schema, or Ellipsis to
+    show none. other_hint is the hint of all further members; None forbids them.
     """
     properties = {}
     casts: dict[str, Cast] = {}
@@ -1841,35 +1759,34 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
         schema, casts[name] = describe(hint, where.member(name))
         if name in defaults:
             schema = schema_with_default(schema, defaults[name], where)
-        # A text in Annotated has priority over the docstring of the function. That
-        # docstring has priority over the one of a dataclass.
-        has_text = key_of(hint) == "Annotated" and "description" in schema
-        if name in docs and not has_text:
+        if name in docs:
             schema = {**schema, "description": docs[name]}
         properties[name] = schema
     others: Any = False
     other_cast: Cast = unchanged
     if other_hint is not None:
         others, other_cast = describe(other_hint, where.member("**"))
-    full = present(
-        description=doc, type="object", properties=properties,
-        additionalProperties=True if others == {} else others,
-        required=[name for name in hints if name not in defaults])
-    if {make, other_cast, *casts.values()} == {unchanged}:
-        return Described(full, unchanged)
-    return Described(full, lambda value: make(
-        {name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+    full = {"type": "object", "properties": properties,
+            "additionalProperties": True if others == {} else others,
+            "required": [name for name in hints if name not in defaults]}
+    return Described(full, cast_if_needed([other_cast, *casts.values()], lambda value: {
+        name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+
+
+def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
+    """Return a cast, or `unchanged` if the parts have no casts that change anything."""
+    return unchanged if set(casts) == {unchanged} else cast
 
 
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X], and the default is None or Ellipsis, an argument null
-    means the same as no argument. Some hosts have trouble with null, so the schema is
-    the one of X. In a result, null is a value, so the schema still allows it.
+    If the hint is Optional[X] and the default is None, an argument null means the same
+    as no argument. Some hosts have trouble with null, so the schema is the one of X.
     """
     alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
+    # In a result, null is a value, so its schema has to allow null.
     if means_absent and not where.in_result and {"type": "null"} in alternatives:
         alternatives.remove({"type": "null"})
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
@@ -1879,37 +1796,55 @@ def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     return {**schema, "default": to_plain(default)}
 
 
+def any_of(alternatives: list[Json]) -> Json:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+# Describes a hint, such as list[int], from the hint, its parameters and its place.
+Describer = Callable[[Any, Any, Place], Described]
+
+
+class ClassHint(NamedTuple):
+    """A kind of classes that can be hints, and whose instances can be results."""
+    attribute: str  # only these classes have it
+    describe: Describer
+    to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
+    has_output: bool  # a function with this result has an output schema
+
+
+CLASS_HINTS: dict[str, ClassHint] = {}  # by name; this part has none
+# Attributes of dataclasses, TypedDicts and Enums, which this part refuses.
+CLASS_MARKS = ("__dataclass_fields__", "__required_keys__", "__members__")
+
+# Advice for other hints, and for those that people try first, by their name.
+USUAL_HINTS = "str, int, float, bool, list, dict, Optional, Union"
+INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with base64"}
+
+
 def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. TypeError means that JSON cannot express it."""
+    """Describe one hint. TypeError means that it is not supported."""
     if hint is None:
         hint = type(None)
-    describer = DESCRIBERS.get(key_of(hint))
+    kind = class_hint(hint)
+    describer = DESCRIBERS.get(key_of(hint)) if kind is None else kind.describe
     if describer is not None:
         return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, "str, int, float, bool, list, dict, Optional, Union, "
-                            "Literal, an Enum or a dataclass")
-    raise TypeError(f"{where}: JSON has no type for {shown}; use {advice}")
+    advice = INSTEAD_OF.get(name, ", ".join([USUAL_HINTS, *CLASS_HINTS]))
+    raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
 
 
-# Advice for hints that people try first and that JSON has no type for.
-INSTEAD_OF = {
-    "bytes": "str, with base64", "any": "Any", "object": "Any",
-    "set": "list", "frozenset": "list", "date": "str", "datetime": "str",
-    "time": "str", "Path": "str", "UUID": "str",
-    "Context": "Context alone, imported from the same module as Server"}
+def class_hint(class_: Any) -> ClassHint | None:
+    """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
+    for kind in CLASS_HINTS.values():
+        if hasattr(class_, kind.attribute):
+            return kind
+    return None
 
 
 def key_of(hint: Any) -> str:
-    """Return the key of a hint in DESCRIBERS. A hint that JSON cannot express gets a
-    string that is not in DESCRIBERS."""
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return "Enum"
-    if hasattr(hint, "__required_keys__"):
-        return "TypedDict"
-    if hasattr(hint, "__dataclass_fields__"):
-        return "dataclass"
+    """Return the key of a hint in DESCRIBERS, or "" for a class of another library."""
     origin = typing.get_origin(hint) or hint
     modules = ("builtins", "types", "typing", "typing_extensions")
     if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
@@ -1927,28 +1862,10 @@ def describe_plain(hint: Any, args: Any, where: Place) -> Described:
     return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
 
 
-def describe_literal(hint: Any, values: Any, where: Place) -> Described:
-    choices: dict[str, Json] = {}  # by type
-    for value in values:
-        kind = TYPES.get(type(value))
-        if kind is None:
-            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
-        choice = choices.setdefault(kind, {"type": kind})
-        if value is not None:
-            choice.setdefault("enum", []).append(value)
-    return Described(any_of(list(choices.values())), unchanged)
-
-
-def any_of(alternatives: list[Json]) -> Json:
-    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
-
-
 def describe_list(hint: Any, args: Any, where: Place) -> Described:
     schema, cast = describe(args[0] if args else Any, where)
-    full: Json = {"type": "array", "items": schema}
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: list(map(cast, value)))
+    cast_items = cast_if_needed([cast], lambda value: [cast(item) for item in value])
+    return Described({"type": "array", "items": schema}, cast_items)
 
 
 def describe_dict(hint: Any, args: Any, where: Place) -> Described:
@@ -1959,19 +1876,14 @@ def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     full: Json = {"type": "object"}
     if schema:
         full["additionalProperties"] = schema
-    if cast is unchanged:
-        return Described(full, unchanged)
-    return Described(full, lambda value: {
-        name: cast(item) for name, item in value.items()})
+    return Described(full, cast_if_needed([cast], lambda value: {
+        name: cast(item) for name, item in value.items()}))
 
 
 def describe_union(hint: Any, args: Any, where: Place) -> Described:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(arg, where) for arg in args]
-    full: Json = {"anyOf": [part.schema for part in parts]}
-    if all(part.cast is unchanged for part in parts):
-        return Described(full, unchanged)
-    choices = [(Schema(schema), cast) for schema, cast in parts]
+    choices = [(examine(schema, f"{where}"), cast) for schema, cast in parts]
 
     def cast_first_fitting(value: Any) -> Any:
         for schema, cast in choices:
@@ -1979,50 +1891,44 @@ def describe_union(hint: Any, args: Any, where: Place) -> Described:
                 return cast(value)
         return value
 
-    return Described(full, cast_first_fitting)
+    full = {"anyOf": [part.schema for part in parts]}
+    casts = [part.cast for part in parts]
+    return Described(full, cast_if_needed(casts, cast_first_fitting))
 
 
-DESCRIBERS: dict[str, Callable[[Any, Any, Place], Described]] = {
+DESCRIBERS: dict[str, Describer] = {
     "str": describe_plain, "bool": describe_plain, "int": describe_plain,
     "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
-    "Literal": describe_literal, "list": describe_list, "dict": describe_dict,
+    "list": describe_list, "dict": describe_dict,
     "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
 
 
-def portable(schema: Any) -> Any:
-    """Return a schema as clients see it. The given schema was made from hints.
+# A keyword that some hosts refuse -> a function that returns a schema without it. The
+# hints above need no such keyword.
+PORTABLE: dict[str, Callable[[Json], Json]] = {}
 
-    Some hosts refuse prefixItems. So in the schema of tuple[X, Y] that clients see,
-    each item may be an X or a Y. The arguments of a call are still checked by position.
-    """
+
+def portable(schema: Any) -> Any:
+    """Return a schema as clients see it. The given schema was made from hints."""
     if isinstance(schema, list):
         return [portable(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     listed = {word: portable(argument) for word, argument in schema.items()}
-    if "prefixItems" in listed and listed.get("items") is False:
-        different: list[Json] = []
-        for one in listed.pop("prefixItems"):
-            if one not in different:
-                different.append(one)
-        listed["items"] = any_of(different)
+    for word, without_keyword in PORTABLE.items():
+        if word in listed:
+            listed = without_keyword(listed)
     return listed
 
 
 def to_plain(value: Any) -> Any:
-    """Turn the result of a function into JSON values: Enums, dataclasses, tuples.
-
-    Instances of subclasses of str, int and float become plain ones as well.
-    """
+    """Turn the result of a function into JSON values. Tuples become lists, and numpy's
+    float64, for example, is a subclass of float and becomes a plain one."""
     if value is None or type(value) in (str, int, float, bool):
         return value
-    if isinstance(value, enum.Enum):
-        return to_plain(value.value)
-    if hasattr(type(value), "__dataclass_fields__"):
-        import dataclasses  # the module of a dataclass has imported it already
-
-        value = {field.name: getattr(value, field.name)
-                 for field in dataclasses.fields(value)}
+    kind = class_hint(type(value))
+    if kind is not None:
+        return to_plain(kind.to_json(value))
     if isinstance(value, dict):
         return {name: to_plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -2033,50 +1939,23 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-class Signature(NamedTuple):
-    """The parameters and the result of a function."""
-    hints: Json  # parameter -> hint
-    defaults: Json  # parameter -> default
-    result: Any  # the hint of the result, or None
-    other_hint: Any  # the hint of **kwargs; None: the function does not have it
-
-
 class Docstring(NamedTuple):
     """The docstring of a function."""
-    description: str  # without the section Args
-    parameters: dict[str, str]  # the section Args: parameter -> description
+    description: str  # of the function
+    parameters: dict[str, str] = {}  # descriptions of parameters, by name
 
 
-# A section of a docstring in Google style, with its lines, which are indented or blank.
-ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
-
-# The parameter of an item of this section, which is not indented any more.
-ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
+# The heading of a section that describes parameters -> a function that gets the
+# docstring and the hints. Any other section is a part of the description.
+DOC_SECTIONS: dict[str, Callable[[str, Json], Docstring]] = {}
 
 
-def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring into the descriptions of the function and of its parameters.
-
-    The parameters are described in a section of Google style:
-
-        Args:
-            path: The file to read. A longer text
-                goes on like this.
-            limit (int): How many lines to read.
-    """
+def read_docstring(doc: str | None, hints: Json) -> Docstring:
     description = without_indentation(doc or "")
-    section = ARGS_SECTION.search(description)
-    if section is None:
-        return Docstring(description, {})
-    # The names of items and their texts alternate: "Args", "", "path", "The file...".
-    parts = ARGS_ITEM.split(without_indentation(section[0]))
-    parameters = {name: " ".join(text.split())
-                  for name, text in zip(parts[3::2], parts[4::2])}
-    if not parameters:
-        return Docstring(description, {})
-    before = description[:section.start()].rstrip()
-    after = description[section.end():].strip()
-    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+    for heading, read in DOC_SECTIONS.items():
+        if heading in description:
+            return read(description, hints)
+    return Docstring(description)
 
 
 def without_indentation(doc: str) -> str:
@@ -2088,12 +1967,19 @@ def without_indentation(doc: str) -> str:
     return "\n".join(lines).strip()
 
 
+class Signature(NamedTuple):
+    """The parameters and the result of a function."""
+    hints: Json  # parameter -> hint
+    defaults: Json  # parameter -> default
+    result: Any  # the hint of the result, or None
+    other_hint: Any  # the hint of **kwargs; None: the function does not have it
+
+
 def signature_of(function: Any) -> Signature:
     """Return the parameters of a function that is called with named arguments.
 
     They are read from the code object, because `import inspect` takes 6 ms at each
-    start. The function behind functools.wraps() is read, and the first parameter of a
-    method is left out. TypeError means that the function cannot be called by name.
+    start. TypeError means that the function cannot be called by name.
     """
     code_owner, is_method = unwrap(function)
     name = name_of(code_owner)
@@ -2105,8 +1991,7 @@ def signature_of(function: Any) -> Signature:
         raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
                         "named parameter for each argument, or by one list")
     hints = hints_of(code_owner)
-    # co_varnames begins with the positional parameters. Keyword-only parameters follow,
-    # and then **kwargs.
+    # In co_varnames, keyword-only parameters follow the positional ones, then **kwargs.
     end = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[skipped:end]
     if names[:1] == ("self",) and "self" not in hints:
@@ -2140,8 +2025,7 @@ def unwrap(function: Any) -> tuple[Any, bool]:
 
 
 def hints_of(function: Any) -> Json:
-    """Return the hints of a function. Those that are text, or contain text, become the
-    objects that the text names."""
+    """Return the hints of a function, without text in them."""
     try:
         hints: Json = function.__annotations__
     except NameError as error:  # since Python 3.14, hints are evaluated here
@@ -2157,21 +2041,21 @@ def hints_of(function: Any) -> Json:
     return resolved
 
 
-def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
-    """Return the hints of a class or of another object, without text in them.
+# Advice for errors that Python raises for a hint, by words of its message.
+HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
 
-    namespace has the global names that the text may use. For a class it is None, and
-    Python finds the module of the class. Messages contain `where` and `shown`.
-    """
+
+def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
+    """Return the hints of an object. Those that are text, or contain text, become what
+    the text names in a namespace; None: in the module of a class."""
     try:
         return typing.get_type_hints(owner, namespace, include_extras=True)
     except (TypeError, NameError, AttributeError, SyntaxError) as error:
         reason = str(error)
         advice = "use a type that is defined at the top level of its module"
-        if "unhashable" in reason:
-            advice = "put Annotated outside of Optional and Union"
-        elif "for |" in reason:
-            advice = "write Optional or Union"  # X | Y needs Python 3.10
+        for words in HINT_ERRORS:
+            if words in reason:
+                advice = HINT_ERRORS[words]
         raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
                         f"({reason:.60}); {advice}") from None
 
@@ -2191,15 +2075,14 @@ def examine(schema: Any, where: str) -> Schema:
 class Function:
     """A function of the author, called with the arguments of a request.
 
-    Parameters with the hint Context get the request and are not part of the schema. An
-    input_schema of the author replaces the schema that the hints make. The arguments
+    A parameter whose hint is a context gets the request, and is not part of the schema.
+    An input_schema of the author replaces the schema that the hints make. The arguments
     are cast according to the hints in any case.
     """
 
     def __init__(self, function: Any, input_schema: Json | None = None,
                  output_schema: Json | None = None) -> None:
         self.name = name_of(function)
-        self.docs = read_docstring(function.__doc__)
         self._function = function
         where = f"{self.name}()"
         signature = signature_of(function)
@@ -2212,29 +2095,33 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context, and it gets the request")
+        self.docs = read_docstring(function.__doc__, hints)
         described = describe_object(
             hints, signature.defaults, self.docs.parameters, Place(where),
             signature.other_hint)
-        self.input_schema = examine(
-            described.schema if input_schema is None else input_schema,
-            f"{where}, input schema")
-        self.listed_input = input_schema  # as clients see it
-        if input_schema is None:
-            self.listed_input = portable(described.schema)
         self._cast = described.cast
         # The quick check passes only if the schema of each member is just a type. The
         # hints of such members have no cast, or the cast int, and an int stays an int.
         self._may_skip_cast = input_schema is None
+        self.listed_input = input_schema or {}  # as clients see it
+        if input_schema is None:
+            input_schema = described.schema
+            self.listed_input = portable(input_schema)
+        self.input_schema = examine(input_schema, f"{where}, input schema")
         warn_of_wrong_defaults(described.schema, where)
         self.output_schema: Schema | None = None
         self.listed_output = output_schema  # as clients see it
-        where_output = f"{where}, output schema"
-        if output_schema is not None:
-            self.output_schema = examine(output_schema, where_output)
-        elif key_of(signature.result) in ("TypedDict", "dataclass"):
+        kind = class_hint(signature.result)
+        marks = [mark for mark in CLASS_MARKS if hasattr(signature.result, mark)]
+        if marks and kind is None:
+            raise TypeError(f"{where}: the hint {name_of(signature.result)} of the "
+                            "result is not supported; use dict")
+        if output_schema is None and kind is not None and kind.has_output:
             result = describe(signature.result, Place(where, in_result=True))
-            self.output_schema = examine(result.schema, where_output)
-            self.listed_output = portable(result.schema)
+            output_schema = result.schema
+            self.listed_output = portable(output_schema)
+        if output_schema is not None:
+            self.output_schema = examine(output_schema, f"{where}, output schema")
 
     def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
              corrects: bool = True) -> Any:
@@ -2796,12 +2683,13 @@ class ToolServer:
              icons: list[Json] | None = None, meta: Json | None = None) -> Any:
         """Make a function a tool: @server.tool, @server.tool("name"), or with options.
 
-        The hints of its parameters become the input schema, and cast the arguments. If
-        it returns a TypedDict or dataclass, that becomes the output schema. It may
-        return a str, a content block, a list that holds a block, or data, which is sent
-        as structuredContent as well. If it raises an exception, the model reads the
-        text (but see reason_of()). meta is listed as _meta. TypeError or ValueError
-        means that a hint or a schema cannot be used. [2025-11-25 server/tools]
+        The hints of its parameters become the input schema, and cast the arguments. The
+        tool may return a str, a content block, a list that holds a block, or data,
+        which is sent as structuredContent as well. (From Part 6 on, the result may be a
+        TypedDict or a dataclass, which becomes the output schema.) If it raises an
+        exception, the model reads the text (but see reason_of()). meta is listed as
+        _meta. TypeError or ValueError means that a hint or a schema cannot be used.
+        [2025-11-25 server/tools]
         """
         check_types("Server.tool", dict, **present(
             annotations=annotations, input_schema=input_schema,
@@ -4046,7 +3934,7 @@ INPUT_METHODS = {
         params=shape(
             "message", message="string", mode={"enum": ["form", "url"]}, url="string",
             requestedSchema=shape(
-                "type properties", type={"const": "object"}, properties={
+                "type properties", type={"enum": ["object"]}, properties={
                     "type": "object", "additionalProperties": {"type": "object"}})),
         result=shape("action", action={"enum": ["accept", "decline", "cancel"]},
                      content="object"))}
@@ -4885,8 +4773,8 @@ def _prompts_get(context: Context) -> Json:
 @handles("completion/complete", shape(
     "ref argument", argument=shape("name value", name="string", value="string"),
     context=shape(arguments=_STRING_MAP), ref={"anyOf": [
-        shape("type name", type={"const": "ref/prompt"}, name="string"),
-        shape("type uri", type={"const": "ref/resource"}, uri="string")]}),
+        shape("type name", type={"enum": ["ref/prompt"]}, name="string"),
+        shape("type uri", type={"enum": ["ref/resource"]}, uri="string")]}),
     "completions", runs_code=True)
 def _completion_complete(context: Context) -> Json:
     """Suggest values; at most 100 are sent, as specified. total counts all of them."""
@@ -4919,8 +4807,9 @@ def _completion_complete(context: Context) -> Json:
 
 # Part 6: Schemas and hints, the rest
 # ======================================================================================
-# The other keywords of JSON Schema 2020-12, and the type hints for tuples, Enums,
-# TypedDicts, dataclasses and Annotated. The cut after this part is the whole server.
+# The other keywords of JSON Schema 2020-12; the type hints for tuples, Literal, Enums,
+# TypedDicts, dataclasses and Annotated; and the section Args: of a docstring. The cut
+# after this part is the whole server.
 
 
 # --- 6.1 JSON Schema, dialect 2020-12 -------------------------------------------------
@@ -4957,6 +4846,10 @@ def is_multiple(value: Any, divisor: Any) -> bool:
 
 def has_at_most(value: Any, limit: int) -> bool:
     return len(value) <= limit
+
+
+def has_at_least(value: Any, limit: int) -> bool:
+    return len(value) >= limit
 
 
 class Pattern:
@@ -5020,8 +4913,46 @@ def exponent_of(pattern: str) -> int | None:
     return choices if bare.startswith("^") else choices + 1
 
 
-def apply_ref(walk: Walk, value: Any, ref: str, schema: Json) -> Iterator[Fault]:
-    return walk.faults(value, walk.places[ref])
+def apply_ref(walk: Walk, value: Any, find_target: Callable[[], Any],
+              schema: Json) -> Iterator[Fault]:
+    """Check the value with the target of a reference.
+
+    References may form a cycle. For example, the schema of a tree refers to itself for
+    the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
+    refers to itself for the same value. Its check would not end, and the limit of steps
+    turns that into a fault.
+    """
+    return walk.faults(value, find_target())
+
+
+def apply_const(walk: Walk, value: Any, constant: Any, schema: Json) -> Iterator[Fault]:
+    if comparable(value, walk) != comparable(constant, walk):
+        yield Fault(f": expected {constant!r}, got {reprlib.repr(value)}")
+
+
+def apply_limit(fits: Callable[[Any, Any], bool], expected: str, walk: Walk, value: Any,
+                limit: Any, schema: Json) -> Iterator[Fault]:
+    if not fits(value, limit):
+        yield Fault(f": expected {expected.format(limit)}, got {reprlib.repr(value)}")
+
+
+def bound(fits: Callable[[Any, Any], bool], expected: str) -> Any:
+    """Return the rule of a keyword that fits(value, argument) decides."""
+    return functools.partial(apply_limit, fits, expected)
+
+
+def apply_prefix_items(walk: Walk, value: Any, subschemas: Any,
+                       schema: Json) -> Iterator[Fault]:
+    for index, (item, subschema) in enumerate(zip(value, subschemas)):
+        yield from walk.faults_of_part(index, item, subschema)
+
+
+def apply_pattern_properties(walk: Walk, value: Any, subschemas: Any,
+                             schema: Json) -> Iterator[Fault]:
+    for name, item in value.items():
+        for pattern, subschema in subschemas.items():
+            if pattern.matches(name, walk):
+                yield from walk.faults_of_part(name, item, subschema)
 
 
 def apply_unique_items(walk: Walk, value: Any, wanted: bool,
@@ -5036,9 +4967,14 @@ def apply_pattern(walk: Walk, value: Any, pattern: Pattern,
         yield Fault(f": expected a match of {pattern}, got {reprlib.repr(value)}")
 
 
+def holds(walk: Walk, value: Any, schema: Any) -> bool:
+    """Tell whether a value fits a subschema."""
+    return next(walk.faults(value, schema), None) is None
+
+
 def apply_contains(walk: Walk, value: Any, subschema: Any,
                    schema: Json) -> Iterator[Fault]:
-    count = len([item for item in value if walk.holds(item, subschema)])
+    count = len([item for item in value if holds(walk, item, subschema)])
     most = schema.get("maxContains", count)
     if not schema.get("minContains", 1) <= count <= most:
         yield Fault(f": {count} items match the schema of contains")
@@ -5065,7 +5001,7 @@ def apply_all_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator
 
 
 def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
-    fitting = [subschema for subschema in schemas if walk.holds(value, subschema)]
+    fitting = [subschema for subschema in schemas if holds(walk, value, subschema)]
     if len(fitting) > 1:
         yield Fault(": more than one alternative fits")
     else:
@@ -5073,12 +5009,12 @@ def apply_one_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator
 
 
 def apply_not(walk: Walk, value: Any, subschema: Any, schema: Json) -> Iterator[Fault]:
-    if walk.holds(value, subschema):
+    if holds(walk, value, subschema):
         yield Fault(": not allowed")
 
 
 def apply_if(walk: Walk, value: Any, condition: Any, schema: Json) -> Iterator[Fault]:
-    branch = "then" if walk.holds(value, condition) else "else"
+    branch = "then" if holds(walk, value, condition) else "else"
     return walk.faults(value, schema.get(branch, True))
 
 
@@ -5099,7 +5035,8 @@ def prepare_dependent(schema: Schema, needs: Json, place: str) -> Json:
     return {name: {"required": names} for name, names in needs.items()}
 
 
-def prepare_ref(schema: Schema, ref: str, place: str) -> str:
+def prepare_ref(schema: Schema, ref: str, place: str) -> Callable[[], Any]:
+    """Return a function that finds the target, which may not be prepared yet."""
     if not ref.startswith("#"):  # this module does not fetch schemas
         refuse_keyword(schema, ref, place)
     target = unescape(ref)
@@ -5109,7 +5046,7 @@ def prepare_ref(schema: Schema, ref: str, place: str) -> str:
             raise ValueError(f"{place}: {target} does not exist")
 
     schema.at_end.append(check_target)
-    return target
+    return functools.partial(operator.getitem, schema.places, target)
 
 
 def prepare_anchor(schema: Schema, name: str, place: str) -> str:
@@ -5136,35 +5073,51 @@ def refuse_keyword(schema: Schema, argument: Any, place: str) -> Any:
     raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
 
 
-_STRINGS_MAP: Json = {"type": ["object"], "additionalProperties": _STRINGS}
+# Forms of arguments, as prepared schemas.
+_ANYTHING: Json = {}
 _NUMBER: Json = {"type": ["number"]}
 _POSITIVE: Json = {"type": ["number"], "exclusiveMinimum": 0}
+_COUNT: Json = {"type": ["integer"], "minimum": 0}
+_BOOLEAN: Json = {"type": ["boolean"]}
+_STRINGS_MAP: Json = {"type": ["object"], "additionalProperties": _STRINGS}
+
+# The keywords whose arguments are subschemas, or hold some.
+SUBSCHEMA: Any = functools.partial(Keyword, _SUBSCHEMA, prepare=Schema.prepare)
+SUBSCHEMAS: Any = functools.partial(Keyword, _LIST, prepare=prepare_list)
+SUBSCHEMA_MAP: Any = functools.partial(Keyword, _MAP, prepare=prepare_map)
 NUMBERS = ("integer", "number")
 KEYWORDS.update({
-    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref, prepare=prepare_ref),
+    "$ref": Keyword(_STRING, ANY_TYPE, apply_ref, prepare_ref),
     "$anchor": Keyword(_STRING, prepare=prepare_anchor),
     "$defs": SUBSCHEMA_MAP(),
     "definitions": SUBSCHEMA_MAP(),
-    "multipleOf": Keyword(_POSITIVE, NUMBERS, is_multiple, "a multiple of {}"),
-    "maximum": Keyword(_NUMBER, NUMBERS, operator.le, "at most {}"),
-    "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, operator.lt, "less than {}"),
-    "minimum": Keyword(_NUMBER, NUMBERS, operator.ge, "at least {}"),
-    "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, operator.gt, "more than {}"),
-    "maxLength": Keyword(_COUNT, ("string",), has_at_most, "at most {} characters"),
-    "minLength": Keyword(_COUNT, ("string",), has_at_least, "at least {} characters"),
-    "pattern": Keyword(_STRING, ("string",), apply_pattern, prepare=prepare_pattern),
-    "prefixItems": SUBSCHEMAS(),
+    "const": Keyword(_ANYTHING, ANY_TYPE, apply_const),
+    "multipleOf": Keyword(_POSITIVE, NUMBERS, bound(is_multiple, "a multiple of {}")),
+    "maximum": Keyword(_NUMBER, NUMBERS, bound(operator.le, "at most {}")),
+    "exclusiveMaximum": Keyword(_NUMBER, NUMBERS, bound(operator.lt, "less than {}")),
+    "minimum": Keyword(_NUMBER, NUMBERS, bound(operator.ge, "at least {}")),
+    "exclusiveMinimum": Keyword(_NUMBER, NUMBERS, bound(operator.gt, "more than {}")),
+    "maxLength": Keyword(
+        _COUNT, ("string",), bound(has_at_most, "at most {} characters")),
+    "minLength": Keyword(
+        _COUNT, ("string",), bound(has_at_least, "at least {} characters")),
+    "pattern": Keyword(_STRING, ("string",), apply_pattern, prepare_pattern),
+    "prefixItems": SUBSCHEMAS(("array",), apply_prefix_items),
     "contains": SUBSCHEMA(("array",), apply_contains),
     "maxContains": Keyword(_COUNT),
     "minContains": Keyword(_COUNT),
-    "maxItems": Keyword(_COUNT, ("array",), has_at_most, "at most {} items"),
-    "uniqueItems": Keyword({"type": ["boolean"]}, ("array",), apply_unique_items),
-    "patternProperties": Keyword(SCHEMA_MAP_FORM, prepare=prepare_patterns),
+    "maxItems": Keyword(_COUNT, ("array",), bound(has_at_most, "at most {} items")),
+    "minItems": Keyword(_COUNT, ("array",), bound(has_at_least, "at least {} items")),
+    "uniqueItems": Keyword(_BOOLEAN, ("array",), apply_unique_items),
+    "patternProperties": Keyword(
+        _MAP, ("object",), apply_pattern_properties, prepare_patterns),
     "propertyNames": SUBSCHEMA(("object",), apply_property_names),
-    "maxProperties": Keyword(_COUNT, ("object",), has_at_most, "at most {} members"),
-    "minProperties": Keyword(_COUNT, ("object",), has_at_least, "at least {} members"),
-    "dependentRequired": Keyword(_STRINGS_MAP, ("object",), apply_dependent,
-                                 prepare=prepare_dependent),
+    "maxProperties": Keyword(
+        _COUNT, ("object",), bound(has_at_most, "at most {} members")),
+    "minProperties": Keyword(
+        _COUNT, ("object",), bound(has_at_least, "at least {} members")),
+    "dependentRequired": Keyword(
+        _STRINGS_MAP, ("object",), apply_dependent, prepare_dependent),
     "dependentSchemas": SUBSCHEMA_MAP(("object",), apply_dependent),
     "allOf": SUBSCHEMAS(ANY_TYPE, apply_all_of),
     "oneOf": SUBSCHEMAS(ANY_TYPE, apply_one_of),
@@ -5179,6 +5132,7 @@ KEYWORDS.update({
 # --- 6.2 Type hints -------------------------------------------------------------------
 #
 #   hint                         in JSON                           in Python
+#   Literal["a", 1]              one of these                      unchanged
 #   tuple[X, ...]                array of X                        tuple of X
 #   tuple[X, Y]                  array of exactly these two        tuple
 #   an Enum                      one of the members' values        the member
@@ -5186,6 +5140,18 @@ KEYWORDS.update({
 #   a dataclass                  object with these members         an instance
 #   Annotated[X, "text"]         X, with a description             X
 #   Annotated[X, {"minimum": 0}] X, with more keywords             X
+
+def describe_literal(hint: Any, values: Any, where: Place) -> Described:
+    choices: dict[str, Json] = {}  # by type
+    for value in values:
+        kind = TYPES.get(type(value))
+        if kind is None:
+            raise TypeError(f"{where}: {value!r:.60} is not JSON; use str or int")
+        choice = choices.setdefault(kind, {"type": kind})
+        if value is not None:
+            choice.setdefault("enum", []).append(value)
+    return Described(any_of(list(choices.values())), unchanged)
+
 
 def describe_enum(hint: Any, args: Any, where: Place) -> Described:
     values = [member.value for member in hint]
@@ -5241,13 +5207,33 @@ def describe_fixed_tuple(args: Any, where: Place) -> Described:
     parts = [describe(arg, where) for arg in args]
     schema = {"type": "array", "minItems": len(args), "maxItems": len(args),
               "prefixItems": [part.schema for part in parts],
-              "items": False}  # clients see something else: see portable()
+              "items": False}  # clients see without_prefix_items() of this
     return Described(schema, lambda value: tuple(
         part.cast(item) for part, item in zip(parts, value)))
 
 
+def without_prefix_items(schema: Json) -> Json:
+    """Describe a fixed tuple to clients without prefixItems, which some hosts refuse.
+
+    In tuple[X, Y], each item may be an X or a Y. The arguments of a call are still
+    checked by position.
+    """
+    if schema.get("items") is not False:  # it is not a schema of describe_fixed_tuple()
+        return schema
+    different: list[Json] = []
+    for one in schema["prefixItems"]:
+        if one not in different:
+            different.append(one)
+    rest = {word: argument for word, argument in schema.items()
+            if word != "prefixItems"}
+    return {**rest, "items": any_of(different)}
+
+
+PORTABLE["prefixItems"] = without_prefix_items
+
+
 def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
-    where = where.inside(hint)
+    where = inside(where, hint)
     hints = resolve_hints(hint, where, shown=hint)
     defaults = {}
     for name, member_hint in hints.items():
@@ -5259,7 +5245,8 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
             is_required = mark == "Required"
         if not is_required:
             defaults[name] = ...
-    return describe_object(hints, defaults, {}, where, doc=doc_of(hint))
+    described = describe_object(hints, defaults, {}, where)
+    return Described(with_doc_of(hint, described.schema), described.cast)
 
 
 def describe_member(hint: Any, args: Any, where: Place) -> Described:
@@ -5268,9 +5255,10 @@ def describe_member(hint: Any, args: Any, where: Place) -> Described:
 
 
 def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
+    """Describe a dataclass. If its __post_init__ raises, the cast fails."""
     import dataclasses  # the module of a dataclass has imported it already
 
-    where = where.inside(hint)
+    where = inside(where, hint)
     hints = resolve_hints(hint, where, shown=hint)
     fields = dataclasses.fields(hint)
     defaults: Json = {}
@@ -5279,42 +5267,117 @@ def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
             defaults[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING or not field.init:
             defaults[field.name] = ...
+    schema, cast = describe_object(
+        {field.name: hints[field.name] for field in fields}, defaults, {}, where)
     # A field with init=False is computed by the class itself.
     settable = {field.name for field in fields if field.init}
-    return describe_object(
-        {field.name: hints[field.name] for field in fields}, defaults, {}, where,
-        make=lambda members: hint(**{
-            name: item for name, item in members.items() if name in settable}),
-        doc=doc_of(hint))
+
+    def make(value: Any) -> Any:
+        return hint(**{name: item for name, item in cast(value).items()
+                       if name in settable})
+
+    return Described(with_doc_of(hint, schema), make)
 
 
-def doc_of(class_: Any) -> str | None:
-    """Return the docstring of a class, unless Python has generated it."""
+def inside(where: Place, class_: Any) -> Place:
+    """Return the place of the members of a dataclass or a TypedDict.
+
+    TypeError means that the class contains itself. Its schema would be endless.
+    """
+    if class_ in where.classes:
+        raise TypeError(f"{where}: {class_.__name__} contains itself; use the hint Any")
+    return where._replace(classes=(*where.classes, class_))
+
+
+def with_doc_of(class_: Any, schema: Json) -> Json:
+    """Add the docstring of a class to its schema, unless Python has generated it."""
     doc = (class_.__doc__ or "").strip()
     if not doc or doc.startswith(class_.__name__ + "("):
-        return None
-    return doc
+        return schema
+    return {"description": doc, **schema}
+
+
+def members_of_dataclass(value: Any) -> Json:
+    import dataclasses
+
+    return {field.name: getattr(value, field.name)
+            for field in dataclasses.fields(value)}
 
 
 DESCRIBERS.update({
-    "Annotated": describe_annotated, "tuple": describe_tuple, "Enum": describe_enum,
-    "TypedDict": describe_typed_dict, "Required": describe_member,
-    "NotRequired": describe_member, "dataclass": describe_dataclass})
+    "Literal": describe_literal, "Annotated": describe_annotated,
+    "tuple": describe_tuple, "Required": describe_member,
+    "NotRequired": describe_member})
+
+CLASS_HINTS.update({
+    # An Enum may be a dataclass as well, so it comes first.
+    "Enum": ClassHint("__members__", describe_enum, operator.attrgetter("value"),
+                      has_output=False),
+    "TypedDict": ClassHint("__required_keys__", describe_typed_dict, dict,
+                           has_output=True),
+    "dataclass": ClassHint("__dataclass_fields__", describe_dataclass,
+                           members_of_dataclass, has_output=True)})
+
+INSTEAD_OF.update({
+    "frozenset": "list", "date": "str", "datetime": "str", "time": "str",
+    "Path": "str", "UUID": "str",
+    "Context": "Context alone, imported from the same module as Server"})
+
+HINT_ERRORS["unhashable"] = "put Annotated outside of Optional and Union"
+
+
+# A section of a docstring in Google style, with its lines, which are indented or blank.
+ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
+
+# The parameter of an item of this section, which is not indented any more.
+ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
+
+
+def read_args(doc: str, hints: Json) -> Docstring:
+    """Split a docstring into the descriptions of the function and of its parameters.
+
+    The parameters are described in a section of Google style:
+
+        Args:
+            path: The file to read. A longer text
+                goes on like this.
+            limit (int): How many lines to read.
+
+    A description in Annotated has priority.
+    """
+    section = ARGS_SECTION.search(doc)
+    if section is None:
+        return Docstring(doc)
+    # The names of items and their texts alternate: "Args", "", "path", "The file...".
+    parts = ARGS_ITEM.split(without_indentation(section[0]))
+    if len(parts) < 4:
+        return Docstring(doc)
+    parameters = {name: " ".join(text.split())
+                  for name, text in zip(parts[3::2], parts[4::2])
+                  if not has_description(hints.get(name))}
+    before = doc[:section.start()].rstrip()
+    after = doc[section.end():].strip()
+    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+
+
+def has_description(hint: Any) -> bool:
+    """Tell whether a hint is Annotated with a description."""
+    for note in getattr(hint, "__metadata__", ()):
+        if isinstance(note, str) or (isinstance(note, dict) and "description" in note):
+            return True
+    return False
+
+
+DOC_SECTIONS["Args:"] = read_args
 
 
 def schema_of(function: Callable[..., Any]) -> Json:
     """Return the JSON Schema of the arguments of a function, as tools/list shows it.
 
-    The table at the head of this section lists the hints. TypeError means that the
-    function has another hint, or cannot be called with named arguments.
+    TypeError means that the function has a hint that JSON cannot express, or cannot be
+    called with named arguments.
     """
-    where = f"{name_of(function)}()"
-    signature = signature_of(function)
-    described = describe_object(
-        signature.hints, signature.defaults,
-        read_docstring(function.__doc__).parameters, Place(where), signature.other_hint)
-    listed: Json = portable(examine(described.schema, where).schema)
-    return listed
+    return Function(function).listed_input
 
 
 # Part 7: The client

@@ -39,7 +39,7 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
     ("Peer", "ThreadedResponder"): {"__init__", "close"},
     ("ChangingServer", "AskingServer"): {"__init__", "session_type"},
     ("ChangingServer", "ToolServer"): {"changed", "connect"},
-    ("ServerSession", "AskingSession"): {"__init__", "close", "server"},
+    ("ServerSession", "AskingSession"): {"__init__", "close"},
     ("ServerSession", "ToolSession"): {"open_stream"},
     ("Server", "ChangingServer"): {"__init__"},
     ("ClientRequests", "Requests"): {"prepare"},
