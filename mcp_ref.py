@@ -1211,8 +1211,8 @@ class ToolContext(IncomingRequest):
         return f"{self.method} {name!r}" if name else self.method
 
     def prepare(self) -> None:
-        """Called before a function gets this context, and before its arguments change.
-        """
+        """Called before a function that gets this context runs, and before correct()
+        changes its arguments."""
 
 
 class ToolSession(Responder):
@@ -1275,7 +1275,7 @@ class ToolSession(Responder):
         if context.row.modern:
             if context.reply is not None and context.reply.is_batch:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
-        elif state != READY or context.method in NAMED_METHODS:
+        elif state != READY or context.method in NAMED_METHODS:  # otherwise no change
             state = next_state(state, context.method)
         if not rules.params.fits(params):  # most params pass this quick check
             faults = rules.params.faults(params)
