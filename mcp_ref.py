@@ -2100,7 +2100,8 @@ class Function:
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
-                                f"{name}: Context, and it gets the request")
+                                f"{name}: Context (in the cut after Part 1, "
+                                "ToolContext), and it gets the request")
         self.docs = read_docstring(function.__doc__, hints)
         described = describe_object(
             hints, signature.defaults, self.docs.parameters, Place(where),
