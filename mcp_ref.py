@@ -590,10 +590,7 @@ META_LEVEL = META + "logLevel"
 META_SERVER = META + "serverInfo"
 META_SUBSCRIPTION = META + "subscriptionId"
 RESOURCE_NOT_FOUND = -32002  # legacy only
-HEADER_MISMATCH = -32020  # modern only, and only over HTTP
-MISSING_CAPABILITY = -32021  # modern only
 UNSUPPORTED_VERSION = -32022  # modern only
-MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
 LOG_LEVELS = ["debug", "info", "notice", "warning",  # by severity [RFC 5424 6.2.1]
               "error", "critical", "alert", "emergency"]
 
@@ -3912,6 +3909,9 @@ class McpPeer(Peer):
 
 # --- 3.2 Input ------------------------------------------------------------------------
 
+MISSING_CAPABILITY = -32021  # the client does not offer an input; modern only
+
+
 class InputMethod(NamedTuple):
     """A request for input, which a server sends to a client.
 
@@ -6320,6 +6320,10 @@ def common_revision(error: RpcError | OtherVersions) -> Revision | None:
             if version in named:
                 return REVISIONS[version]
     return None
+
+
+HEADER_MISMATCH = -32020  # modern only, and only over HTTP
+MODERN_ERRORS = (HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION)
 
 
 def is_modern_error(error: RpcError | OtherVersions) -> bool:
