@@ -1244,7 +1244,7 @@ class TestClient(HttpCase):
             fake = self.fake(answer)
             with self.subTest(repeats=repeats), self.client(fake.url) as client:
                 with self.assertRaisesRegex(RpcError, fault):
-                    client.call_tool("any")
+                    client.call_tool("any", timeout=4 * DEADLINE)  # for 1000 pages
                 self.assertEqual(2 if repeats else 1000, fake.methods().count("tools/list"))
 
     def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
