@@ -128,8 +128,8 @@ left is a complete server again, with the class in the second column.
 
 A later part adds in two ways. It puts rows into tables: methods (@handles),
 notifications, lists, capabilities, keywords of schemas, kinds of hints. And it derives
-a class from that of an earlier part: a context (the request that a tool gets), a
-session (one connection), a server. To extend a cut, do the same.
+classes from those of earlier parts: a context (the request that a tool gets), a session
+(one connection), a server. To extend a cut, do the same.
 
 
 The life of a request
@@ -181,7 +181,7 @@ incoming      an incoming request has come from the other side
 pending       a pending request was sent by this side, and has no response so far
               (Part 3)
 peer          one side of a connection
-session       a peer of MCP, from the beginning to the end of its connection
+session       one side of MCP, from the beginning to the end of its connection
 transport     moves lines between two peers
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
@@ -814,7 +814,7 @@ class IncomingRequest:
 
     @property
     def sink(self) -> Send | None:
-        """What the transport gave with the line; None: nothing."""
+        """The sink that came with the line, or None."""
         return None if self.reply is None else self.reply.sink
 
     def __str__(self) -> str:
@@ -1102,7 +1102,7 @@ class Responder:
         """Answer a line or a message that is not valid with an error response."""
         self._answer(reply, response_line(readable_id(message), error, self.null_id))
 
-    # What a subclass does in its own way.
+    # A subclass replaces these methods.
 
     def check_batch(self, messages: list[Any]) -> None:
         """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
@@ -3652,7 +3652,7 @@ class Requests:
                 self.peer.label, message["id"], message.get("error") or "a result")
 
     def _find(self, message: Json, fault: str | None) -> bool:
-        """Finish the request of a message. Return False if there is none."""
+        """Finish the request of a message. Return False if no request is pending."""
         if "method" in message:
             return False
         rid = message.get("id")
@@ -3680,7 +3680,7 @@ class Requests:
         return True
 
     def _pop(self, rid: Any) -> PendingRequest | None:
-        """Remove and return a request. Whoever gets it has to finish it."""
+        """Remove and return a request. The caller has to finish it."""
         if type(rid) not in (int, str):  # in Python True == 1, but true is not an id
             return None
         with self._lock:
@@ -4357,15 +4357,9 @@ class ChangingServer(AskingServer):
 
     def connect(self, send: Send, start: Start = spawn, session_type: Any = None,
                 ) -> ServerSession:
-        """Open a session over any transport.
-
-        The transport calls receive(line) of the session for each line that arrives, and
-        close() at the end. send(line) and start(job) are explained at Responder. Any
-        number of sessions can be open at the same time. session_type is a subclass of
-        ServerSession that serves some requests in another way.
-        """
-        session: ServerSession = super().connect(
-            send, start, session_type)
+        """Open a session over any transport, as ToolServer.connect() does, and tell it
+        of changes from now on. session_type is a subclass of ServerSession."""
+        session: ServerSession = super().connect(send, start, session_type)
         with self._lock:
             self.sessions.add(session)
         return session
