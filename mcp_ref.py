@@ -308,8 +308,6 @@ class Bounds(NamedTuple):
       client, notifications that wait for a callback. Beyond the bound, a request gets
       TOO_MANY, and a notification is dropped with one warning. Bytes are counted as
       they came; as Python objects, many small values take 10 to 25 times as much.
-    - Out: the responses of unfinished batches. Beyond the bound, a response is replaced
-      by TOO_MANY. The same happens if its batch would be longer than `line`.
 
     From Part 2 on, other lines wait in an outbox if the other side does not read. While
     it holds more than `line` bytes, no job begins, no line is read, and notifications
@@ -362,7 +360,7 @@ def classify(message: Any) -> tuple[str, str | None]:
     if type(message) is not dict:
         return "request", "the message is not an object"
     if "result" in message or "error" in message:
-        return "response", _fault_of_response(message)
+        return "response", None  # Part 3 checks it
     if message.get("jsonrpc") != "2.0":
         return "request", 'jsonrpc is not "2.0"'
     if type(message.get("method")) is not str:
@@ -374,28 +372,6 @@ def classify(message: Any) -> tuple[str, str | None]:
     if type(message["id"]) not in (int, str):  # not isinstance(): True is an int
         return "request", "id is not a string or an integer"
     return "request", None
-
-
-def _fault_of_response(message: Json) -> str | None:
-    """Return what is wrong with an object that has a result or an error. None means
-    that it is a valid response. [jsonrpc 5]"""
-    if message.get("jsonrpc") != "2.0":
-        return 'jsonrpc is not "2.0"'
-    if "method" in message:
-        return "a response cannot have a method"
-    if "result" in message and "error" in message:
-        return "a response cannot have both a result and an error"
-    if "result" in message:
-        if type(message.get("id")) in (int, str):
-            return None
-        return "a result needs the id of its request"
-    # An error may come without an id, if the other side could not read the id of the
-    # request.
-    error = message["error"]
-    if type(error) is dict and type(error.get("code")) is int:
-        if type(error.get("message")) is str:
-            return None
-    return "an error needs an integer as its code and a string as its message"
 
 
 def readable_id(message: Any) -> Id | None:
@@ -712,12 +688,9 @@ def handles(name: str, params: Json = {}, capability: str = "",
     return register
 
 
-# Later parts add rows to these three tables. A list method -> the member of its result
+# Later parts add rows to these two tables. A list method -> the member of its result
 # that holds the items. This member also names the kind of definitions: "tools".
 LISTS = {"tools/list": "tools"}
-
-# A notification of changes -> the member of subscriptions/listen that asks for it.
-CHANGES: dict[str, str] = {}
 
 # A capability of the server -> the value that it declares, if that is not {}.
 CAPABILITIES: dict[str, Json] = {}
@@ -781,13 +754,13 @@ def revision_of(meta: Json) -> Revision:
 
 
 # --- 1.3 From a line to its response --------------------------------------------------
-# A Responder answers the requests of the other side of a connection. It does no I/O: a
-# transport calls receive() with each line that arrives, and gives it a function that
-# writes lines. This section knows JSON-RPC only.
+# A Responder answers the requests of the other side of a connection. It knows JSON-RPC
+# only, and does no I/O: a transport calls receive() with each line that arrives, and
+# passes in the function that writes a line.
 #
-# Every request gets one response: whoever removes it from the table answers it. The
-# lock guards the table and the outbox. It is for the threads of Part 2, and is never
-# contended in Part 1. While it is held, nothing is written and no code of the author
+# Every request gets exactly one response, because whoever removes a request from the
+# table answers it. The lock guards the table and the outbox. It is there for the
+# threads of Part 2. While it is held, nothing is written and no code of the author
 # runs.
 
 Job = Callable[[], Any]
@@ -795,77 +768,15 @@ Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 
 
-class IncomingRequest:
-    """A request from the other side, from its arrival to its response."""
-
-    # Defaults.
-    cancelled = False  # True: the other side no longer wants a response (Part 2)
-    handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # waits in a queue (Part 2)
-    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled (Part 2)
-
-    def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
-        self.request_id: Id = message["id"]
-        self.key: Any = self.request_id  # in the table of its responder
-        self.method: str = message["method"]
-        self.params: Any = message.get("params")
-        self.reply = reply  # None: the response goes to the transport
-        self.size = size  # bytes of its line, for Bounds.memory
-
-    @property
-    def sink(self) -> Send | None:
-        """The sink that came with the line, or None."""
-        return None if self.reply is None else self.reply.sink
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.request_id!r}"
-
-
-class Reply:
-    """Collects the answers to one line, if the line is a batch or came with a sink.
-
-    A batch is answered by one line with all responses, once all its messages are done.
-    A sink gets each outgoing line that belongs to the incoming one, and then None.
-    Callers hold the lock. [jsonrpc 6]
-    """
-
-    def __init__(self, sink: Send | None, messages: int = 1,
-                 is_batch: bool = False) -> None:
-        self.sink = sink  # None: the lines go to the transport
-        self.is_batch = is_batch
-        self.size = 0  # bytes of the responses that wait for the rest of their batch
-        self._missing = messages  # without an answer so far
-        self._responses: list[bytes] = []
-
-    def add(self, line: bytes | None) -> list[bytes | None]:
-        """Add the answer to one message, None if it gets none. Return what to send."""
-        self._missing -= 1
-        if line is not None:
-            self._responses.append(line)
-            self.size += len(line)
-        if self._missing > 0:
-            return []
-        self.size = 0
-        lines: list[bytes | None] = [*self._responses]
-        if self.is_batch and lines:
-            lines = [b"[" + b",".join(self._responses) + b"]"]
-        if self.sink is not None:
-            lines.append(None)
-        self._responses.clear()
-        return lines
-
-
 class Outbox:
-    """The lines that wait to be written, in their order.
-
-    send(line) writes one line, given without its newline.
-    """
+    """The lines that wait to be written, in their order."""
 
     # Called with (">", line) for each line that is written. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
 
     def __init__(self, send: Send, owner: Any) -> None:
         self.lock = threading.Lock()  # guards the lines, and the table of the owner
+        self.kept = 0  # bytes of responses that wait for the rest of their batch
         self._send = send
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
 
@@ -884,6 +795,84 @@ class Outbox:
             if self.trace is not None and text is not None:
                 self.trace(">", text)
             sink(text)
+
+
+class Reply:
+    """Where everything goes that answers one line. Callers hold the lock.
+
+    A sink is a place for this line alone: it gets each outgoing line that belongs to
+    the incoming one, and then None. None: the lines go to the transport.
+    """
+
+    is_batch = False
+
+    def __init__(self, outbox: Outbox, sink: Send | None = None) -> None:
+        self.sink = sink
+        self._outbox = outbox
+
+    def put(self, line: bytes) -> None:
+        """Add a line that comes before the answer."""
+        self._outbox.put(line, self.sink)
+
+    def finish(self, rid: Id | None, line: bytes | None) -> None:
+        """Add the answer to the message with the id `rid`; None: it gets none."""
+        if line is not None:
+            self._outbox.put(line, self.sink)
+        if self.sink is not None:
+            self._outbox.put(None, self.sink)
+
+
+class BatchReply(Reply):
+    """Collects the responses to a batch, which are sent in one line. [jsonrpc 6]"""
+
+    is_batch = True
+
+    def __init__(self, outbox: Outbox, sink: Send | None, messages: int,
+                 longest: int) -> None:
+        super().__init__(outbox, sink)
+        self._unfinished = messages
+        self._longest = longest  # bytes that all unfinished batches together may keep
+        self._responses: list[bytes] = []
+
+    def finish(self, rid: Id | None, line: bytes | None) -> None:
+        self._unfinished -= 1
+        if line is not None:
+            if self._outbox.kept + len(line) > self._longest:
+                line = response_line(rid, RpcError(
+                    TOO_MANY, "The responses of the batch are too long"))
+            self._responses.append(line)
+            self._outbox.kept += len(line)
+        if self._unfinished > 0:
+            return
+        answer = None
+        if self._responses:
+            self._outbox.kept -= sum(map(len, self._responses))
+            answer = b"[" + b",".join(self._responses) + b"]"
+        super().finish(None, answer)
+
+
+class IncomingRequest:
+    """A request from the other side, from its arrival to its response."""
+
+    # Defaults.
+    cancelled = False  # True: the other side no longer wants a response (Part 2)
+    handler: Any = None  # a Handler, if a job has to compute the result
+
+    def __init__(self, message: Json, reply: Reply, size: int = 0) -> None:
+        self.request_id: Id = message["id"]
+        self.key: Any = self.request_id  # in the table of its responder
+        self.method: str = message["method"]
+        self.params: Any = message.get("params")
+        self.reply = reply
+        self.size = size  # bytes of its line, for Bounds.memory
+
+    @property
+    def sink(self) -> Send | None:
+        """The sink that came with the line, or None."""
+        return self.reply.sink
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.request_id!r}"
 
 
 def run_now(job: Job) -> None:
@@ -905,7 +894,6 @@ class Responder:
     incoming_type: type[IncomingRequest] = IncomingRequest
     outbox_type: type[Outbox] = Outbox
     null_id = True  # if the id of a request cannot be read, the response has id null
-    label = ""  # names the other side at the beginning of warnings
     # Called with ("<", line) for each line that has arrived. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
 
@@ -914,22 +902,20 @@ class Responder:
         self.bounds = bounds
         self.outbox: Any = self.outbox_type(send, self)
         self._start = start
+        self._reply = Reply(self.outbox)  # of all lines without a sink
         self._lock = self.outbox.lock  # guards everything that follows
-        # The requests without a response, by id. (From Part 2 on, a request may be
-        # cancelled while its job runs. Then it stays here under another key, because a
-        # new request may have the same id.)
+        # The requests without a response, by id. (In Part 2, a request may be cancelled
+        # while its job runs. It then stays here under another key, because a new
+        # request may have the same id.)
         self._incoming: dict[Any, IncomingRequest] = {}
-        self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
-        self._kept_out = 0
+        self._kept = 0  # bytes of these requests, see Bounds.memory
         self.line_size = 0  # bytes of the message that is being taken in
-        self.closed: Exception | None = None  # why the connection has ended
 
     def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
 
-        A transport such as HTTP has a separate place for the answer to each line. It
-        gives a sink. The sink gets the notifications and requests that this side sends
-        while it serves the line, then the response, and then None.
+        A transport such as HTTP has a separate place for the answer to each line, and
+        passes it as sink. See Reply.
         """
         request = self.take(line, sink)
         if request is not None:
@@ -937,16 +923,14 @@ class Responder:
         self.outbox.flush()
 
     def take(self, line: bytes, sink: Send | None = None) -> IncomingRequest | None:
-        """Take in one line.
+        """Take in one line, and write nothing yet.
 
         If a job has to compute the response, return the request: the caller runs
         run_job(request), which also writes. Otherwise return None: the caller calls
-        outbox.flush(). (The requests of a batch are given to start() here, because
-        there may be several.)
+        outbox.flush(). (A batch may hold several such requests, so they are given to
+        start() here.)
         """
-        reply = None
-        if sink is not None:
-            reply = Reply(sink)
+        reply = self._reply if sink is None else Reply(self.outbox, sink)
         try:
             if self.trace is not None:
                 self.trace("<", line)
@@ -954,11 +938,9 @@ class Responder:
             self.line_size = len(line)
             if type(message) is not list:
                 return self._take_message(message, reply)
-            self._take_batch(message, sink)
+            self._take_batch(message, reply)
         except RpcError as error:
             self.refuse(line, error, reply)
-            if error.code == PARSE_ERROR:
-                self.settle(line, error.message)
         except OSError:
             raise  # the job of a batch could not send its response
         except Exception as error:
@@ -966,45 +948,48 @@ class Responder:
                 raise  # a mistake of the transport
             # A defect in this file must not end the session. It costs this line only.
             self.complain("lost lines", "a line was lost", error=error)
-            self._answer(reply, None)
+            self._finish(reply, None, None)
         return None
 
-    def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
-        try:
-            self.check_batch(messages)
-        except RpcError as error:
-            for message in messages:
-                self.settle(message, error.message)
-            raise
+    def _take_batch(self, messages: list[Any], reply: Reply) -> None:
+        if not self.has_batches():
+            self._refuse_message(messages, "batches are not allowed here", reply)
+            return
+        if not 0 < len(messages) <= self.bounds.batch:
+            self._refuse_message(
+                messages, f"a batch holds 1 to {self.bounds.batch} messages", reply)
+            return
         self.line_size //= len(messages)  # each message counts as much as the others
-        reply = Reply(sink, len(messages), is_batch=True)
+        batch = BatchReply(self.outbox, reply.sink, len(messages), self.bounds.line)
         for message in messages:
-            request = self._take_message(message, reply)
+            request = self._take_message(message, batch)
             if request is not None:
                 self.start_job(request)
 
-    def _take_message(self, message: Any, reply: Reply | None,
-                      ) -> IncomingRequest | None:
+    def _take_message(self, message: Any, reply: Reply) -> IncomingRequest | None:
         """Act on a message. Return the request if it needs a job."""
         kind, fault = classify(message)
         if fault is not None:
-            self._take_invalid(message, fault, reply)
+            self._refuse_message(message, fault, reply)
             return None
-        if kind != "request":
-            self._take_other(message, kind, reply)
+        if kind == "response":
+            self.handle_response(message, reply)
+            return None
+        if kind == "notification":
+            self._take_notification(message, reply)
             return None
         request = self.incoming_type(message, reply, self.line_size)
         # A request enters the table even if there are too many, because only a request
         # in the table gets a response.
         with self._lock:
             in_flight = len(self._incoming)
-            kept = self._kept_in
+            kept = self._kept
             is_new = request.request_id not in self._incoming
             if is_new:
                 self._incoming[request.request_id] = request
-                self._kept_in = kept + request.size
+                self._kept = kept + request.size
         if not is_new:
-            self._take_invalid(message, "the id is in use", reply)
+            self._refuse_message(message, "the id is in use", reply)
             return None
         try:  # whatever happens from here on, the request gets a response
             if in_flight >= self.bounds.requests or kept > self.bounds.memory:
@@ -1017,22 +1002,13 @@ class Responder:
             return None
         return request
 
-    def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
-        self.refuse(message, RpcError(
-            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
-        self.settle(message, fault)
-
-    def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
-        """Act on a notification or on a response."""
-        if kind == "response":
-            self.settle(message)
-        else:
-            try:
-                self.handle_notification(message["method"], message.get("params"))
-            except BaseException as error:  # SystemExit as well
-                self.complain("notifications that failed", "the notification %.80r "
-                              "failed", message["method"], error=error)
-        self._answer(reply, None)
+    def _take_notification(self, message: Json, reply: Reply) -> None:
+        try:
+            self.handle_notification(message["method"], message.get("params"))
+        except BaseException as error:  # SystemExit as well: it must not end the server
+            self.complain("notifications that failed", "the notification %.80r failed",
+                          message["method"], error=error)
+        self._finish(reply, None, None)
 
     def start_job(self, request: IncomingRequest) -> None:
         """Give the job of a request to start()."""
@@ -1044,10 +1020,10 @@ class Responder:
             outcome = self.compute(request)
         except Interrupted:
             raise
-        except BaseException as error:  # SystemExit as well: it must not end the server
+        except BaseException as error:  # SystemExit as well
             outcome = error
         line = response_line(request.request_id, outcome, name=request)
-        self.outbox.flush(self._append_response, request, line)
+        self.outbox.flush(self._end, request, line)
 
     def compute(self, request: IncomingRequest) -> Any:
         """Return the result of a request that was admitted."""
@@ -1060,55 +1036,36 @@ class Responder:
         """
         line = response_line(request.request_id, outcome, name=request)
         with self._lock:
-            self._append_response(request, line)
+            self._end(request, line)
 
-    def _append_response(self, request: IncomingRequest, line: bytes) -> None:
-        """End a request: remove it from the table, and put its response into the
-        outbox, unless it was cancelled. The caller holds the lock."""
+    def _end(self, request: IncomingRequest, line: bytes) -> None:
+        """End a request: remove it from the table, and send its response unless it was
+        cancelled. Only the first call has an effect. The caller holds the lock."""
         if self._incoming.get(request.key) is not request:
-            return  # it was answered before
+            return
         del self._incoming[request.key]
-        self._kept_in -= request.size
-        reply = request.reply
-        if request.cancelled:
-            return
-        if reply is None:
-            self.outbox.put(line)
-            return
-        if reply.is_batch:
-            if (self._kept_out + len(line) > self.bounds.memory
-                    or reply.size + len(line) > self.bounds.line):
-                line = response_line(request.request_id, RpcError(
-                    TOO_MANY, "The responses of the batch are too long"))
-        self._append_answer(reply, line)
+        self._kept -= request.size
+        if not request.cancelled:
+            request.reply.finish(request.request_id, line)
 
-    def _append_answer(self, reply: Reply | None, line: bytes | None) -> None:
-        """Put the answer to a message into the outbox; None: the message gets none. The
-        caller holds the lock."""
-        if reply is not None:
-            kept = reply.size
-            lines = reply.add(line)
-            self._kept_out += reply.size - kept
-            for one in lines:
-                self.outbox.put(one, reply.sink)
-        elif line is not None:
-            self.outbox.put(line)
-
-    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+    def _finish(self, reply: Reply, rid: Id | None, line: bytes | None) -> None:
         with self._lock:
-            self._append_answer(reply, line)
+            reply.finish(rid, line)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
-        """Answer a line or a message that is not valid with an error response."""
-        self._answer(reply, response_line(readable_id(message), error, self.null_id))
+    def _refuse_message(self, message: Any, fault: str, reply: Reply) -> None:
+        self.refuse(message, RpcError(
+            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
 
-    # A subclass replaces these methods.
+    # A subclass overrides these methods.
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
-        if not 0 < len(messages) <= self.bounds.batch:
-            raise RpcError(INVALID_REQUEST, "Invalid request: a batch holds 1 to "
-                           f"{self.bounds.batch} messages")
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
+        """Answer a line (bytes), a batch or a message that is not valid."""
+        rid = readable_id(message)
+        self._finish(reply, rid, response_line(rid, error, self.null_id))
+
+    def has_batches(self) -> bool:
+        """Tell whether a line may hold a batch of messages. [jsonrpc 6]"""
+        return True
 
     def admit_request(self, request: Any) -> Handler | None:
         """Return the function that computes the result, or raise RpcError to refuse.
@@ -1119,54 +1076,23 @@ class Responder:
         raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on a notification. An exception is logged: a notification gets no
-        response."""
+        """Act on a notification. An exception is logged."""
 
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Act on a response, or on something with a fault that may be one: a message,
-        or a line that is not JSON. A side that sends no requests ignores them."""
+    def handle_response(self, message: Json, reply: Reply) -> None:
+        """Act on a response. A side that sends no requests ignores it."""
+        self._finish(reply, None, None)
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
         """Log a warning about the other side. `kind` is the plural of what is wrong."""
         warn(message, *args, error=error)
 
-    # Notifications that this side sends. Some belong to an incoming request, such as
-    # its progress. Then `about` is that request, and nothing is sent after its end.
-
-    def notify(self, method: str, params: Params = None,
-               about: IncomingRequest | None = None) -> None:
-        """Send a notification."""
-        line = encode(build_message(method, params))
-        self.outbox.flush(self.append, about, line)
-
-    def append(self, about: IncomingRequest | None, line: bytes) -> None:
-        """Put a notification or a request into the outbox, unless `about` has ended.
-        The caller holds the lock."""
-        if about is None:
-            self.outbox.put(line)
-        elif self.is_open(about):
-            self.outbox.put(line, about.sink)
-
-    def is_open(self, request: IncomingRequest) -> bool:
-        """Tell whether a request has neither been answered nor cancelled. The caller
-        holds the lock."""
-        return self._incoming.get(request.request_id) is request
-
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Requests can still be answered.
 
         Calling this again has no effect.
         """
-        self.note_end(why)
         self.outbox.flush()
-
-    def note_end(self, why: Exception | None) -> Exception:
-        """Note why the connection has ended, and return it. The first reason counts."""
-        with self._lock:
-            if self.closed is None:
-                self.closed = why or ConnectionClosed("the connection is closed")
-            return self.closed
 
 
 # --- 1.4 The session of a server ------------------------------------------------------
@@ -1202,11 +1128,8 @@ class ToolContext(IncomingRequest):
 
     @property
     def client_meta(self) -> Json:
-        """The version, the capabilities and other facts that the client has sent about
-        itself. The keys are those of _meta.
-
-        A modern client sends them in each request, a legacy client in its handshake.
-        """
+        """What the client has sent about itself, under the names of _meta: in each
+        request of the modern era, in the handshake of the legacy era."""
         return self.meta if self.row.modern else self.session.client_meta
 
     def __str__(self) -> str:
@@ -1215,8 +1138,7 @@ class ToolContext(IncomingRequest):
         return f"{self.method} {name!r}" if name else self.method
 
     def prepare(self) -> None:
-        """Called before a function that gets this context runs, and before correct()
-        changes its arguments."""
+        """Called before a function that gets this context runs."""
 
 
 class ToolSession(Responder):
@@ -1236,9 +1158,8 @@ class ToolSession(Responder):
         self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
         self.outbox.trace = server.trace
-        # Facts that the client has sent about itself in the handshake, under the names
-        # of _meta. The dict is never changed, but replaced by a new one, because jobs
-        # on other threads may be reading it.
+        # What the client has said about itself in the handshake, under the names of
+        # _meta. Replaced and never changed, because jobs on other threads may read it.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
 
@@ -1277,7 +1198,7 @@ class ToolSession(Responder):
                            f"Method not found: {context.method[:80]!r}")
         state = self.state
         if context.row.modern:
-            if context.reply is not None and context.reply.is_batch:
+            if context.reply.is_batch:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:  # otherwise no change
             state = next_state(state, context.method)
@@ -1312,10 +1233,9 @@ class ToolSession(Responder):
         result = context.rules.handler(context)
         return complete_result(context, result)
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
+    def has_batches(self) -> bool:
+        """Tell whether the revision of the handshake has batches."""
+        return self.row is not None and self.row.batches
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications in NOTIFICATIONS; others have no effect."""
@@ -1323,34 +1243,19 @@ class ToolSession(Responder):
         if act is not None:
             act(self, params or {})
 
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
+    def open_stream(self, context: ToolContext) -> None:
+        """Serve subscriptions/listen. The stream reports nothing, because the tools of
+        this part do not change."""
+        self.acknowledge(context, {})
+
+    def acknowledge(self, context: ToolContext, granted: Json) -> None:
         """Acknowledge subscriptions/listen. The request stays open."""
         line = encode(build_message("notifications/subscriptions/acknowledged", {
             "notifications": granted,
             "_meta": {META_SUBSCRIPTION: context.request_id}}))
         with self._lock:
             context.granted = granted
-            self.append(context, line)
-
-    def streams(self) -> list[ToolContext]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: list[Any] = list(self._incoming.values())
-        return [context for context in requests if context.granted is not None]
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
-
-        Each open stream gets notifications/cancelled and then a response: one page of
-        the specification demands the notification, another page demands the response.
-        """
-        with self._lock:
-            streams = self.streams()
-        for context in streams:
-            rid = context.request_id
-            self.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
-        super().close(why)
+            context.reply.put(line)
 
 
 def _initialized(session: ToolSession, params: Params) -> None:
@@ -1359,11 +1264,6 @@ def _initialized(session: ToolSession, params: Params) -> None:
 
 NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
     "notifications/initialized": _initialized}
-
-
-def check_row_has_batches(row: Revision | None) -> None:
-    if row is None or not row.batches:
-        raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed here")
 
 
 def complete_result(context: ToolContext, result: Json) -> Json:
@@ -2441,15 +2341,9 @@ def _ping(context: ToolContext) -> Json:
         toolsListChanged="boolean", promptsListChanged="boolean",
         resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
 def _subscriptions_listen(context: ToolContext) -> None:
-    """Open a stream of the changes in CHANGES that the server offers. The response
-    comes when the connection ends. [2026-07-28 basic/patterns/subscriptions]"""
-    asked = context.params["notifications"]
-    granted = {}
-    for method, member in CHANGES.items():
-        is_offered = method.split("/")[1] in context.session.server.capabilities
-        if is_offered and asked.get(member):
-            granted[member] = asked[member]
-    context.session.open_stream(context, granted)
+    """Open a stream of changes. It stays open, so the request gets no response now.
+    [2026-07-28 basic/patterns/subscriptions]"""
+    context.session.open_stream(context)
 
 
 # --- 1.9 The server -------------------------------------------------------------------
@@ -2905,6 +2799,13 @@ class SharedOutbox(Outbox):
         wait_until(lambda: not self._writing and not self._lines, timeout)
 
 
+class CancellableRequest(IncomingRequest):
+    """A request whose job may wait in a queue, and may be cancelled."""
+
+    job: Job | None = None  # waits in a queue
+    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
+
+
 class ThreadedResponder(Responder):
     """A responder whose jobs run on several threads, and can be cancelled.
 
@@ -2912,7 +2813,9 @@ class ThreadedResponder(Responder):
     send(), and no lock is held meanwhile, so it may block.
     """
 
+    incoming_type: type[IncomingRequest] = CancellableRequest
     outbox_type = SharedOutbox
+    label = ""  # names the other side at the beginning of warnings
     is_forked = False  # True: this is a child process that a job has forked
     # A transport whose jobs may wait in a queue sets this to a function that takes a
     # job out again, and returns whether it was still there.
@@ -2920,6 +2823,7 @@ class ThreadedResponder(Responder):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.closed: Exception | None = None  # why the connection has ended
         self._complaints: collections.Counter[str] = collections.Counter()  # by kind
 
     def compute(self, request: IncomingRequest) -> Any:
@@ -2933,7 +2837,7 @@ class ThreadedResponder(Responder):
             if self.is_forked:  # the parent answers, and locks may stay locked here
                 os._exit(0)
 
-    def start_job(self, request: IncomingRequest) -> None:
+    def start_job(self, request: Any) -> None:
         """Give the job of a request to start(). It may be withdrawn until it begins."""
         job = functools.partial(self.run_queued, request)
         if self.withdraw is not None:
@@ -2943,7 +2847,7 @@ class ThreadedResponder(Responder):
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
 
-    def run_queued(self, request: IncomingRequest) -> None:
+    def run_queued(self, request: Any) -> None:
         """Run the job of a request that may have waited in a queue."""
         request.job = None
         self.outbox.wait_for_room()
@@ -2957,16 +2861,16 @@ class ThreadedResponder(Responder):
         if type(rid) not in (int, str):
             return
         with self._lock:
-            request = self._incoming.pop(rid, None)
+            request: Any = self._incoming.pop(rid, None)
             if request is None:
                 return
             request.cancelled = True
-            self._append_answer(request.reply, None)
+            request.reply.finish(rid, None)
             if request.handler is not None:  # a job runs or waits
                 request.key = object()  # another request may now have the same id
                 self._incoming[request.key] = request
             else:
-                self._kept_in -= request.size
+                self._kept -= request.size
         if self.withdraw is not None and request.job is not None:
             if self.withdraw(request.job):
                 request.job = None
@@ -3004,10 +2908,40 @@ class ThreadedResponder(Responder):
                 warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
                      kind)
 
+    # Notifications that this side sends. Some belong to an incoming request, such as
+    # its progress. Then `about` is that request, and nothing is sent after its end.
+
+    def notify(self, method: str, params: Params = None,
+               about: IncomingRequest | None = None) -> None:
+        """Send a notification."""
+        line = encode(build_message(method, params))
+        self.outbox.flush(self.append, about, line)
+
+    def append(self, about: IncomingRequest | None, line: bytes) -> None:
+        """Put a notification or a request into the outbox, unless `about` has ended.
+        The caller holds the lock."""
+        if about is None:
+            self.outbox.put(line)
+        elif self.is_open(about):
+            about.reply.put(line)
+
+    def is_open(self, request: IncomingRequest) -> bool:
+        """Tell whether a request has neither been answered nor cancelled. The caller
+        holds the lock."""
+        return self._incoming.get(request.request_id) is request
+
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Requests can still be answered."""
         self._log_number_of_complaints()
+        self.note_end(why)
         super().close(why)
+
+    def note_end(self, why: Exception | None) -> Exception:
+        """Note why the connection has ended, and return it. The first reason counts."""
+        with self._lock:
+            if self.closed is None:
+                self.closed = why or ConnectionClosed("the connection is closed")
+            return self.closed
 
     def break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
@@ -3439,7 +3373,7 @@ NOTIFICATIONS["notifications/cancelled"] = _cancelled
 CAPABILITIES["logging"] = {}
 
 
-class ReportingContext(ToolContext):
+class ReportingContext(CancellableRequest, ToolContext):
     """Adds progress and log. `cancelled` becomes True when the client no longer waits
     for a response."""
 
@@ -3566,6 +3500,28 @@ class RequestTimeout(TimeoutError):
     is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
 
 
+def fault_of_response(message: Json) -> str | None:
+    """Return what is wrong with an object that has a result or an error. None means
+    that it is a valid response. [jsonrpc 5]"""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc is not "2.0"'
+    if "method" in message:
+        return "a response cannot have a method"
+    if "result" in message and "error" in message:
+        return "a response cannot have both a result and an error"
+    if "result" in message:
+        if type(message.get("id")) in (int, str):
+            return None
+        return "a result needs the id of its request"
+    # An error may come without an id, if the other side could not read the id of the
+    # request.
+    error = message["error"]
+    if type(error) is dict and type(error.get("code")) is int:
+        if type(error.get("message")) is str:
+            return None
+    return "an error needs an integer as its code and a string as its message"
+
+
 class Requests:
     """The requests that one side has sent and that have no response so far.
 
@@ -3573,7 +3529,7 @@ class Requests:
     response will come.
     """
 
-    def __init__(self, peer: Responder, ids: Iterator[int] | None = None) -> None:
+    def __init__(self, peer: ThreadedResponder, ids: Iterator[int] | None = None) -> None:
         self.peer = peer
         self._lock = peer.outbox.lock  # guards the two below
         self._ids = ids or itertools.count(1)
@@ -3600,8 +3556,7 @@ class Requests:
         append = functools.partial(self._append, requests)
         self.peer.outbox.flush(append, about, line)
 
-    def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
-                line: bytes) -> None:
+    def _append(self, requests: list[PendingRequest], about: Any, line: bytes) -> None:
         """Put requests into the outbox. The caller holds the lock."""
         peer = self.peer
         if peer.closed is not None:
@@ -3639,34 +3594,35 @@ class Requests:
         for pending in requests:
             self.give_up(pending, why)
 
-    def settle(self, message: Any, fault: str | None) -> None:
-        """Finish the request that a message answers. A message with a fault, or a line
-        that is not JSON, fails its request."""
-        if isinstance(message, bytes):
-            message = {"id": id_in(message)}
-        is_known = type(message) is dict and self._find(message, fault)
-        if not is_known and fault is None and self.peer.closed is None:
-            self.peer.complain(
-                "responses without a request",
-                "%signored a response, because no request has the id %.40r: %.60s",
-                self.peer.label, message["id"], message.get("error") or "a result")
-
-    def _find(self, message: Json, fault: str | None) -> bool:
-        """Finish the request of a message. Return False if no request is pending."""
-        if "method" in message:
-            return False
-        rid = message.get("id")
-        pending = None
-        if fault is None:
-            pending = self._pop(rid)
-        if fault is None and rid is None:  # an error whose sender could not read the id
+    def finish(self, response: Json) -> None:
+        """Finish the request that a response answers. RpcError: it is malformed."""
+        fault = fault_of_response(response)
+        if fault is not None:
+            raise RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
+        rid = response.get("id")
+        pending = self._pop(rid)
+        if rid is None:  # an error whose sender could not read the id
             with self._lock:
                 if len(self._pending) == 1:
                     _, pending = self._pending.popitem()
         if pending is not None:
             pending.size = self.peer.line_size
-            pending.finish_with(message)
-            return True
+            pending.finish_with(response)
+        elif not self.fail(response, f"it has the id {rid!r:.40}"):
+            if self.peer.closed is None:
+                self.peer.complain(
+                    "responses without a request",
+                    "%signored a response, because no request has the id %.40r: %.60s",
+                    self.peer.label, rid, response.get("error") or "a result")
+
+    def fail(self, message: Any, fault: str) -> bool:
+        """Fail the request that something malformed seems to answer, because no other
+        response will come. Return False if there is no such request."""
+        if isinstance(message, bytes):
+            message = {"id": id_in(message)}
+        if type(message) is not dict or "method" in message:
+            return False
+        rid = message.get("id")
         if type(rid) is float and rid.is_integer():
             rid = int(rid)
         elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
@@ -3674,7 +3630,6 @@ class Requests:
         pending = self._pop(rid)
         if pending is None:
             return False
-        fault = fault or f"it has the id {message['id']!r:.40}"
         pending.finish(None, ValueError(
             f"{self.peer.label}{pending}: the response is malformed: {fault}"))
         return True
@@ -3819,7 +3774,37 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
     return functools.partial(function, *args, **named)
 
 
-class Peer(ThreadedResponder):
+class Requester(ThreadedResponder):
+    """A responder that sends requests as well."""
+
+    requests: Requests
+
+    def handle_response(self, message: Json, reply: Reply) -> None:
+        """Finish the request that a response answers."""
+        try:
+            self.requests.finish(message)
+        except RpcError as error:
+            self.refuse(message, error, reply)
+        else:
+            self._finish(reply, None, None)
+
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
+        """Answer something invalid. If it looks like responses, fail their requests."""
+        super().refuse(message, error, reply)
+        self.fail_requests(message, error)
+
+    def fail_requests(self, message: Any, error: RpcError) -> None:
+        fault = error.message.replace("Invalid request: ", "")
+        for one in message if isinstance(message, list) else [message]:
+            self.requests.fail(one, fault)
+
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no more lines will arrive. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
+
+
+class Peer(Requester):
     """A peer of plain JSON-RPC, which sends requests as well.
 
     methods maps the names of methods to functions, which get the params by position or
@@ -3867,15 +3852,6 @@ class Peer(ThreadedResponder):
         self.requests.send(requests)
         return requests
 
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
-
-    def close(self, why: Exception | None = None) -> None:
-        """Say that no more lines will arrive. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
-
 
 class McpRequests(Requests):
     """Requests of MCP, which can be cancelled."""
@@ -3896,10 +3872,9 @@ class McpPeer(Peer):
     requests_type = McpRequests
     row: Any = None  # the Revision of the session, once it is known
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
+    def has_batches(self) -> bool:
+        """Tell whether the revision of the handshake has batches."""
+        return self.row is not None and bool(self.row.batches)
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Cancel a request of the other side, if the other side says so."""
@@ -4197,7 +4172,7 @@ def binding_of(context: Context) -> str:
     return json.dumps([context.method, params], sort_keys=True)
 
 
-class AskingSession(ThreadedSession):
+class AskingSession(Requester, ThreadedSession):
     """Adds requests to the client, and results that ask it for input."""
 
     incoming_type = Context
@@ -4206,10 +4181,6 @@ class AskingSession(ThreadedSession):
     def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
         self.requests = McpRequests(self)
-
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
 
     def compute_modern(self, context: Any) -> Json:
         """Run the handler of a modern request. Its result may be input_required."""
@@ -4227,11 +4198,6 @@ class AskingSession(ThreadedSession):
             return with_server_info(context, {
                 "resultType": "input_required", "inputRequests": requests,
                 "requestState": signer.sign(context, timeout)})
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
 
 
 class AskingServer(ThreadedServer):
@@ -4253,7 +4219,8 @@ class AskingServer(ThreadedServer):
 # A client hears when tools come and go. The cut after this part serves tools that
 # change, with the class ChangingServer.
 
-CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
+# A notification of changes -> the member of subscriptions/listen that asks for it.
+CHANGES = {"notifications/tools/list_changed": "toolsListChanged"}
 CAPABILITIES["tools"] = {"listChanged": True}
 
 
@@ -4279,22 +4246,27 @@ class Subscriptions:
         with self._lock:
             if uri not in self._uris:
                 self.check_room(1)
-                if session._kept_in + size > session.bounds.memory:
+                if session._kept + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._uris.add(uri)
-                session._kept_in += size
+                session._kept += size
 
     def unsubscribe(self, uri: str) -> None:
         """End the subscription of a legacy client to a resource."""
         with self._lock:
             if uri in self._uris:
                 self._uris.remove(uri)
-                self.session._kept_in -= 4 * len(uri)
+                self.session._kept -= 4 * len(uri)
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: list[Any] = list(self.session._incoming.values())
+        return [context for context in requests if context.granted is not None]
 
     def check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for context in self.session.streams():
+        for context in self.streams():
             granted = context.granted or {}
             count += 1 + len(granted.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
@@ -4317,7 +4289,7 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context in session.streams():
+            for context in self.streams():
                 granted = context.granted or {}
                 wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
@@ -4333,16 +4305,34 @@ class ServerSession(AskingSession):
         super().__init__(server, send, start)
         self.subscriptions = Subscriptions(self)
 
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
+    def open_stream(self, context: ToolContext) -> None:
+        """Open a stream of the changes in CHANGES that the client asks for and the
+        server offers. RpcError: there are too many subscriptions."""
+        asked = context.params["notifications"]
+        granted = {}
+        for method, member in CHANGES.items():
+            is_offered = method.split("/")[1] in self.server.capabilities
+            if is_offered and asked.get(member):
+                granted[member] = asked[member]
         with self._lock:
             self.subscriptions.check_room(
                 1 + len(granted.get("resourceSubscriptions", ())))
-        super().open_stream(context, granted)
+        self.acknowledge(context, granted)
 
     def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered."""
+        """End the session. Requests that were received can still be answered.
+
+        Each open stream gets notifications/cancelled and then a response: one page of
+        the specification demands the notification, another page demands the response.
+        """
         self.server.forget(self)
+        with self._lock:
+            streams = self.subscriptions.streams()
+        for context in streams:
+            rid = context.request_id
+            self.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
         super().close(why)
 
 
@@ -6276,7 +6266,7 @@ class ClientSession(McpPeer):
         self._callbacks.notify(method, params if isinstance(params, dict) else {},
                                self.line_size)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
         if error.code == PARSE_ERROR:
@@ -6286,7 +6276,8 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            self._answer(reply, None)
+            self._finish(reply, None, None)
+            self.fail_requests(message, error)
 
 
 class OtherVersions(ConnectionError):
