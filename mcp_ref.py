@@ -212,6 +212,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import inspect
 import itertools
 import json
 import operator
@@ -1627,7 +1628,7 @@ class Place(NamedTuple):
     """Where a hint stands."""
     name: str  # for messages, such as "add().a"
     in_result: bool = False  # True: it describes what a function returns
-    classes: tuple[Any, ...] = ()  # the classes around the hint, the outermost first
+    classes: tuple[Any, ...] = ()  # the classes around the hint (Part 6)
 
     def __str__(self) -> str:
         return self.name
@@ -1637,8 +1638,7 @@ class Place(NamedTuple):
 
 
 class Described(NamedTuple):
-    """The meaning of a hint. A value is checked with the schema before it is cast, so
-    casts seldom fail. An input_schema of the author may allow other types."""
+    """The meaning of a hint. A value is checked with the schema before it is cast."""
     schema: Json  # of the values in JSON
     cast: Cast
 
@@ -1684,12 +1684,11 @@ def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X] and the default is None, an argument null means the same
-    as no argument. Some hosts have trouble with null, so the schema is the one of X.
+    For Optional[X] = None, null means the same as no argument, and some hosts have
+    trouble with null, so the schema is the one of X. In a result, null is a value.
     """
     alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
-    # In a result, null is a value, so its schema has to allow null.
     if means_absent and not where.in_result and {"type": "null"} in alternatives:
         alternatives.remove({"type": "null"})
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
@@ -1725,7 +1724,7 @@ INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with 
 
 
 def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. TypeError means that it is not supported."""
+    """Describe one hint. Raises TypeError if it is not supported."""
     if hint is None:
         hint = type(None)
     kind = class_hint(hint)
@@ -1842,34 +1841,6 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-class Docstring(NamedTuple):
-    """The docstring of a function."""
-    description: str  # of the function
-    parameters: dict[str, str] = {}  # descriptions of parameters, by name
-
-
-# The heading of a section that describes parameters -> a function that gets the
-# docstring and the hints. Any other section is a part of the description.
-DOC_SECTIONS: dict[str, Callable[[str, Json], Docstring]] = {}
-
-
-def read_docstring(doc: str | None, hints: Json) -> Docstring:
-    description = without_indentation(doc or "")
-    for heading, read in DOC_SECTIONS.items():
-        if heading in description:
-            return read(description, hints)
-    return Docstring(description)
-
-
-def without_indentation(doc: str) -> str:
-    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
-    first, *rest = doc.strip().split("\n")
-    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    margin = min(margins, default=0)
-    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
-    return "\n".join(lines).strip()
-
-
 class Signature(NamedTuple):
     """The parameters and the result of a function."""
     hints: Json  # parameter -> hint
@@ -1881,74 +1852,65 @@ class Signature(NamedTuple):
 def signature_of(function: Any) -> Signature:
     """Return the parameters of a function that is called with named arguments.
 
-    They are read from the code object, because `import inspect` takes 6 ms at each
-    start. TypeError means that the function cannot be called by name.
+    Raises TypeError if it cannot be called like that, or if a hint is not a type.
     """
-    code_owner, is_method = unwrap(function)
-    name = name_of(code_owner)
-    code = code_owner.__code__
-    skipped = 1 if is_method else 0  # self is left out
-    has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
-    has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
-    if has_varargs or code.co_posonlyargcount > skipped:  # only self may stand before /
-        raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
-                        "named parameter for each argument, or by one list")
-    hints = hints_of(code_owner)
-    # In co_varnames, keyword-only parameters follow the positional ones, then **kwargs.
-    end = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[skipped:end]
-    if names[:1] == ("self",) and "self" not in hints:
+    name = name_of(function)
+    namespace, parameters, result = read_signature(function)
+    hints: Json = {}
+    defaults: Json = {}
+    other_hint = None
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
+            raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
+                            "named parameter for each argument, or by one list. (If "
+                            "*args is that of a decorator, it needs functools.wraps.)")
+        hint = resolved_hint(one.annotation, f"{name}().{one.name}", namespace)
+        if one.kind == one.VAR_KEYWORD:
+            other_hint = hint
+            continue
+        hints[one.name] = hint
+        if one.default is not one.empty:
+            defaults[one.name] = one.default
+    if parameters and parameters[0].name == "self" and hints["self"] is Any:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
-    positional = code.co_varnames[:code.co_argcount]
-    values = code_owner.__defaults__ or ()  # those of the last positional parameters
-    defaults = dict(zip(reversed(positional), reversed(values)))
-    defaults.update(code_owner.__kwdefaults__ or {})
-    other_hint = None
-    if has_varkeywords:
-        other_hint = hints.get(code.co_varnames[end], Any)
-    return Signature({one: hints.get(one, Any) for one in names}, defaults,
-                     hints.get("return"), other_hint)
+    result = resolved_hint(result, f"{name}().return", namespace)
+    return Signature(hints, defaults, result, other_hint)
 
 
-def unwrap(function: Any) -> tuple[Any, bool]:
-    """Return the function behind decorators, and whether it is a method that is bound
-    to an object."""
-    given = function
-    if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
-        function = getattr(function, "__call__", function)  # an object with __call__()
-    is_method = hasattr(function, "__self__")
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-        is_method = is_method or hasattr(function, "__self__")
-    if not hasattr(function, "__code__"):
-        raise TypeError(f"{given!r:.60} is not written in Python, so its parameters "
-                        "cannot be read; call it from a function of yours")
-    return function, is_method
-
-
-def hints_of(function: Any) -> Json:
-    """Return the hints of a function, without text in them."""
+def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
+    """Return the names that the hints of a function may use, its parameters, and the
+    hint of its result."""
+    target = inspect.unwrap(function)  # the function behind decorators
     try:
-        hints: Json = function.__annotations__
+        if not inspect.isroutine(target) and not isinstance(target, type):
+            target = target.__call__  # of an object that can be called
+        signature = inspect.signature(function)
+        return (target.__globals__, list(signature.parameters.values()),
+                signature.return_annotation)
     except NameError as error:  # since Python 3.14, hints are evaluated here
         raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
                         "type that is defined at the top level of its module") from None
-    resolved: Json = {}
-    for name, hint in hints.items():
-        # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
-        # default is None. An object that has the hint, but no default, avoids that.
-        holder = types.SimpleNamespace(__annotations__={name: hint})
-        where = Place(f"{name_of(function)}().{name}")
-        resolved.update(resolve_hints(holder, where, hint, function.__globals__))
-    return resolved
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(f"{function!r:.60} is not a function, or not one written in "
+                        "Python; write a function that calls it") from None
 
 
 # Advice for errors that Python raises for a hint, by words of its message.
 HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
 
 
-def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
+def resolved_hint(hint: Any, where: str, namespace: Json) -> Any:
+    """Return a hint without text in it; Any for a parameter without one."""
+    if hint is inspect.Parameter.empty:
+        return Any
+    # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
+    # default is None. An object that has the hint, but no default, avoids that.
+    holder = types.SimpleNamespace(__annotations__={"hint": hint})
+    return resolve_hints(holder, where, hint, namespace)["hint"]
+
+
+def resolve_hints(owner: Any, where: object, shown: Any, namespace: Any = None) -> Json:
     """Return the hints of an object. Those that are text, or contain text, become what
     the text names in a namespace; None: in the module of a class."""
     try:
@@ -1963,6 +1925,25 @@ def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -
                         f"({reason:.60}); {advice}") from None
 
 
+def clean_text(doc: str | None) -> str:
+    """Remove the indentation of a docstring, and blanks at the ends of its lines."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+# Splits a docstring into the description of a function and those of its parameters.
+# This part takes all of it as the description of the function.
+DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
+
+
+def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
+    """Return the description of a function, and those of its parameters by name."""
+    for heading, read in DOC_SECTIONS.items():
+        if heading in doc:
+            return read(doc, hints)
+    return doc, {}
+
+
 def examine(schema: Any, where: str) -> Schema:
     """Examine a schema of the author. A mistake in it names the function."""
     try:
@@ -1974,6 +1955,12 @@ def examine(schema: Any, where: str) -> Schema:
 # --- 1.7 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
 # programs. A tool that fails also has a result, so that the model can read the reason.
+
+# A kind of mistake in arguments -> a function that repairs such arguments in place, if
+# it can. It also gets the faults. This part repairs nothing.
+REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
+MOST_FAULTS = 1000  # faults of one call that repairs can look at
+
 
 class Function:
     """A function of the author, called with the arguments of a request.
@@ -1987,60 +1974,64 @@ class Function:
                  output_schema: Json | None = None) -> None:
         self.name = name_of(function)
         self._function = function
-        where = f"{self.name}()"
+        where = Place(f"{self.name}()")
         signature = signature_of(function)
-        hints = dict(signature.hints)
-        self._context_names = [name for name, hint in hints.items()
-                               if is_context(hint)]
-        for name in self._context_names:
-            del hints[name]
+        hints = {name: hint for name, hint in signature.hints.items()
+                 if not is_context(hint)}
+        self._context_names = [name for name in signature.hints if name not in hints]
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context (in the cut after Part 1, "
                                 "ToolContext), and it gets the request")
-        self.docs = read_docstring(function.__doc__, hints)
+        doc = clean_text(function.__doc__)
+        self.description, docs = read_docstring(doc, hints)
         described = describe_object(
-            hints, signature.defaults, self.docs.parameters, Place(where),
-            signature.other_hint)
+            hints, signature.defaults, docs, where, signature.other_hint)
+        self.hinted_schema = described.schema
         self._cast = described.cast
         # The quick check passes only if the schema of each member is just a type. The
         # hints of such members have no cast, or the cast int, and an int stays an int.
         self._may_skip_cast = input_schema is None
-        self.listed_input = input_schema or {}  # as clients see it
+        self.listed_input = input_schema  # as clients see it
         if input_schema is None:
             input_schema = described.schema
             self.listed_input = portable(input_schema)
         self.input_schema = examine(input_schema, f"{where}, input schema")
-        warn_of_wrong_defaults(described.schema, where)
+        self.listed_output = output_schema
+        if output_schema is None:
+            output_schema = self._describe_result(signature.result, where)
         self.output_schema: Schema | None = None
-        self.listed_output = output_schema  # as clients see it
-        kind = class_hint(signature.result)
-        marks = [mark for mark in CLASS_MARKS if hasattr(signature.result, mark)]
-        if marks and kind is None:
-            raise TypeError(f"{where}: the hint {name_of(signature.result)} of the "
-                            "result is not supported; use dict")
-        if output_schema is None and kind is not None and kind.has_output:
-            result = describe(signature.result, Place(where, in_result=True))
-            output_schema = result.schema
-            self.listed_output = portable(output_schema)
         if output_schema is not None:
             self.output_schema = examine(output_schema, f"{where}, output schema")
 
+    def _describe_result(self, hint: Any, where: Place) -> Json | None:
+        """Return the output schema that the hint of the result makes, if it makes one.
+        """
+        kind = class_hint(hint)
+        if kind is None and any(hasattr(hint, mark) for mark in CLASS_MARKS):
+            raise TypeError(f"{where}: the hint {name_of(hint)} of the result is not "
+                            "supported; use dict")
+        if kind is None or not kind.has_output:
+            return None
+        schema = describe(hint, where._replace(in_result=True)).schema
+        self.listed_output = portable(schema)
+        return schema
+
     def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
-             corrects: bool = True) -> Any:
+             repairs: bool = True) -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
         values, or a Result.
 
-        corrects says whether arguments that do not fit are corrected if possible.
-        Raises InvalidArguments with the first ten faults, such as "arguments.a: not
-        allowed". `name` is the first word of these faults.
+        repairs says whether arguments that do not fit are repaired if possible. Raises
+        InvalidArguments with the first ten faults, such as "arguments.a: not allowed".
+        `name` is the first word of these faults.
         """
         if self._context_names:
             context.prepare()
         can_skip = self._may_skip_cast and self.input_schema.fits(arguments)
         if not can_skip:
-            arguments = self._checked_and_cast(arguments, name, corrects)
+            arguments = self._checked_and_cast(arguments, name, repairs)
         if self._context_names:
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
         value = self._function(**arguments)
@@ -2052,13 +2043,14 @@ class Function:
             return Result(to_plain(value))
         return to_plain(value)
 
-    def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
-        faults = self.input_schema.faults(arguments, most=CORRECTIONS)
-        still_wrong = faults
-        if faults and corrects:
-            correct(arguments, faults)
-            still_wrong = self.input_schema.faults(arguments)
-        if still_wrong:  # the faults are those of the arguments as they came
+    def _checked_and_cast(self, arguments: Json, name: str, repairs: bool) -> Json:
+        faults = self.input_schema.faults(arguments, most=MOST_FAULTS)
+        left = faults
+        if faults and repairs:
+            for repair in REPAIRS.values():
+                repair(arguments, faults)
+            left = self.input_schema.faults(arguments)
+        if left:  # name the faults of the arguments as they came
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
                 f"{name}{fault}" for fault in faults[:10]))
         cast: Json = self._cast(arguments)
@@ -2077,29 +2069,6 @@ class InvalidArguments(RpcError):
     """The arguments of a request do not fit the schema of a function."""
 
 
-CORRECTIONS = 1000  # faults of one call that correct() looks at
-
-
-def correct(value: Any, faults: list[Fault]) -> None:
-    """Replace faulty parts of a value in place, if that may help.
-
-    Models often send JSON text instead of an array, an object or a number, and null
-    instead of leaving out an optional member. So a faulty string is read as JSON, once,
-    and a faulty null is removed from its object.
-    """
-    # A part may have several faults. The whole value, with the path (), is not
-    # replaced.
-    for path in {fault.path for fault in faults if fault.path != ()}:
-        parent = functools.reduce(operator.getitem, path[:-1], value)
-        last = path[-1]
-        part = parent[last]
-        if part is None and isinstance(parent, dict):
-            del parent[last]
-        elif isinstance(part, str):
-            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
-                parent[last] = decode(part.encode())
-
-
 def run_coroutine(coroutine: Any) -> Any:
     """Run the coroutine of an async function in a new event loop; return its result."""
     import asyncio  # 20 ms, and few functions are async
@@ -2111,26 +2080,6 @@ def run_coroutine(coroutine: Any) -> Any:
         # before the coroutine begins. Without close(), Python would also warn that the
         # coroutine was never awaited.
         coroutine.close()
-
-
-def warn_of_wrong_defaults(schema: Json, where: str) -> None:
-    """Warn of defaults that their hint does not allow. A model reads the default in the
-    schema, and may send it."""
-    for name, property_ in schema["properties"].items():
-        if "default" in property_:
-            default = property_["default"]
-            check_json(f"{where}, default of {name}", default)
-            schema_of_property = Schema(property_)
-            # Correct a copy, as a call would do it. For example, the default may be a
-            # dataclass in which an optional member is None. A call removes this null.
-            copy = decode(encode(default))
-            correct(copy, schema_of_property.faults(copy, most=CORRECTIONS))
-            if schema_of_property.faults(copy):
-                advice = "change one of them"
-                if default is None:
-                    advice = "write Optional[...]"
-                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
-                     default, advice)
 
 
 class ToolError(Exception):
@@ -2473,24 +2422,15 @@ def define(function: Function, name: str | None, title: str | None,
     check_types(where, str, **present(name=name, title=title, description=description))
     check_types(where, list, **present(icons=icons))
     check_types(where, dict, **present(meta=meta))
-    shown = without_indentation(description or "") or function.docs.description
+    shown = clean_text(description) or function.description
     return present(
         name=name or function.name, title=title, **members, icons=icons, _meta=meta,
         description=shown or None)
 
 
-def check_tool_definition(definition: Json) -> None:
-    """Warn of definitions that models or hosts have trouble with."""
-    name = definition["name"]
-    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
-    if "description" not in definition and has_docstrings:
-        warn("the tool %s has no description, so a model cannot know what it does; "
-             "write a docstring", name)
-    if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
-        # [2025-11-25 server/tools]
-        warn("hosts may refuse the name of the tool %r; use 1 to 128 of the characters "
-             "A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server that has a name "
-             "with a dot, or with more than 64 characters)", name)
+# A kind of mistake -> a function that yields warnings about a new registration, which
+# gets its kind, such as "tools", and the registration. This part warns of nothing.
+ADVICE: dict[str, Callable[[str, Registration], Iterable[str]]] = {}
 
 
 class ToolServer:
@@ -2603,7 +2543,6 @@ class ToolServer:
                 adapted, own_name, title, description, icons, meta,
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
                 annotations=annotations)
-            check_tool_definition(definition)
             self.add("tools", definition["name"], definition, adapted)
             return author_function
 
@@ -2654,6 +2593,9 @@ class ToolServer:
             self._newest += 1
             new = Registration(self._newest, definition, function, pattern)
             self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
+        for advise in ADVICE.values():
+            for advice in advise(kind, new):
+                warn("%s", advice)
         self.changed(kind)
 
     def changed(self, kind: str) -> None:
@@ -3763,8 +3705,6 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
     The signature is compared first, so that a TypeError of the function itself is not
     mistaken for wrong params.
     """
-    import inspect  # 6 ms, and the peers of MCP do not need it
-
     args: list[Any] = params if isinstance(params, list) else []
     named: Json = params if isinstance(params, dict) else {}
     try:
@@ -4647,7 +4587,7 @@ class Server(ChangingServer):
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
-                result = adapted.call(context, context.params, "params", corrects=False)
+                result = adapted.call(context, context.params, "params", repairs=False)
                 if not isinstance(result, dict):
                     raise TypeError(f"{name} returned {result!r:.60}; return a dict")
                 return result
@@ -4680,7 +4620,7 @@ def _resources_read(context: Context) -> Json:
     """
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
-    value = resource.function.call(context, arguments, "uri", corrects=False)
+    value = resource.function.call(context, arguments, "uri", repairs=False)
     if isinstance(value, Result):
         return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
@@ -4741,7 +4681,7 @@ def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = context.session.server.find("prompts", params["name"])
-    value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
+    value = prompt.function.call(context, params.get("arguments", {}), repairs=False)
     ready_made: Json = {}
     if isinstance(value, Result):
         ready_made = value
@@ -5323,7 +5263,7 @@ ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
 ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
 
 
-def read_args(doc: str, hints: Json) -> Docstring:
+def read_args(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
     """Split a docstring into the descriptions of the function and of its parameters.
 
     The parameters are described in a section of Google style:
@@ -5337,17 +5277,17 @@ def read_args(doc: str, hints: Json) -> Docstring:
     """
     section = ARGS_SECTION.search(doc)
     if section is None:
-        return Docstring(doc)
+        return doc, {}
     # The names of items and their texts alternate: "Args", "", "path", "The file...".
-    parts = ARGS_ITEM.split(without_indentation(section[0]))
+    parts = ARGS_ITEM.split(clean_text(section[0]))
     if len(parts) < 4:
-        return Docstring(doc)
+        return doc, {}
     parameters = {name: " ".join(text.split())
                   for name, text in zip(parts[3::2], parts[4::2])
                   if not has_description(hints.get(name))}
     before = doc[:section.start()].rstrip()
     after = doc[section.end():].strip()
-    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+    return f"{before}\n\n{after}".strip(), parameters
 
 
 def has_description(hint: Any) -> bool:
@@ -5367,7 +5307,72 @@ def schema_of(function: Callable[..., Any]) -> Json:
     TypeError means that the function has a hint that JSON cannot express, or cannot be
     called with named arguments.
     """
-    return Function(function).listed_input
+    return Function(function).listed_input or {}
+
+
+# --- 6.3 Mistakes of models and of authors --------------------------------------------
+
+def repair_types(value: Json, faults: list[Fault]) -> None:
+    """Replace faulty parts of arguments in place, if that may help.
+
+    Models often send JSON text instead of an array, an object or a number, and null
+    instead of leaving out an optional member. So a faulty string is read as JSON, once,
+    and a faulty null is removed from its object.
+    """
+    # A part may have several faults. The whole value, with the path (), is not
+    # replaced.
+    for path in {fault.path for fault in faults if fault.path != ()}:
+        parent: Any = value
+        for step in path[:-1]:
+            parent = parent[step]
+        last = path[-1]
+        part = parent[last]
+        if part is None and isinstance(parent, dict):
+            del parent[last]
+        elif isinstance(part, str):
+            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
+                parent[last] = decode(part.encode())
+
+
+REPAIRS["type"] = repair_types
+
+
+def advise_description(kind: str, new: Registration) -> Iterator[str]:
+    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
+    if kind == "tools" and "description" not in new.definition and has_docstrings:
+        yield (f"the tool {new.definition['name']} has no description, so a model cannot "
+               "know what it does; write a docstring")
+
+
+def advise_name(kind: str, new: Registration) -> Iterator[str]:
+    """[2025-11-25 server/tools]"""
+    name = new.definition["name"]
+    if kind == "tools" and not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
+        yield (f"hosts may refuse the name of the tool {name!r}; use 1 to 128 of the "
+               "characters A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server "
+               "that has a name with a dot, or with more than 64 characters)")
+
+
+def advise_defaults(kind: str, new: Registration) -> Iterator[str]:
+    """A model reads a default in the schema, and may send it. So it has to fit."""
+    for name, property_ in new.function.hinted_schema["properties"].items():
+        if "default" in property_:
+            default = property_["default"]
+            schema = Schema(property_)
+            # Repair a copy, as a call would do it. For example, the default may be a
+            # dataclass in which an optional member is None. A call removes this null.
+            copy = decode(encode(default))
+            repair_types(copy, schema.faults(copy, most=MOST_FAULTS))
+            if schema.faults(copy):
+                advice = "change one of them"
+                if default is None:
+                    advice = "write Optional[...]"
+                yield (f"{new.function.name}().{name}: the default {default!r:.40} does "
+                       f"not fit the hint; {advice}")
+
+
+ADVICE.update(description=advise_description, name=advise_name,
+              defaults=advise_defaults)
 
 
 # Part 7: The client
