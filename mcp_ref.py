@@ -245,9 +245,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
-# One line holds one message, or a batch of messages. Messages are plain dicts. decode()
-# turns a line into a dict, classify() checks it once, where it comes in, and encode()
-# turns a dict into a line.
+# A line holds one message, or a batch of messages. Messages are plain dicts: decode()
+# makes one from a line, classify() checks it once, and encode() makes a line from it.
 
 PARSE_ERROR = -32700  # the codes of JSON-RPC itself [jsonrpc 5.1]
 INVALID_REQUEST = -32600
@@ -258,10 +257,10 @@ TOO_MANY = 429  # too many requests or subscriptions; JSON-RPC and MCP do not us
 
 
 class RpcError(Exception):
-    """An error response, received from the other side or to be sent to it.
+    """An error response. A handler raises it to answer a request with an error.
 
-    A handler raises it to answer a request with an error. code is an int, message is
-    one short sentence, and data is any JSON value; None leaves data out. [jsonrpc 5.1]
+    message is one short sentence, and data any JSON value; None leaves it out.
+    [jsonrpc 5.1]
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -300,26 +299,24 @@ class Bounds(NamedTuple):
     """Limits of one connection, so that the other side cannot use up the memory.
 
     A line that is too long is refused with the code -32700, and a batch that is too
-    large with -32600. When there are too many requests or subscriptions, a further one
-    is refused with TOO_MANY.
+    large with -32600. A request or a subscription beyond the limits is refused with
+    TOO_MANY, and so is a response for which its batch has no room.
 
-    memory bounds the bytes that are kept for later, separately for each direction:
+    `memory` counts the bytes of what came in and is kept: requests without a response,
+    the URIs of subscriptions, and notifications that wait for a callback of a client.
+    Bytes are counted as they came; as Python objects, many small values take 10 to 25
+    times as much.
 
-    - In: requests without a response, the URIs of subscriptions (Part 5), and, in a
-      client, notifications that wait for a callback. Beyond the bound, a request gets
-      TOO_MANY, and a notification is dropped with one warning. Bytes are counted as
-      they came; as Python objects, many small values take 10 to 25 times as much.
-
-    From Part 2 on, other lines wait in an outbox if the other side does not read. While
-    it holds more than `line` bytes, no job begins, no line is read, and notifications
-    are dropped. (In Part 1, write() waits for the other side.)
+    In this part, writing waits until the other side has read. From Part 2 on, lines
+    wait in an outbox instead. While it holds more than `line` bytes, no job begins, no
+    line is read, and notifications are dropped.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
-    requests: int = 10_000  # incoming requests whose response is not sent yet
-    pending: int = 10_000  # requests of this side without a response yet (Part 3)
+    requests: int = 10_000  # incoming requests without a response
+    pending: int = 10_000  # requests of this side without a response (Part 3)
     subscriptions: int = 1_000  # subscribed URIs and open streams of a session (Part 4)
-    memory: int = 128 * 1024 * 1024  # bytes that are kept in each direction
+    memory: int = 128 * 1024 * 1024  # bytes
 
 
 def _refuse_constant(name: str) -> Any:
@@ -331,7 +328,7 @@ _raw_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
-    """Return the JSON value of one line. The line has no newline at its end.
+    """Return the JSON value of one line, given without its newline.
 
     Raises RpcError -32700 if the line is not UTF-8, is not JSON, is longer than
     bounds.line, or has nesting or integers that Python's parser refuses. [jsonrpc 5.1]
@@ -352,11 +349,10 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
 
 
 def classify(message: Any) -> tuple[str, str | None]:
-    """Return the kind of a decoded message, and what is wrong with it.
+    """Return the kind of a message and what is wrong with it; None: nothing.
 
-    The kind is "request", "notification" or "response". The second value is None if the
-    message is valid. A value that does not look like any of the three is an invalid
-    request, so that its sender gets an error response. [jsonrpc 4, 5]
+    The kind is "request", "notification" or "response". Anything else counts as an
+    invalid request, so that its sender gets an error response. [jsonrpc 4, 5]
     """
     if type(message) is not dict:
         return "request", "the message is not an object"
@@ -377,8 +373,7 @@ def classify(message: Any) -> tuple[str, str | None]:
 
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
-    # The message may be a malformed response. Its id belongs to a request of this side,
-    # so it is not returned.
+    # The id of a malformed response belongs to a request of this side.
     if type(message) is dict and "result" not in message and "error" not in message:
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
@@ -389,8 +384,8 @@ def readable_id(message: Any) -> Id | None:
 def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
-    Raises TypeError, ValueError or RecursionError if the message holds something that
-    JSON cannot express, such as a set, NaN, or a list that contains itself.
+    Raises TypeError, ValueError or RecursionError for a set, NaN, a list that contains
+    itself, and whatever else JSON cannot express.
     """
     return "".join(_json_chunks(message, 0)).encode("ascii")
 
@@ -399,8 +394,8 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
                   name: object = "a request") -> bytes:
     """Return the line of a response. outcome is the result or an exception.
 
-    rid is None if the id of the request could not be read. Then the response has the id
-    null or, if null_id is false, no id. `name` stands for the request in the log.
+    rid is None if the id of the request could not be read. The response then has the id
+    null or, without null_id, no id. The log calls the request `name`.
     """
     message: Json = {"jsonrpc": "2.0"}
     if rid is not None or null_id:
@@ -412,8 +407,8 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
     try:
         return encode(message)
     except Exception as error:
+        # An internal error, which can always be encoded, takes its place.
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
-        # Send an internal error instead. It can always be encoded.
         return response_line(rid, reason, null_id, name)
 
 
@@ -421,7 +416,7 @@ def error_object(error: BaseException, name: object) -> Json:
     """Turn an exception into the error member of a response.
 
     Only RpcError is meant for the other side. The text of any other exception may name
-    paths or secrets, so it goes to the log. (Tools differ: see _tools_call().)
+    paths or secrets, so it goes to the log. (The exceptions of tools become results.)
     """
     if not isinstance(error, RpcError):
         warn("%s failed", name, error=error)
@@ -449,12 +444,10 @@ _CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 
 
 def printable(string: str) -> str:
-    """Escape control characters, and indent every line but the first.
-
-    Text from the other side can then not change the terminal, and cannot look like a
-    separate line of this program's own output.
+    """Escape control characters, and indent every line but the first, so that text of
+    the other side can neither steer the terminal nor look like a line of this program.
     """
-    # ascii() writes the escape character as \x1b, in quotes. [1:-1] removes the quotes.
+    # ascii() writes the escape character as '\x1b'. [1:-1] removes the quotes.
     escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
     return escaped.replace("\n", "\n    ")
 
@@ -462,8 +455,7 @@ def printable(string: str) -> str:
 def warn(message: str, *args: object, error: BaseException | None = None) -> None:
     """Log a warning and, if an error is given, its traceback.
 
-    This function never raises. If logging itself fails, for example because no memory
-    is left, the warning is dropped.
+    Never raises; a failing logger loses the warning.
     """
     try:
         import logging  # logging and traceback take 5 ms, and most servers never warn
@@ -504,15 +496,12 @@ def _refuse_value(value: Any) -> Any:
 
 
 def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
-    """Return a function that writes a value as JSON and returns the pieces.
+    """Return a function that writes a value as JSON and returns the pieces. Call it
+    with the value and 0, the level of indentation.
 
-    JSONEncoder.encode() makes a new C encoder for every value. This function keeps one
-    C encoder. A tool call takes about 87,000 processor instructions, and would take
-    8,000 more with JSONEncoder.encode().
-
-    The C encoder is called with the value and with an indentation level, which is 0.
-    Python's manual does not mention this encoder, and PyPy does not have it. On PyPy,
-    this function returns a replacement, which is called in the same way.
+    JSONEncoder.encode() makes a new C encoder for every value. Keeping one saves 8,000
+    of the 95,000 instructions of a tool call. Python's manual does not mention the C
+    encoder, and PyPy does not have it.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -531,25 +520,6 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
 
 
 _json_chunks = kept_json_encoder(separators=(",", ":"))
-
-# The types of arguments that check_types() looks at, and what its messages call them.
-EXPECTED: dict[Any, str] = {
-    str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
-    (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
-    (list, tuple): "a list", Callable: "a function", Bounds: "Bounds(...)"}
-
-
-def check_types(where: str, wanted: Any, **arguments: Any) -> None:
-    """Raise TypeError if an argument of a public function has another type.
-
-    Called where Python's own error would come later, in another place, or without the
-    name of the argument. The caller leaves out optional arguments that are None.
-    """
-    for name, value in arguments.items():
-        if not isinstance(value, wanted):
-            # The repr() of a function has an address, which does not help.
-            shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
-            raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
 
 
 # --- 1.2 Revisions and methods --------------------------------------------------------
@@ -1116,22 +1086,6 @@ class ToolContext(IncomingRequest):
     def revision(self) -> str:
         """The protocol version of the request."""
         return self.row.version
-
-    @property
-    def client_info(self) -> Json:
-        """The client's name and version, as on the wire."""
-        return self.client_meta.get(META_CLIENT) or {}
-
-    @property
-    def client_capabilities(self) -> Json:
-        """The client's capabilities, as on the wire."""
-        return self.client_meta.get(META_CAPABILITIES) or {}
-
-    @property
-    def client_meta(self) -> Json:
-        """What the client has sent about itself, under the names of _meta: in each
-        request of the modern era, in the handshake of the legacy era."""
-        return self.meta if self.row.modern else self.session.client_meta
 
     def __str__(self) -> str:
         params = self.params or {}
@@ -2418,26 +2372,23 @@ def define(function: Function, name: str | None, title: str | None,
            description: str | None, icons: list[Json] | None, meta: Json | None,
            **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
-    where = f"{function.name}()"
-    check_types(where, str, **present(name=name, title=title, description=description))
-    check_types(where, list, **present(icons=icons))
-    check_types(where, dict, **present(meta=meta))
     shown = clean_text(description) or function.description
     return present(
         name=name or function.name, title=title, **members, icons=icons, _meta=meta,
         description=shown or None)
 
 
-# A kind of mistake -> a function that yields warnings about a new registration, which
-# gets its kind, such as "tools", and the registration. This part warns of nothing.
-ADVICE: dict[str, Callable[[str, Registration], Iterable[str]]] = {}
+# A kind of mistake -> a function that looks for it before something is registered. It
+# gets the kind, such as "tools", the definition and the function, and yields warnings
+# or raises an exception. This part looks for none.
+CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
 
 
 class ToolServer:
     """A server for tools, for any number of connections.
 
-    name, version, title and instructions introduce the server to clients. page_size
-    splits lists into pages. bounds limits what one connection may hold.
+    name, version, title and instructions introduce the server to clients. bounds limits
+    what one connection may hold.
 
     The attribute `trace` may be set to a function that never raises. New connections
     call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
@@ -2447,17 +2398,9 @@ class ToolServer:
     session_type: Any = ToolSession
 
     def __init__(self, name: str, version: str, title: str | None = None,
-                 instructions: str | None = None, page_size: int | None = None,
-                 bounds: Bounds = Bounds()) -> None:
-        check_types("Server", str, name=name, version=version,
-                    **present(title=title, instructions=instructions))
-        check_types("Server", int, **present(page_size=page_size))
-        check_types("Server", Bounds, bounds=bounds)
-        if page_size is not None and page_size < 1:
-            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
+                 instructions: str | None = None, bounds: Bounds = Bounds()) -> None:
         self.info = present(name=name, version=version, title=title)
         self.instructions = instructions
-        self.page_size = page_size
         self.bounds = bounds
         self._lock = threading.Lock()  # guards what follows
         self._newest = 0  # the number of the last registration
@@ -2528,17 +2471,14 @@ class ToolServer:
         _meta. TypeError or ValueError means that a hint or a schema cannot be used.
         [2025-11-25 server/tools]
         """
-        check_types("Server.tool", dict, **present(
-            annotations=annotations, input_schema=input_schema,
-            output_schema=output_schema))
         own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
-            check_types("Server.tool", Callable, function=author_function)
             adapted = Function(author_function, input_schema, output_schema)
-            if adapted.input_schema.schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema needs the type "
-                                 "object, because arguments have names")
+            schema = adapted.input_schema.schema
+            if type(schema) is not dict or schema.get("type") != "object":
+                raise ValueError(f"{adapted.name}(): input_schema is {schema!r:.60}; it "
+                                 "needs the type object, because arguments have names")
             definition = define(
                 adapted, own_name, title, description, icons, meta,
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
@@ -2560,32 +2500,22 @@ class ToolServer:
         raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
 
     def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
-        """Return a page of definitions, and the cursor of the next page or None.
-
-        A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. No number is used twice, so a client gets each definition that
-        stays exactly once, even if others come or go between two pages.
-        """
-        last = 0
+        """Return a page of definitions, and the cursor of the next page or None. The
+        lists of this part have one page, so no cursor is valid."""
         if cursor is not None:
-            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
-            if not is_number or int(cursor, 16) > self._newest:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor")
-            last = int(cursor, 16)
-        left = [one for one in self.tables[kind].values() if one.number > last]
-        page = left[:self.page_size]
-        following = None
-        if len(page) < len(left):
-            following = f"{page[-1].number:x}"
-        return [one.definition for one in page], following
+            raise RpcError(INVALID_PARAMS, "Invalid cursor")
+        return [one.definition for one in self.tables[kind].values()], None
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
     def add(self, kind: str, key: str, definition: Json, function: Function,
-             pattern: re.Pattern[str] | None = None) -> None:
+            pattern: re.Pattern[str] | None = None) -> None:
         """Register a function. A definition that is not JSON is refused now, and not
         when it is listed."""
         check_json(f"{kind[:-1]} {key}", definition)
+        for check in CHECKS.values():
+            for warning in check(kind, definition, function):
+                warn("%s", warning)
         with self._lock:
             if key in self.tables[kind]:
                 raise ValueError(f"{kind[:-1]} {key} is registered already; remove it "
@@ -2593,9 +2523,6 @@ class ToolServer:
             self._newest += 1
             new = Registration(self._newest, definition, function, pattern)
             self.tables = {**self.tables, kind: {**self.tables[kind], key: new}}
-        for advise in ADVICE.values():
-            for advice in advise(kind, new):
-                warn("%s", advice)
         self.changed(kind)
 
     def changed(self, kind: str) -> None:
@@ -2630,6 +2557,26 @@ import time
 
 
 # --- 2.1 Threads ----------------------------------------------------------------------
+
+# The types of arguments that check_types() looks at, and what its messages call them.
+EXPECTED: dict[Any, str] = {
+    str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
+    (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
+    (list, tuple): "a list", Callable: "a function", Bounds: "Bounds(...)"}
+
+
+def check_types(where: str, wanted: Any, **arguments: Any) -> None:
+    """Raise TypeError if an argument of a public function has another type.
+
+    Called where Python's own error would come later, in another place, or without the
+    name of the argument. The caller leaves out optional arguments that are None.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, wanted):
+            # The repr() of a function has an address, which does not help.
+            shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
+            raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
+
 
 def valid_timeout(timeout: float | None) -> float | None:
     """Return a timeout that the functions of threading accept."""
@@ -3323,6 +3270,22 @@ class ReportingContext(CancellableRequest, ToolContext):
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # the time of the last report, by time.monotonic()
 
+    @property
+    def client_info(self) -> Json:
+        """The client's name and version, as on the wire."""
+        return self.client_meta.get(META_CLIENT) or {}
+
+    @property
+    def client_capabilities(self) -> Json:
+        """The client's capabilities, as on the wire."""
+        return self.client_meta.get(META_CAPABILITIES) or {}
+
+    @property
+    def client_meta(self) -> Json:
+        """What the client has sent about itself, under the names of _meta: in each
+        request of the modern era, in the handshake of the legacy era."""
+        return self.meta if self.row.modern else self.session.client_meta
+
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
         """Report progress, if the client asked for it.
@@ -3407,7 +3370,6 @@ class ThreadedServer(ToolServer):
 
     def __init__(self, name: str, version: str, *, workers: int = 64,
                  **options: Any) -> None:
-        check_types("Server", int, workers=workers)
         super().__init__(name, version, **options)
         self.workers = workers
         self.offer("logging", CAPABILITIES["logging"])
@@ -4149,7 +4111,6 @@ class AskingServer(ThreadedServer):
 
     def __init__(self, name: str, version: str, *, state_key: bytes | None = None,
                  **options: Any) -> None:
-        check_types("Server", bytes, **present(state_key=state_key))
         super().__init__(name, version, **options)
         self.signer = StateSigner(state_key or os.urandom(32))
 
@@ -4451,9 +4412,16 @@ class Server(ChangingServer):
                  page_size: int | None = None, state_key: bytes | None = None,
                  bounds: Bounds = Bounds(), extensions: Json | None = None,
                  capabilities: Sequence[str] = ()) -> None:
+        check_types("Server", str, name=name, version=version,
+                    **present(title=title, instructions=instructions))
+        check_types("Server", int, workers=workers, **present(page_size=page_size))
+        check_types("Server", bytes, **present(state_key=state_key))
+        check_types("Server", Bounds, bounds=bounds)
+        if page_size is not None and page_size < 1:
+            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
         super().__init__(name, version, title=title, instructions=instructions,
-                         workers=workers, page_size=page_size, state_key=state_key,
-                         bounds=bounds)
+                         workers=workers, state_key=state_key, bounds=bounds)
+        self.page_size = page_size
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         for capability in capabilities:
             if capability not in CAPABILITIES:
@@ -4500,6 +4468,26 @@ class Server(ChangingServer):
 
         return register
 
+    def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
+        """Return a page of definitions, and the cursor of the next page or None.
+
+        A cursor is the number of the last registration that the client has seen, in
+        hexadecimal. No number is used twice, so a client gets each definition that
+        stays exactly once, even if others come or go between two pages.
+        """
+        last = 0
+        if cursor is not None:
+            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
+            if not is_number or int(cursor, 16) > self._newest:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor")
+            last = int(cursor, 16)
+        left = [one for one in self.tables[kind].values() if one.number > last]
+        page = left[:self.page_size]
+        following = None
+        if len(page) < len(left):
+            following = f"{page[-1].number:x}"
+        return [one.definition for one in page], following
+
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. KeyError means that it does not exist."""
         self.remove("resourceTemplates" if "{" in uri else "resources", uri)
@@ -4530,7 +4518,6 @@ class Server(ChangingServer):
         own_name = function if isinstance(function, str) else name  # prompt("name")
 
         def register(author_function: F) -> F:
-            check_types("Server.prompt", Callable, function=author_function)
             adapted = Function(author_function)
             check_strings(adapted)
             schema = adapted.input_schema.schema
@@ -5337,25 +5324,42 @@ def repair_types(value: Json, faults: list[Fault]) -> None:
 REPAIRS["type"] = repair_types
 
 
-def advise_description(kind: str, new: Registration) -> Iterator[str]:
+DEFINITION = Schema(shape(
+    name="string", title="string", description="string", icons="array", _meta="object",
+    annotations="object", mimeType="string"))
+
+
+def check_definition(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
+    """Refuse options of a decorator that have a wrong type."""
+    for fault in DEFINITION.faults(definition):
+        given = definition[str(fault.path[0])]
+        raise TypeError(f"{function.name}(){fault}: {given!r:.60}")
+    yield from ()
+
+
+def check_description(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
     has_docstrings = sys.flags.optimize < 2  # python -OO removes them
-    if kind == "tools" and "description" not in new.definition and has_docstrings:
-        yield (f"the tool {new.definition['name']} has no description, so a model cannot "
+    if kind == "tools" and "description" not in definition and has_docstrings:
+        yield (f"the tool {definition['name']} has no description, so a model cannot "
                "know what it does; write a docstring")
 
 
-def advise_name(kind: str, new: Registration) -> Iterator[str]:
+def check_name(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
     """[2025-11-25 server/tools]"""
-    name = new.definition["name"]
+    name = definition["name"]
     if kind == "tools" and not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
         yield (f"hosts may refuse the name of the tool {name!r}; use 1 to 128 of the "
                "characters A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server "
                "that has a name with a dot, or with more than 64 characters)")
 
 
-def advise_defaults(kind: str, new: Registration) -> Iterator[str]:
+def check_defaults(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
     """A model reads a default in the schema, and may send it. So it has to fit."""
-    for name, property_ in new.function.hinted_schema["properties"].items():
+    for name, property_ in function.hinted_schema["properties"].items():
         if "default" in property_:
             default = property_["default"]
             schema = Schema(property_)
@@ -5367,12 +5371,12 @@ def advise_defaults(kind: str, new: Registration) -> Iterator[str]:
                 advice = "change one of them"
                 if default is None:
                     advice = "write Optional[...]"
-                yield (f"{new.function.name}().{name}: the default {default!r:.40} does "
+                yield (f"{function.name}().{name}: the default {default!r:.40} does "
                        f"not fit the hint; {advice}")
 
 
-ADVICE.update(description=advise_description, name=advise_name,
-              defaults=advise_defaults)
+CHECKS.update(definition=check_definition, description=check_description,
+              name=check_name, defaults=check_defaults)
 
 
 # Part 7: The client

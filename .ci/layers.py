@@ -43,6 +43,7 @@ ALLOWED: dict[tuple[str, str], set[str]] = {
     ("ServerSession", "Requester"): {"close"},
     ("ServerSession", "ToolSession"): {"open_stream"},
     ("Server", "ChangingServer"): {"__init__"},
+    ("Server", "ToolServer"): {"page"},
     ("ClientRequests", "Requests"): {"prepare"},
     ("ClientSession", "McpPeer"): {"handle_notification", "requests_type"},
     ("ClientSession", "Peer"): {"__init__", "admit_request"},
