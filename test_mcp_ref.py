@@ -641,6 +641,26 @@ class Wire:
         return self.opened == self.ended
 
 
+class Link:
+    """A transport of our Client that leads directly to a server in this process.
+
+    `sent` has the messages of the client. The server's jobs run at once, or start(job) runs them.
+    """
+
+    def __init__(self, server: Any, start: Callable[[Any], Any] = lambda job: job()) -> None:
+        self.server, self.start, self.sent = server, start, []  # type: ignore[var-annotated]
+
+    def open(self, on_line: Any, on_close: Any) -> None:
+        self.session = self.server.connect(on_line, self.start)
+
+    def send(self, line: bytes) -> None:
+        self.sent.append(json.loads(line))
+        self.session.receive(line)
+
+    def close(self) -> None:
+        self.session.close()
+
+
 class Process:
     """A server in another process, which is connected by its stdin and stdout.
 
@@ -1365,19 +1385,6 @@ class TestPeer(unittest.TestCase):
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
 
-    def test_an_exception_that_ends_a_program_does_not_end_a_server(self) -> None:
-        """A call fails if its tool exits, is interrupted, recurses too deeply or lacks memory."""
-        end, errors = HeldServer(Server("s", "1")), {error.__name__: error for error in (
-            SystemExit, KeyboardInterrupt, RecursionError, MemoryError)}
-
-        @end.server.tool
-        def leave(how: str) -> None:
-            raise errors[how]
-
-        for how in errors:
-            end.call(1, "leave", how=how)
-            self.assertEqual([True], [one["result"]["isError"] for one in end.run()], how)
-
     def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
         """Notifications do not wait until earlier requests have run."""
         end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
@@ -1471,23 +1478,30 @@ class TestPeer(unittest.TestCase):
             end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
         self.assertEqual([dict, list, dict], list(map(type, end.out())))
 
-    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] A cancelled request counts until its job has been taken,
-        and then frees exactly one place."""
-        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
-        for rid in (10, 20, 30):
-            for n in range(4):
-                end.call(rid + n, "echo", text="a")
-            end.say("notifications/cancelled", {"requestId": rid})
-            end.call(rid + 4, "echo", text="a")
-            self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-            end.jobs.pop(0)()  # the job of the cancelled request
-            end.call(rid + 5, "echo", text="a")
-            end.call(rid + 6, "echo", text="a")
-            self.assertEqual([(rid + 6, 429)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
+        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
+        exactly one place. The transport may also withdraw the job."""
+        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
+            end = HeldServer(fixture_server(bounds=bounds))
+            for rid in (10, 20, 30):
+                for n in range(4):
+                    end.call(rid + n, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+                end.call(rid + 4, "echo", text=text)
+                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                end.jobs.pop(0)()  # the job of the cancelled request
+                end.call(rid + 5, "echo", text=text)
+                end.call(rid + 6, "echo", text=text)
+                self.assertEqual([(rid + 6, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+            end.session.withdraw = lambda job: end.jobs.remove(job) is None
+            for rid in range(40, 60):
+                end.call(rid, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+            self.assertEqual(([], []), (end.jobs, end.out()))
 
     def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
         """No lock is held while send() runs, so that send() may call receive()."""
@@ -1533,14 +1547,15 @@ class TestPeer(unittest.TestCase):
 
     def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
         """In Python true equals 1, but it is not an id. Two requests are pending, so an error
-        without an id may belong to either."""
+        without an id may belong to either. It ends the only pending request."""
         peer = Peer(lambda line: None, lambda job: job())
-        pending, _ = peer.request("a"), peer.request("b")
+        pending, other = peer.request("a"), peer.request("b")
         for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
             self.assertFalse(pending.wait(0))
             peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
-        with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
-            pending.result(DEADLINE)
+        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
+        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
+        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
 
     def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
         """No other response will come. The id is another one, or the message, the batch or the line
@@ -1564,12 +1579,6 @@ class TestPeer(unittest.TestCase):
         end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
         self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
 
-    def test_an_error_without_an_id_ends_the_only_pending_request(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job())
-        pending = peer.request("a")
-        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
-        self.assertRaisesRegex(RpcError, "-32700", pending.result, 0)
-
     def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
         """The text of each may be another one. Kinds are counted separately."""
         peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
@@ -1578,6 +1587,7 @@ class TestPeer(unittest.TestCase):
                 peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
                 peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
             self.assertEqual(20, len(logs.output))
+            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
             peer.close()
             self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
         self.assertEqual(22, len(logs.output))
@@ -1587,29 +1597,10 @@ class TestPeer(unittest.TestCase):
         with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
             broken.request("a").result(DEADLINE)
 
-    def test_an_exception_in_the_handler_of_a_notification_is_logged(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-        self.assertRegex(logs.output[0], "(?s)'news'.*ZeroDivisionError")
-
-    def test_an_ignored_message_is_logged_without_control_characters(self) -> None:
-        end = HeldServer(SERVERS["plain"]())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
-        self.assertIn("late \\x1b[2J", logs.output[0])
-        self.assertNotRegex("".join(logs.output), "\x1b|secret")
-
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        contexts: List[Context] = []
-        server = Server("s", "1")
-
-        @server.tool
-        def late(context: Context) -> None:
-            "Keep the context."
-            contexts.append(context)
-
-        end = HeldServer(server)
+        end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        end.server.tool(name="late")(schema_hinted(
+            lambda context: contexts.append(context), context=Context))
         end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
         end.say("notifications/initialized", {})
         end.say("tools/call", {"name": "late"}, id=1)
@@ -1617,20 +1608,20 @@ class TestPeer(unittest.TestCase):
         self.assertRaises(RequestCancelled, contexts[0].list_roots)
 
     def test_the_context_of_a_tool_says_cancelled_when_the_client_is_gone(self) -> None:
-        contexts: List[Context] = []
-        server, gone = Server("s", "1"), []  # type: ignore[var-annotated]
+        end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
 
-        @server.tool
-        def keep(context: Context) -> None:
-            "Keep the context."
-            contexts.append(context)
+        @end.server.tool
+        def look(context: Context) -> None:
+            "Look before and after a message that cannot be sent."
+            seen.append(context.cancelled)
             gone.append(1)
             context.log("info", "the client is gone")
+            seen.append(context.cancelled)
 
-        end = HeldServer(server)
-        end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
-        end.call(1, "keep")
-        self.assertTrue(contexts[0].cancelled)
+        end.session = end.server.connect(
+            lambda line: gone and os.write(-1, line), lambda job: job())
+        end.call(1, "look")
+        self.assertEqual([False, True], seen)
 
     def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
         def start(job: Any) -> None:
@@ -1641,35 +1632,6 @@ class TestPeer(unittest.TestCase):
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
             self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
-
-    def test_waiting_requests_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """The bound is Bounds.memory. A cancelled request counts until its job was taken, unless
-        the transport can withdraw the job."""
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(memory=3_000))), "x" * 1000
-
-        def refused() -> List[Any]:
-            return [one["id"] for one in end.out() if one.get("error", {}).get("code") == 429]
-
-        for rid in (10, 20):
-            for n in range(4):
-                end.call(rid + n, "echo", text=ballast)
-            end.say("notifications/cancelled", {"requestId": rid})
-            end.call(rid + 4, "echo", text=ballast)
-            self.assertEqual([rid + 3, rid + 4], refused())
-            end.jobs.pop(0)()
-            end.call(rid + 5, "echo", text=ballast)
-            self.assertEqual([], refused())
-            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-
-        def withdraw(job: Any) -> bool:
-            end.jobs.remove(job)
-            return True
-
-        end.session.withdraw = withdraw
-        for rid in range(30, 50):
-            end.call(rid, "echo", text=ballast)
-            end.say("notifications/cancelled", {"requestId": rid})
-        self.assertEqual(([], []), (end.jobs, end.out()))
 
     def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
         """Whoever unsubscribes may subscribe to another URI."""
@@ -2526,16 +2488,17 @@ with Client({server!r}) as client:
             ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
     def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
-        """The log shows messages of the client and exceptions of the tool in escaped form."""
+        """The log shows messages of the client and exceptions of the tool in escaped form, and not
+        the result in a response that nobody waits for."""
         child = self.start()
         child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
             {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
-            {"id": 9, "result": PROCESS_EVIL}, {"method": PROCESS_EVIL},
+            {"id": PROCESS_EVIL, "result": "secret"}, {"method": PROCESS_EVIL},
             {"method": "notifications/cancelled", "params": {PROCESS_EVIL: PROCESS_EVIL}})),
             process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), process_line(2, PROCESS_EVIL))
         child.end()
         self.assertIn("forged", child.said)
-        self.assertEqual([], re.findall(PROCESS_BAD, child.said, re.M))
+        self.assertEqual([], re.findall(PROCESS_BAD + "|secret", child.said, re.M))
 
 
 class ProcessShared(Process):
@@ -3673,22 +3636,6 @@ class TestLifecycleTables(unittest.TestCase):
         spec.loader.exec_module(copy)
         for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
             copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
-
-        class Link:
-            """A transport to a server in memory. `sent` has the messages of the client."""
-
-            def __init__(self, server: Any) -> None:
-                self.server, self.sent = server, []  # type: ignore[var-annotated]
-
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = self.server.connect(on_line, lambda job: job())
-
-            def send(self, line: bytes) -> None:
-                self.sent.append(json.loads(line))
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
 
         class Lenient(Link):
             """A server that answers in its own revision, whatever revision the request names."""
@@ -6019,10 +5966,10 @@ class TestClientOpening(unittest.TestCase):
    "_meta":{"progressToken":"$u","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$u","progress":7}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-# An exception in a callback does not affect the call. on_notification gets all notifications, in
-# the order in which they arrived.
+# An exception in a callback affects neither the call nor later callbacks. on_notification gets all
+# notifications, in the order in which they arrived.
 = steps[2:] == ["y"] and t != u
-= [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(6)] == [0.5, 2, 3, 4, 5, 6]
+= [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(7)] == [0.5, 2, 3, 4, 5, 6, 7]
 
 == A request without a response in time is cancelled despite its progress, and a late response is
    ignored  SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
@@ -6753,17 +6700,6 @@ class TestInProcess(unittest.TestCase):
 
     def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
         """A tool asks the client, whose handler calls a tool, which asks the client in turn."""
-        class Link:
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = server.connect(on_line, lambda job: threading.Thread(
-                    target=job, daemon=True).start())
-
-            def send(self, line: bytes) -> None:
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
-
         def on_elicit(params: Any) -> Any:
             client.call_tool("sample", {"text": "?"})
             return fixture_elicit(params)
@@ -6774,8 +6710,8 @@ class TestInProcess(unittest.TestCase):
 
         server = fixture_server()
         for revision in REVISIONS[2:]:
-            client = Client(Link(), protocol_version=revision, timeout=DEADLINE,
-                            on_elicit=on_elicit, on_sample=on_sample)
+            client = Client(Link(server, Memory(server).start), protocol_version=revision,
+                            timeout=DEADLINE, on_elicit=on_elicit, on_sample=on_sample)
             done: "queue.Queue[str]" = queue.Queue()
 
             def ask() -> None:
@@ -6900,22 +6836,13 @@ class TestInProcess(unittest.TestCase):
 
     def test_connect_succeeds_even_if_the_server_refuses_to_renew_a_subscription(self) -> None:
         """The second server allows no subscriptions. The client logs a warning."""
-        class Link:
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = servers.pop(0).connect(on_line, lambda job: job())
-
-            def send(self, line: bytes) -> None:
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
-
-        servers = [fixture_server(), fixture_server(bounds=Bounds(subscriptions=0))]
-        client = Client(Link(), protocol_version="2025-11-25", timeout=DEADLINE).connect()
+        link = Link(fixture_server())
+        client = Client(link, protocol_version="2025-11-25", timeout=DEADLINE).connect()
         self.addCleanup(client.close)
         watching = client.subscribe("fixture://text")
         self.assertRaises(RuntimeError, watching.result, 0)
         client.close()
+        link.server = fixture_server(bounds=Bounds(subscriptions=0))
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             client.connect().ping()
         self.assertRegex("".join(logs.output), "subscription")
@@ -7024,15 +6951,6 @@ class TestCallbacks(unittest.TestCase):
         check(Bounds(), 10_500, 10_000, "")
         check(Bounds(memory=10_000), 100, 9, "x" * 1000)
 
-    def test_an_exception_in_a_callback_is_logged_and_later_callbacks_run(self) -> None:
-        steps: List[Any] = []
-        client = self.client(fixture_server())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            client.call_tool("count", {"to": 3},
-                             on_progress=lambda *step: steps.append(step) or 1 / 0)
-        self.assertEqual(3, len(steps))
-        self.assertIn("ZeroDivisionError", "".join(logs.output))
-
 
 CLIENT_HOLD = """import sys, threading, mcp_ref
 server = mcp_ref.Server("s", "1")
@@ -7072,13 +6990,6 @@ class TestClientProcess(unittest.TestCase):
     def spawn(self, file: str = os.devnull, **options: Any) -> Client:
         return Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, file], **{
             "timeout": DEADLINE, "protocol_version": "2025-11-25", "close_timeout": 0.2, **options})
-
-    def assert_gone(self, pid: int) -> None:
-        """Wait until the process does not exist any more, not even as a zombie."""
-        with self.assertRaises(ProcessLookupError):
-            for _ in range(int(DEADLINE / 0.01)):
-                os.kill(pid, 0)
-                time.sleep(0.01)
 
     def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
         """SHOULD: The lines of the server are read before. The message has its exit status.
@@ -7165,30 +7076,21 @@ for command in ["npx", "-y"], ["other.exe"]:
                 self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
 
     def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
-        """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
-        [stdio.shutdown.force]"""
+        """SHOULD: When close() returns, the process does not exist any more, not even as a zombie.
+        [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill] [stdio.shutdown.force]"""
         on_term = "signal.signal(15, %s); answer(pid=os.getpid()); "
         stay = "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]"
         for code, timeout, how in (
                 (on_term % "lambda *why: ends('SIGTERM')", DEADLINE, "EOF"),
                 (on_term % "lambda *why: ends('SIGTERM')" + stay, 0.1, "SIGTERM"),
-                (on_term % "signal.SIG_IGN" + stay, 0.1, ""),
+                *[(on_term % "signal.SIG_IGN" + stay, 0.05, "")] * 3,
                 (on_term % "signal.SIG_DFL" + "os.kill(os.getpid(), signal.SIGSTOP)", 0.1, "")):
             with self.subTest(code), tempfile.NamedTemporaryFile("r") as file:
                 with self.spawn(file.name, close_timeout=timeout) as client:
                     pid, began = client.call_tool(code)["pid"], time.monotonic()
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
-                self.assert_gone(pid)
+                self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
                 self.assertEqual(how, file.read())
-
-    def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
-        """OURS: When close() returns, the process does not exist any more, not even as a zombie."""
-        code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
-                "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
-        for _ in range(5):
-            with self.spawn(close_timeout=0.05) as client:
-                pid = client.call_tool(code)["pid"]
-            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
 
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
         """OURS: The server sends SIGINT to its client instead of a response."""
@@ -7199,7 +7101,7 @@ for command in ["npx", "-y"], ["other.exe"]:
                              "with open(sys.argv[1], 'w') as file: print(os.getpid(), file=file)\n"
                              "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
             self.assertRaises(KeyboardInterrupt, client.connect)
-            self.assert_gone(int(file.read()))
+            self.assertRaises(ProcessLookupError, os.kill, int(file.read()), signal.SIGKILL)
 
     def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
         """OURS: Every eighth line is tried. The client can connect again."""
