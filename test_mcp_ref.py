@@ -814,6 +814,11 @@ def plays(text: str) -> Callable[[Any], Any]:
     return add
 
 
+def later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function on another thread. Return the future of its result."""
+    return concurrent.futures.ThreadPoolExecutor(1).submit(function, *args, **options)
+
+
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
     """Play transcripts once for each row. A row has a name and then the values of each %s."""
     for why, *values in rows:
@@ -1739,35 +1744,6 @@ class TestPeer(unittest.TestCase):
         before = tracemalloc.get_traced_memory()[0]
         flood(300)
         self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
-
-    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
-        """The bound is Bounds.line. The response still arrives."""
-        server, sent = Server("s", "1", bounds=Bounds(line=10_000)), []  # type: ignore[var-annotated]
-        writes, reads = threading.Event(), threading.Event()
-
-        def send(line: bytes) -> None:
-            writes.set()
-            reads.wait(DEADLINE)
-            sent.append(line)
-
-        @server.tool
-        def talk(context: Context) -> None:
-            "Log much more than may wait."
-            for _ in range(100):
-                context.log("info", "x" * 1000)
-
-        end = HeldServer(server)
-        end.session = server.connect(send, lambda job: job())
-        writing = threading.Thread(target=end.session.receive, args=[
-            b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
-        writing.start()
-        self.addCleanup(reads.set)
-        self.assertTrue(writes.wait(DEADLINE))
-        end.call(8, "talk")
-        reads.set()
-        writing.join(DEADLINE)
-        self.assertEqual([7, 8], [one["id"] for one in map(json.loads, sent) if "id" in one])
-        self.assertIn(sum(map(len, sent)), range(9_000, 13_000))
 
     def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
         """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
@@ -3153,6 +3129,10 @@ class TestHints(unittest.TestCase):
                 self.assertEqual(rest, entry.get("description"))
                 self.assertEqual(None if rest and "none" in rest else "One.",
                                  entry["arguments"][0].get("description"))
+        server.prompt("last")(schema_hinted(lambda a: a, a=Annotated[str, "Own."]))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual([{"name": "a", "description": "Own.", "required": True}],
+                             client.list_prompts()[-1]["arguments"])
 
     def test_metadata_of_a_hint_that_is_not_json_schema_is_logged(self) -> None:
         """One warning names the function and the parameter. Other metadata still has an effect."""
@@ -4096,6 +4076,10 @@ class TestTools(unittest.TestCase):
    "context":{"arguments":{"first":"red"}}}}
 < {"jsonrpc":"2.0","id":1,"result":{"completion":{
    "values":["darkred"],"total":1,"hasMore":false}}}
+> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
+   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
+   "context":{}}}
+< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":["dark!"],"...":0}}}
 
 == A server without completions answers completion/complete with the error -32601  SHOULD on entries
    [comp.not-supported]
@@ -4265,14 +4249,9 @@ class TestLists(unittest.TestCase):
             ("prompts/list", "prompts"), ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
 
-    def tools(self, server: Server) -> List[Any]:
-        """Return the entries of tools/list."""
-        end, message = Memory(server), {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        end.give(json.dumps({**message, "params": {"_meta": modern_meta()}}).encode())
-        return list(json.loads(end.take(DEADLINE) or b"")["result"]["tools"])
-
     def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence."""
+        """OURS: A name or a description that is passed to the decorator takes precedence. The
+        decorators accept a name alone."""
         def spoken() -> None:
             """Say it.
 
@@ -4283,10 +4262,14 @@ class TestLists(unittest.TestCase):
 
         server = Server("s", "1")
         self.assertIs(spoken, server.tool(spoken))
+        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
         server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
-        self.assertEqual([("spoken", "Say it.\n\nExample:\n    x = 1"),
-                          ("named", "Do it.\nFirst:\n  x\n y")],
-                         [(one["name"], one.get("description")) for one in self.tools(server)])
+        said = "Say it.\n\nExample:\n    x = 1"
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(
+                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"), ("one", said)],
+                [(one["name"], one.get("description"))
+                 for one in client.list_tools() + client.list_prompts()])
 
     def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
         """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
@@ -4298,7 +4281,9 @@ class TestLists(unittest.TestCase):
             pass
 
         server = fixture_server()
-        before, resource = self.tools(server), server.resource
+        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
+        self.addCleanup(client.close)
+        before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
         for words, kind, register in (
                 ("echo", ValueError, lambda: server.tool(name="echo")(key)),
                 ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
@@ -4308,6 +4293,7 @@ class TestLists(unittest.TestCase):
                 ("number", TypeError, lambda: server.prompt(number)),
                 ("number", TypeError, lambda: resource("x://{n}")(number)),
                 ("x://{other}", TypeError, lambda: resource("x://{other}")(key)),
+                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
                 ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
                 ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
                 ("nobody", KeyError, lambda: server.remove_tool("nobody")),
@@ -4318,7 +4304,8 @@ class TestLists(unittest.TestCase):
                     "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
             with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
                 register()
-        self.assertEqual(before, self.tools(server))
+        self.assertEqual(before, (
+            client.list_tools(), client.list_prompts(), client.list_resource_templates()))
 
 
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
@@ -4499,7 +4486,8 @@ class TestReadyMadeResults(unittest.TestCase):
     def test_resources_and_prompts_may_return_a_result(self) -> None:
         server, contents = Server("s", "1"), [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
         message = {"role": "assistant", "content": mcp_ref.audio(b"a", "audio/wav")}
-        server.resource("ui://a")(lambda: Result({"contents": contents}))
+        server.resource("ui://a", mime_type="text/html;profile=mcp-app")(
+            lambda: Result({"contents": contents}))
         server.prompt(name="p", description="?")(
             lambda: Result(messages=[message], description="own", _meta={"x/y": 1}))
         for revision in LEGACY[0], MODERN:
@@ -4562,7 +4550,7 @@ class TestExtensions(unittest.TestCase):
     """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
 
     def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback] A server of MCP Apps lists a ui:// resource with its own _meta."""
+        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
         ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
         server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
 
@@ -4571,12 +4559,6 @@ class TestExtensions(unittest.TestCase):
             """Show the time."""
             seen.append(context.client_capabilities.get("extensions"))
             return "12:00"
-
-        @server.resource("ui://clock", mime_type="text/html;profile=mcp-app")
-        def page() -> Result:
-            return Result(contents=[{
-                "uri": "ui://clock", "mimeType": "text/html;profile=mcp-app", "text": "<p>12:00",
-                "_meta": {"ui": {"prefersBorder": True}}}])
 
         offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
         for revision in LEGACY[-1], MODERN:
@@ -4588,8 +4570,6 @@ class TestExtensions(unittest.TestCase):
                     self.assertEqual("ui://clock",
                                      client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
                     client.call_tool("clock")
-                    contents = client.read_resource("ui://clock")["contents"][0]
-                    self.assertTrue(contents["_meta"]["ui"]["prefersBorder"])
                 with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
                     self.assertEqual("12:00", text_of(client.call_tool("clock")))
         self.assertEqual([offered, None] * 2, seen)
@@ -4646,44 +4626,17 @@ def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
 
-    def test_the_decorators_for_tools_and_prompts_accept_a_name_alone(self) -> None:
-        server = Server("s", "1")
-        for register in (server.tool, server.prompt):
-            @register("named")
-            def function(a: str) -> str:
-                """Return it."""
-                return a
-
-            self.assertEqual("a", function("a"))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([["named"]] * 2, [[one["name"] for one in listed] for listed in (
-                client.list_tools(), client.list_prompts())])
-
-    def test_a_client_lists_all_tools_however_many_pages_there_are(self) -> None:
-        server = Server("s", "1", title="A title", page_size=7)
-        for number in range(40):
-            server.tool(name=f"t{number}", description="?")(lambda: "")
-
-        @server.prompt
-        def ask(who: Annotated[str, "Whom to ask."]) -> str:
-            return who
-
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual({"name": "s", "version": "1", "title": "A title"}, client.server_info)
-            self.assertEqual([f"t{n}" for n in range(40)],
-                             [tool["name"] for tool in client.list_tools()])
-            self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
-                             client.list_prompts()[0]["arguments"])
-
     def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
         """A client that connected before learns of the first tool."""
         names = ["tools", "resources", "prompts", "completions"]
         for revision in LEGACY[-1], MODERN:
             heard: "queue.Queue[Any]" = queue.Queue()
-            server = Server("s", "1", capabilities=names)
+            server = Server("s", "1", title="A title", capabilities=names)
             with self.subTest(revision), Client(
                     server, protocol_version=revision, timeout=DEADLINE,
                     on_notification=lambda method, params: heard.put(method)) as client:
+                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
+                                 client.server_info)
                 self.assertEqual({*names, "logging"}, {*client.server_capabilities})
                 self.assertEqual([], client.list_tools() + client.list_prompts())
                 client.subscribe(tools=True)
@@ -4713,18 +4666,6 @@ class TestRegistration(unittest.TestCase):
             message = json.loads(lines.get(timeout=DEADLINE))
             got[message["id"]] = message["result"]
         self.assertEqual(({"params": {"a": 1}}, "3"), (got[1], text_of(got[2])))
-
-    def test_a_completion_function_gets_the_values_of_the_other_arguments(self) -> None:
-        server = Server("s", "1")
-        server.prompt(name="p")(lambda a: a)
-        server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
-        with self.assertRaises(ValueError):
-            server.completion("p", "a")(lambda value, others: [])
-        with Client(server, timeout=DEADLINE) as client:
-            for context, others in ((None, {}), ({}, {}), ({"arguments": {"b": "2"}}, {"b": "2"})):
-                self.assertEqual([json.dumps(["1", others])], client.complete(
-                    {"type": "ref/prompt", "name": "p"}, {"name": "a", "value": "1"}, context,
-                )["values"])
 
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
@@ -4860,22 +4801,15 @@ class TestUtilities(unittest.TestCase):
 
     def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
         """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
-        heard = ["\n".join('< {"jsonrpc":"2.0","method":"notifications/message","params":{'
-                           '"level":"%s","data":{"n":1}}}' % level for level in SERVER_LEVELS[n:])
-                 for n in range(len(SERVER_LEVELS))]
+        message = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s",%s}}'
         plays_rows(self, r"""
-== A legacy session gets messages from this log level on  MUST legacy on values
-> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"%s"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
-%s
-< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-== A modern request gets messages from this log level on  MUST modern on values
+== A request gets messages from this log level on  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
    "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
 %s
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-""", [(level, *[level, lines] * 2) for level, lines in zip(SERVER_LEVELS, heard)])
+""", [(level, level, "\n".join(message % (one, '"data":{"n":1}') for one in SERVER_LEVELS[n:]))
+      for n, level in enumerate(SERVER_LEVELS)])
 
 
 # --- Part III: what a server asks of its client ---------------------------------------------------
@@ -5391,22 +5325,19 @@ class TestRequestState(unittest.TestCase):
 
     def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
-        program = ("import mcp_ref\nserver = mcp_ref.Server('s', '1', state_key=b'k' * 32)\n"
-                   "@server.tool\ndef ask(context: mcp_ref.Context) -> str:\n"
-                   "    'Ask for the roots.'\n"
-                   "    return str(context.list_roots())\nserver.run()")
+        program = PROCESS_FIXTURE[-1].replace(
+            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
 
         def run(**more: Any) -> Any:
-            line = mcp_ref.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-                "name": "ask", "_meta": modern_meta(OFFERS), **more}})
+            line = process_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
             done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
                                   stdout=subprocess.PIPE, timeout=DEADLINE)
             return json.loads(done.stdout)["result"]
 
         asked = run()
-        done = run(requestState=asked["requestState"],
-                   inputResponses=dict.fromkeys(asked["inputRequests"], {"roots": []}))
-        self.assertEqual("[]", text_of(done))
+        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
+            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
+        self.assertEqual("file:///a", text_of(done))
 
 
 class Subscriber(Memory):
@@ -5420,7 +5351,8 @@ class Subscriber(Memory):
                  write: "Callable[[Subscriber, bytes], None]") -> None:
         self.lines, self.server, self.over = queue.Queue(), server, False
         self.session = server.connect(lambda line: write(self, line), self.start)
-        self.meta: Dict[str, Any] = {"_meta": modern_meta()} if revision == MODERN else {}
+        self.meta: Dict[str, Any] = {
+            "_meta": {**modern_meta(), META + "logLevel": "info"}} if revision == MODERN else {}
         if revision == MODERN:
             self.ask("subscriptions/listen", notifications={
                 "resourceSubscriptions": ["fixture://text"]})
@@ -5429,10 +5361,13 @@ class Subscriber(Memory):
             self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
             self.ask("resources/subscribe", uri="fixture://text")
 
+    def say(self, rid: str, method: str, **params: Any) -> None:
+        """Send a request."""
+        self.give(process_line(rid, method, **self.meta, **params))
+
     def ask(self, method: str, **params: Any) -> bytes:
         """Send a request. Return the next line that arrives."""
-        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
-                              "params": {**self.meta, **params}}).encode())
+        self.say(method, method, **params)
         return self.take(DEADLINE) or b"no line arrived"
 
 
@@ -5594,46 +5529,21 @@ class Subscriber(Memory):
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
 
-    def test_a_client_that_does_not_read_does_not_delay_other_clients_of_the_server(self) -> None:
-        """It delays neither their calls nor the notifications for their subscriptions."""
-        stuck, over, server = threading.Event(), threading.Event(), fixture_server()
-        self.addCleanup(over.set)
-        lines = [*PROCESS_HELLO, process_line(0, "resources/subscribe", uri="fixture://text")]
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
+        """OURS: There are two subscribers. One of them does not read a response, or does not read a
+        notification. The other one is served, and gets its notifications."""
+        for revision, word in itertools.product(
+                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
+            with self.subTest(revision, word=word):
+                self.publish_to_a_client_that_does_not_read(revision, word)
 
-        def send(line: bytes) -> None:
-            if stuck.is_set() or b'"stuck"' in line:
-                stuck.set()
-                over.wait(3 * DEADLINE)
-
-        deaf = server.connect(send, Memory(server).start)
-        for line in (*lines, process_line("stuck", "resources/read", uri="fixture://text")):
-            deaf.receive(line)
-        self.assertTrue(stuck.wait(DEADLINE))
-        for name, arguments, *expected in (
-                ("echo", {"text": "x"}, "hello", 0, 1),
-                ("update", {"uri": "fixture://text"}, "hello", 0, 1,
-                 "notifications/resources/updated")):
-            other, missing = Memory(server), {*expected}
-            for line in (*lines, process_line(1, "tools/call", name=name, arguments=arguments)):
-                other.give(line)
-            while missing:
-                got = json.loads(other.take(DEADLINE) or "null")
-                self.assertIsNotNone(got, missing)
-                missing.discard(got.get("method", got.get("id")))
-
-    def test_a_client_that_does_not_read_delays_neither_publisher_nor_subscribers(self) -> None:
-        """OURS: There are two subscribers. The first one that is notified never reads."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                self.publish_to_a_client_that_does_not_read(revision)
-
-    def publish_to_a_client_that_does_not_read(self, revision: str) -> None:
+    def publish_to_a_client_that_does_not_read(self, revision: str, word: bytes) -> None:
         server, first, over = fixture_server(), threading.Lock(), threading.Event()
         self.addCleanup(over.set)
         deaf: "queue.Queue[Subscriber]" = queue.Queue()
 
         def write(client: Subscriber, line: bytes) -> None:
-            if Subscriber.UPDATED in line and first.acquire(False):
+            if word in line and first.acquire(False):
                 deaf.put(client)
                 over.wait(6 * DEADLINE)
             client.lines.put(line)
@@ -5641,20 +5551,25 @@ class TestSubscriptions(unittest.TestCase):
         both = [Subscriber(server, revision, write) for _ in range(2)]
         publisher = threading.Thread(
             target=server.resource_updated, args=["fixture://text"], daemon=True)
-        publisher.start()
+        if word == b'"stuck"':
+            both[0].say("stuck", "resources/read", uri="fixture://text")
+        else:
+            publisher.start()  # it is not known which subscriber is notified first
         both.remove(deaf.get(timeout=DEADLINE))
+        if word == b'"stuck"':
+            publisher.start()
         publisher.join(DEADLINE)
         self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
-        other = both[0]
-        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other client got nothing")
-        response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
+        self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
+        response = both[0].ask("tools/call", name="echo", arguments={"text": "still served"})
         self.assertIn(b"still served", response)
 
-    def test_a_client_that_does_not_read_gets_only_as_many_notifications_as_may_wait(self) -> None:
-        """OURS: While more than bounds.line bytes wait, further notifications are dropped."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                writes, reads = threading.Event(), threading.Event()
+    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
+        """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
+        call arrives, and so do notifications when the client has read."""
+        for revision, way in itertools.product((LEGACY[-1], MODERN), ("change", "log")):
+            with self.subTest(revision, way=way):
+                writes, reads, done = threading.Event(), threading.Event(), threading.Event()
                 self.addCleanup(reads.set)
 
                 def write(client: Subscriber, line: bytes) -> None:
@@ -5664,19 +5579,28 @@ class TestSubscriptions(unittest.TestCase):
                     client.lines.put(line)
 
                 server = fixture_server(bounds=Bounds(line=2000))
+
+                @server.tool
+                def talk(context: Context) -> None:
+                    "Send much more than may wait."
+                    for _ in range(100):
+                        if way == "log":
+                            context.log("info", "x" * 100)
+                        else:
+                            server.resource_updated("fixture://text")
+                    done.set()
+
                 client = Subscriber(server, revision, write)
                 server.resource_updated("fixture://text")
                 self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
-                for _ in range(100):
-                    server.resource_updated("fixture://text")
+                client.say("end", "tools/call", name="talk")
+                self.assertTrue(done.wait(DEADLINE))
                 reads.set()
-                client.give(json.dumps({"jsonrpc": "2.0", "id": "end", "method": "tools/list",
-                                        "params": client.meta}).encode())
                 lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
                 sizes = [len(line) for line in itertools.takewhile(
                     lambda line: b'"end"' not in line, lines)]
-                self.assertEqual(2000 // sizes[0] + 2, len(sizes))
-                server.resource_updated("fixture://text")  # now it reads again
+                self.assertEqual(2000 // sizes[1] + 2, len(sizes))
+                server.resource_updated("fixture://text")
                 self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
 
 
@@ -5740,10 +5664,10 @@ class TestSubscriptions(unittest.TestCase):
 == A client that was given a modern revision waits for the first response until its timeout, and
    not only for probe_timeout  OURS modern raw client
 ! client = wire.client = Client(wire, protocol_version=revision, probe_timeout=0.0)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-= connecting.result(DEADLINE).protocol_version == revision
+= client.protocol_version == revision
 
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
@@ -5803,28 +5727,25 @@ class TestSubscriptions(unittest.TestCase):
 
 == A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
    raw client
-! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire, protocol_version=revision); client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
    "capabilities":{},"clientInfo":{"name":"mcp_ref","version":"..."}}}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client
 ! client.notify("x/said", {"a": 1})
 > {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
 
 == A modern server may leave out its name, and server_info is empty then  OURS modern raw client
-! client = wire.client = Client(wire)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"complete","capabilities":{},
    "supportedVersions":["2026-07-28"]}}
-= connecting.result(DEADLINE).server_info == {}
+= client.server_info == {}
 
 == A client sends no other request while connect() is running  SHOULD legacy raw client
    [life.client-no-early-requests]
 ! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! connecting = later(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 ! client.start("tools/list", {})
 = isinstance(raised, ConnectionClosed) and not client.connected
@@ -5834,15 +5755,13 @@ class TestSubscriptions(unittest.TestCase):
 
 == If a server offers the modern revision first and withdraws it later, the client does not connect
    OURS 2025-11-25 raw client
-! client = wire.client = Client(wire)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","error":{"code":-32022,"message":"","data":{
    "supported":["2026-07-28"]}}}
 > {"jsonrpc":"2.0","id":"$b","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$b","result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}
-= isinstance(connecting.exception(DEADLINE), ConnectionError)
-= "2025-11-25" in str(connecting.exception(DEADLINE))
+= isinstance(raised, ConnectionError) and "2025-11-25" in str(raised)
 
 == Before connect() a client has no information about its server, and its requests fail  OURS
    2025-11-25 raw client
@@ -5974,8 +5893,7 @@ class TestClientOpening(unittest.TestCase):
 == A request without a response in time is cancelled despite its progress, and a late response is
    ignored  SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
    [cancel.request-id-given] [cancel.stdio-signal] [cancel.client-late-response-ignored]
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
+! call = later(client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x",
    "_meta":{"progressToken":"$t","...":0}}}
 ! more = {"method": "notifications/progress", "params": {"progressToken": t, "progress": 1}}
@@ -5994,7 +5912,7 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"x/slow"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/quick"}
 < {"jsonrpc":"2.0","id":"$b","result":{"n":1}}
-! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(slow.result)
+! waiter = later(slow.result)
 ! quick.cancel("too late"); slow.cancel("why"); slow.cancel("twice")
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","reason":"why"}}
 = isinstance(waiter.exception(DEADLINE), RequestCancelled) and quick.result(0)["n"] == 1
@@ -6057,7 +5975,8 @@ class TestClientOpening(unittest.TestCase):
 
 == An on_progress function that does not return delays only its own call, and not beyond the timeout
    OURS client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+! gate = threading.Event()
+! call = later(
    client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
@@ -6071,8 +5990,8 @@ class TestClientOpening(unittest.TestCase):
 
 == If a server repeats a response while on_progress is slow, the call gets the first response and no
    notification is lost  OURS modern client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+! gate = threading.Event()
+! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6087,8 +6006,8 @@ class TestClientOpening(unittest.TestCase):
 
 == A call whose response waits for on_progress gets the result even if the client is closed
    meanwhile  OURS client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+! gate = threading.Event()
+! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6097,8 +6016,8 @@ class TestClientOpening(unittest.TestCase):
 = call.result(DEADLINE)["n"] == 1
 
 == An on_progress function may close the client  OURS client
-! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
+! closed = queue.Queue()
+! call = later(client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6303,7 +6222,7 @@ class TestClientRequests(unittest.TestCase):
    [elic.url.client-no-prefetch]
 ! page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
 ! url = "http://127.0.0.1:%d/" % page.getsockname()[1]
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x", {"a": 1})
+! call = later(client.call_tool, "x", {"a": 1})
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","arguments":{"a":1}}}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{
    "":{"method":"roots/list"},
@@ -6394,9 +6313,9 @@ class TestClientRequests(unittest.TestCase):
 
 == close() cancels all waiting calls and may be called again, and the end of a `with` block closes
    the client, too  OURS client
-! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+! waiter = later(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
-! closing = concurrent.futures.ThreadPoolExecutor(1).submit(client.__exit__)
+! closing = later(client.__exit__)
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
 = closing.result(DEADLINE) is None
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
@@ -6416,14 +6335,8 @@ class TestClientRequests(unittest.TestCase):
 = not job.is_alive()
 
 == In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
-   2025-06-18 raw client
-! client = wire.client = Client(
-   wire, protocol_version=revision, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client
+   2025-06-18 client offers
+! wire.elicit = lambda params: {"action": "accept"}
 < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","mode":"url",
    "url":"https://a.example/"}}
 > {"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"..."}}
@@ -6435,33 +6348,23 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
 > {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
-== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern raw
-   client
-! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
-= connecting.result(DEADLINE) is client
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern client
+   offers
+! client.call_tool("x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
    "method":"elicitation/create","params":{"message":"?","requestedSchema":{
    "type":"object","properties":{"a":true}}}}}}}
-= isinstance(call.exception(DEADLINE), ValueError)
+= isinstance(raised, ValueError)
 
 == A call raises ValueError if its server asks for a form in an unknown dialect of JSON Schema  OURS
-   modern raw client
-! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
-= connecting.result(DEADLINE) is client
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+   modern client offers
+! client.call_tool("x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
    "method":"elicitation/create","params":{"message":"?","requestedSchema":{
    "$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{}}}}}}}
-= isinstance(call.exception(DEADLINE), ValueError)
+= isinstance(raised, ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
@@ -6558,7 +6461,7 @@ class TestClientAnswers(unittest.TestCase):
         plays_rows(self, r"""
 == A modern server gets only the fields of its form  OURS modern client offers
 ! wire.elicit = lambda params: {"action": %s}
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+! call = later(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
    "method":"elicitation/create","params":{"message":"?",
@@ -6684,7 +6587,7 @@ class TestInProcess(unittest.TestCase):
                     roots=["file:///a"], on_elicit=fixture_elicit, on_sample=fixture_sample,
                     on_notification=lambda *what: heard.put(what))
                 self.assertEqual(revision or MODERN, client.protocol_version)
-                self.assertIn("echo", [tool["name"] for tool in client.list_tools()])
+                self.assertIn("update", [tool["name"] for tool in client.list_tools()])  # the last
                 self.assertEqual("3", text_of(client.call_tool("add", {"a": 1, "b": 2})))
                 self.assertEqual("file:///a", text_of(client.call_tool("roots")))
                 self.assertEqual("four", text_of(client.call_tool("sample", {"text": "?"})))
@@ -7406,47 +7309,14 @@ server.run()"""
 
 
 # --- The file itself ------------------------------------------------------------------------------
-# People copy mcp_ref.py into products, rename it, run it as a program, and cut off sections at its
-# end.
+# People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
+# after a part: .ci/test_cuts.py.)
 
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
-FILE_CHECK = """
-import importlib
-
-def add(a: int, b: int) -> int:
-    "Add."
-    return a + b
-
-def peer(m):
-    out = []
-    one = m.Peer(out.append, lambda job: job(), methods={"add": add})
-    one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
-    return out == [b'{"jsonrpc":"2.0","id":1,"result":3}']
-
-checks = {  # names -> a check that a copy with these names has to pass
-    "decode encode": lambda m: m.decode(m.encode({"a": [1]})) == {"a": [1]},
-    "Peer": peer,
-    "validate": lambda m: m.validate(1, {"type": "integer"}) is None,
-    "schema_of": lambda m: m.schema_of(add)["required"] == ["a", "b"],
-    "REVISIONS": lambda m: len(m.REVISIONS) == 5,
-    "Server": lambda m: m.Server("s", "1").tool(add) is add,
-    "Client": lambda m: m.Client(m.Server("s", "1")).connect().ping() is None,
-}
-for name in %r:
-    m, left = importlib.import_module(name), []
-    for names, works in checks.items():
-        if all(hasattr(m, one) for one in names.split()):
-            assert works(m), (name, names)
-        else:
-            left.append(names)
-    if hasattr(m, "Server"):
-        print(name)
-assert not left, left
-"""
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py can be imported, renamed and cut, and its docstring is correct."""
+    """mcp_ref.py can be imported and renamed, and its docstring is correct."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None, stdin: str = "") -> str:
         """Run Python, and return its stdout. Its stderr has to be empty."""
@@ -7454,24 +7324,6 @@ class TestTheFileItself(unittest.TestCase):
                               env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return str(done.stdout)
-
-    def test_a_copy_that_is_cut_at_the_end_of_any_part_or_section_works(self) -> None:
-        """The copy can be imported, and its sections work. If it has a Server, it can serve."""
-        with open(FILE_PATH, encoding="utf-8") as file:
-            text = file.read()
-        ends = [found.start() for found in re.finditer(
-            r"(?m)^# (---.*|=+\n# Part .*)$", text)][1:] + [len(text)]
-        self.assertGreater(len(ends), 10)
-        with tempfile.TemporaryDirectory() as folder:
-            for number, end in enumerate(ends):
-                with open(os.path.join(folder, f"cut_{number}.py"), "w", encoding="utf-8") as file:
-                    file.write(text[:end])
-            copies = [f"cut_{number}" for number in range(len(ends))]
-            servers = self.python("-W", "error", "-c", FILE_CHECK % copies, cwd=folder).split()
-            program = f"import {servers[0]} as m; m.Server('s', '1').run()"
-            line = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-            self.assertEqual('{"jsonrpc":"2.0","id":1,"result":{}}\n',
-                             self.python("-c", program, cwd=folder, stdin=line))
 
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
