@@ -274,6 +274,13 @@ def hello(revision: str, offers: Any = None) -> Dict[str, Any]:
     return {"protocolVersion": revision, "capabilities": offers or {}, "clientInfo": INFO}
 
 
+def request_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
+    """Return a request as a line."""
+    return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
+
+
+OPENING = [request_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)),
+           b'{"jsonrpc":"2.0","method":"notifications/initialized"}']  # opens a legacy session
 OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # get revision, role, mark, line
 
 
@@ -1174,8 +1181,7 @@ class TestErrors(unittest.TestCase):
             end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
             end.server.resource("fixture://crash")(lambda: 1 / 0)
             if revision != MODERN:
-                end.say("initialize", hello(revision), id="hello")
-                end.say("notifications/initialized", {})
+                end.open(revision)
             for rid, (method, params) in enumerate(wrong):
                 if revision == MODERN and isinstance(params, dict):
                     params = {"_meta": modern_meta(), **params}
@@ -1362,6 +1368,12 @@ class HeldServer(Memory):
     def call(self, rid: Any, name: str, **arguments: Any) -> None:
         meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
         self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
+
+    def open(self, revision: str, offers: Any = None) -> None:
+        """Open a legacy session."""
+        self.say("initialize", hello(revision, offers), id="hello")
+        self.say("notifications/initialized", {})
+        self.out()
 
     def out(self) -> List[Any]:
         return [json.loads(line) for line in iter(lambda: self.take(0), None)]
@@ -1606,8 +1618,7 @@ class TestPeer(unittest.TestCase):
         end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
         end.server.tool(name="late")(schema_hinted(
             lambda context: contexts.append(context), context=Context))
-        end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
-        end.say("notifications/initialized", {})
+        end.open("2025-11-25", OFFERS)
         end.say("tools/call", {"name": "late"}, id=1)
         end.run()
         self.assertRaises(RequestCancelled, contexts[0].list_roots)
@@ -1625,9 +1636,7 @@ class TestPeer(unittest.TestCase):
     def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
         """Whoever unsubscribes may subscribe to another URI."""
         end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
-        end.say("initialize", hello("2025-11-25"), id=0)
-        end.say("notifications/initialized", {})
-        end.out()
+        end.open("2025-11-25")
         uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
         for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
                                          ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
@@ -1637,20 +1646,12 @@ class TestPeer(unittest.TestCase):
 
     def test_the_responses_of_a_batch_are_bounded(self) -> None:
         """The bound is Bounds.memory. The next batch has room again."""
-        server = Server("s", "1", bounds=Bounds(memory=10_000))
-
-        @server.tool
-        def big(size: int) -> str:
-            "Return a long text."
-            return "x" * size
-
-        end = HeldServer(server)
-        end.say("initialize", hello("2025-03-26"), id=0)
-        end.say("notifications/initialized", {})
-        end.out()
+        end = HeldServer(Server("s", "1", bounds=Bounds(memory=10_000)))
+        end.server.tool(name="big")(lambda size: "x" * size)
+        end.open("2025-03-26")
         for _ in range(2):
-            end.give(json.dumps([{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {
-                "name": "big", "arguments": {"size": 4000}}} for n in range(5)]).encode())
+            end.give(b"[%s]" % b",".join(request_line(
+                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
             (responses,) = end.run()
             self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
             self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
@@ -1693,9 +1694,8 @@ class TestPeer(unittest.TestCase):
         import tracemalloc
 
         end = HeldServer(fixture_server())
-        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "echo", "arguments": {"text": [[] for _ in range(50_000)]},
-            "_meta": modern_meta()}}).encode()
+        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
+            "text": [[] for _ in range(50_000)]})
         peaks = []
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
@@ -1763,17 +1763,8 @@ PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be p
 PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
 
 
-def process_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
-    """Return a request as a line."""
-    return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
-
-
 def process_run(rid: Any, code: str) -> bytes:
-    return process_line(rid, "tools/call", name="execute", arguments={"code": code})
-
-
-PROCESS_HELLO = [process_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)),
-                 b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
+    return request_line(rid, "tools/call", name="execute", arguments={"code": code})
 
 
 class ProcessChild(Process):
@@ -1800,7 +1791,7 @@ class ProcessChild(Process):
         for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
             threading.Thread(target=self.pour, args=pipe, daemon=True).start()
         if not main:
-            self.send(*PROCESS_HELLO)
+            self.send(*OPENING)
             self.until("hello")
 
     def pour(self, stream: Any, lines: Any) -> None:
@@ -1883,7 +1874,7 @@ except EOFError:
     out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
         child = self.start()
         self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
-        child.send(process_line(1))
+        child.send(request_line(1))
         self.assertEqual({1}, {*child.end()})
         said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
         self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
@@ -1931,7 +1922,7 @@ os.write(2, b"the child lived on\\n")"""
                 child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
                 self.assertEqual("True", text_of(child.until(rid)["result"]))
             for rid in range(3, 6):
-                child.send(process_line(rid))
+                child.send(request_line(rid))
             self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
 
         self.beside(check, [(f"{case}", *case) for case in (
@@ -1978,7 +1969,7 @@ out = process.exitcode""" % DEADLINE
         child.send(*(process_run(rid, code) for rid in range(70)))
         for _ in range(50):
             child.read_stderr("here")
-        child.send(process_line("now"))
+        child.send(request_line("now"))
         child.until("now")
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
@@ -1991,7 +1982,7 @@ out = process.exitcode""" % DEADLINE
         code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
         child.run(code)
         stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
-        child.send(process_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
+        child.send(request_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
         child.read_stderr("all lines")
         child.gate.close()
         child.relay.send_signal(signal.SIGCONT)
@@ -2006,7 +1997,7 @@ out = process.exitcode""" % DEADLINE
             child.send(
                 *(process_run(n, f"inside.append({n})") for n in range(100)),
                 b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}',
-                process_line("now"))
+                request_line("now"))
             child.until("now")
             child.gate.close()
             self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
@@ -2019,7 +2010,7 @@ out = process.exitcode""" % DEADLINE
         for number in range(9):
             child.run(PROCESS_STUCK, f"stuck {number}")
             began = time.monotonic()
-            child.send(process_line(number))
+            child.send(request_line(number))
             child.until(number)
             times.append(time.monotonic() - began)
         self.assertLess(sorted(times)[-2], 0.2)
@@ -2033,7 +2024,7 @@ async def loop() -> int:
     inside.append(asyncio.get_running_loop())
     await asyncio.sleep(0)
     return len({*map(id, inside)})""")
-            child.send(*(process_line(rid, "tools/call", name="loop") for rid in range(9)))
+            child.send(*(request_line(rid, "tools/call", name="loop") for rid in range(9)))
             self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
 
     # How a server ends.
@@ -2097,7 +2088,7 @@ async def loop() -> int:
         child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
                   "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
         child.relay.kill(), child.relay.wait()
-        child.send(process_line(1))
+        child.send(request_line(1))
         self.assertEqual(0, child.wait_for_end())
         self.assertIn("late", child.said)
 
@@ -2112,7 +2103,7 @@ async def loop() -> int:
             if code:
                 child.run(code)
             if code and not workers:
-                child.send(process_run("next", "os.write(2, b'begun')"), process_line("now"))
+                child.send(process_run("next", "os.write(2, b'begun')"), request_line("now"))
                 child.until("now")
             for number in numbers:
                 child.child.send_signal(number)
@@ -2154,7 +2145,7 @@ async def loop() -> int:
         [stdio.stdout-only-messages]"""
         host = f"""
 import io, signal
-LINES = {[*PROCESS_HELLO, process_run(1, "print('printed'); signal.signal(15, print)")]}
+LINES = {[*OPENING, process_run(1, "print('printed'); signal.signal(15, print)")]}
 
 def facts():
     for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
@@ -2200,16 +2191,16 @@ class TestFaults(ProcessCase):
     def closes_stdout(self, child: ProcessChild) -> None:
         """The client closes the stdout of the server. The server ends at its next message."""
         child.relay.kill(), child.relay.wait()
-        child.send(process_line(1))
+        child.send(request_line(1))
         self.assertEqual(0, child.wait_for_end())
 
     def floods_and_closes_stdin(self, child: ProcessChild) -> None:
         """The client sends many requests and closes stdin. Every request gets a response. A tool
         that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
         newline do not matter."""
-        child.write(b"\n\r\n \n" + b"\r\n".join(process_line(n) for n in range(1000)) + b"\n")
+        child.write(b"\n\r\n \n" + b"\r\n".join(request_line(n) for n in range(1000)) + b"\n")
         child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
-        child.write(process_line(1200))
+        child.write(request_line(1200))
         answers = child.end()
         self.assertEqual({*range(1201)}, {*answers} - {"owed"})
         self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
@@ -2217,8 +2208,8 @@ class TestFaults(ProcessCase):
     def sends_half_a_line(self, child: ProcessChild) -> None:
         """The client sends half a line. The server waits for the other half, and refuses the line
         if stdin ends before."""
-        child.write(process_line("late")[:-9])
-        child.write(process_line("late")[-9:] + b"\n" + process_line("never")[:-9])
+        child.write(request_line("late")[:-9])
+        child.write(request_line("late")[-9:] + b"\n" + request_line("never")[:-9])
         child.until("late")
         self.assertEqual(-32700, child.end()[None]["error"]["code"])
 
@@ -2234,7 +2225,7 @@ class TestFaults(ProcessCase):
 
     def flood(self, child: ProcessChild) -> int:
         """Write pings until the server stops reading. Return how many bytes it has taken."""
-        stdin, data, taken = child.stdin.fileno(), (process_line(1) + b"\n") * 9999, 0
+        stdin, data, taken = child.stdin.fileno(), (request_line(1) + b"\n") * 9999, 0
         os.set_blocking(stdin, False)
         while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
             taken += os.write(stdin, data[taken % len(data):])
@@ -2247,10 +2238,10 @@ class TestFaults(ProcessCase):
         child.relay.send_signal(signal.SIGSTOP)
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
-        taken, size = self.flood(child), len(process_line(1)) + 1
+        taken, size = self.flood(child), len(request_line(1)) + 1
         self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
         child.relay.send_signal(signal.SIGCONT)
-        child.write((process_line(1) + b"\n")[taken % size:] + process_line("last") + b"\n")
+        child.write((request_line(1) + b"\n")[taken % size:] + request_line("last") + b"\n")
         ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
         self.assertEqual("last", ids[-1])
@@ -2291,7 +2282,7 @@ class TestFaults(ProcessCase):
             child = self.start(f"workers={workers}")
             for why, fails, code in rows:
                 code = textwrap.dedent(code)
-                child.send(process_run(1, code), process_run(2, "out = 'x'"), process_line(3))
+                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
                 got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
                 self.assertEqual((fails != "", "x", {}), (
                     got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
@@ -2342,7 +2333,7 @@ large = "x" * (40 << 20)""")
 with open("/proc/self/statm") as file:
     size = int(file.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
-        child.send(process_run(1, "out = large"), process_line(2))
+        child.send(process_run(1, "out = large"), request_line(2))
         codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
         self.assertEqual({1: -32603, 2: None}, codes)
 
@@ -2363,7 +2354,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
                              {json.loads(line)["id"] for line in done.stdout.splitlines()})
             self.assertNotIn(b"Traceback", done.stderr)
 
-        lines = b"\n".join((*PROCESS_HELLO, process_run(1, "os.write(1, b'out')"), process_line(2)))
+        lines = b"\n".join((*OPENING, process_run(1, "os.write(1, b'out')"), request_line(2)))
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         self.beside(check, [
             ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
@@ -2376,7 +2367,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
         script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
         done = subprocess.run(
             ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
-            input=b"\n".join((*PROCESS_HELLO, process_run(1, "os.kill(os.getpid(), 2)"))),
+            input=b"\n".join((*OPENING, process_run(1, "os.kill(os.getpid(), 2)"))),
             env=PROCESS_ENV, timeout=DEADLINE)
         self.assertEqual(130, done.returncode)
 
@@ -2414,7 +2405,7 @@ try:
 except (ValueError, OSError):
     print("limited", flush=True)
 server.run()""")
-        child.send(*PROCESS_HELLO)
+        child.send(*OPENING)
         limited = child.take(DEADLINE) == b"limited"
         child.out("out = [os.set_blocking(one, False) for one in shared]")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
@@ -2455,7 +2446,7 @@ with Client({server!r}) as client:
             {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
             {"id": PROCESS_EVIL, "result": "secret"}, {"method": PROCESS_EVIL},
             {"method": "notifications/cancelled", "params": {PROCESS_EVIL: PROCESS_EVIL}})),
-            process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), process_line(2, PROCESS_EVIL))
+            process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), request_line(2, PROCESS_EVIL))
         child.end()
         self.assertIn("forged", child.said)
         self.assertEqual([], re.findall(PROCESS_BAD + "|secret", child.said, re.M))
@@ -4111,8 +4102,7 @@ class TestResourcesAndPrompts(unittest.TestCase):
 == A broken connection delays neither other connections nor a thread that changes a list  OURS
    legacy
 ! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
-! broken.receive(mcp_ref.encode(
-   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
+! broken.receive(request_line(1, "initialize", **hello(revision)))
 ! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
 ! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
 < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
@@ -4195,7 +4185,8 @@ class TestLists(unittest.TestCase):
         said = "Say it.\n\nExample:\n    x = 1"
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual(
-                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"), ("one", said)],
+                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
+                 ("one", said)],
                 [(one["name"], one.get("description"))
                  for one in client.list_tools() + client.list_prompts()])
 
@@ -4432,46 +4423,19 @@ class TestReadyMadeResults(unittest.TestCase):
         def fail() -> None:
             raise ToolError("not today")
 
-        client = self.client(fail=fail)
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            self.assertEqual(("not today", True), (text_of(client.call_tool("fail")),
-                                                   client.call_tool("fail")["isError"]))
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output))
         server = Server("s", "1")
+        server.tool(description="?")(fail)
         server.resource("x://a")(fail)
-        with Client(server, timeout=DEADLINE) as other:
-            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                with self.assertRaises(RpcError) as caught:
-                    other.read_resource("x://a")
+        with Client(server, timeout=DEADLINE) as client, self.assertLogs(
+                mcp_ref.__name__, "WARNING") as logs:
+            result = client.call_tool("fail")
+            self.assertEqual(("not today", True), (text_of(result), result["isError"]))
+            with self.assertRaises(RpcError) as caught:
+                client.read_resource("x://a")
         self.assertEqual(-32603, caught.exception.code)
         self.assertNotIn("not today", str(caught.exception))
-        self.assertIn("not today", logs.output[0])
-
-    def test_a_tool_whose_call_is_cancelled_while_it_asks_for_input_is_not_logged(self) -> None:
-        server = Server("s", "1", workers=1)  # so the second call begins when the first is done
-        asked, gate = threading.Event(), threading.Event()
-        self.addCleanup(gate.set)
-
-        @server.tool
-        def ask(context: Context) -> str:
-            "Ask."
-            return str(context.elicit("?"))
-
-        def on_elicit(params: Any) -> Any:
-            asked.set()
-            gate.wait(DEADLINE)
-            return {"action": "decline"}
-
-        with Client(server, on_elicit=on_elicit, protocol_version="2025-11-25",
-                    timeout=DEADLINE) as client:
-            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                pending = client.start("tools/call", {"name": "ask"})
-                self.assertTrue(asked.wait(DEADLINE))
-                pending.cancel()
-                client.call_tool("ask", {"no": "such argument"})
-                logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertEqual(1, len(logs.output))
+        self.assertRegex(logs.output[0], "(?s)x://a.*not today")
 
 
 class TestExtensions(unittest.TestCase):
@@ -4586,10 +4550,10 @@ class TestRegistration(unittest.TestCase):
 
         end = HeldServer(fixture_server())
         end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
-        for line in (*PROCESS_HELLO, process_line(1, "example/echo", a=1),
-                     process_line(2, "tools/call", name="add", arguments={"a": 1, "b": 2})):
-            end.give(line)
-        _, echo, added = (one["result"] for one in end.run())
+        end.open("2025-11-25")
+        end.say("example/echo", {"a": 1}, id=1)
+        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
+        echo, added = (one["result"] for one in end.run())
         self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
 
 
@@ -4716,9 +4680,8 @@ class TestUtilities(unittest.TestCase):
         """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
         [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
-        end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "count", "arguments": {"to": 1000}, "_meta": {
-                **modern_meta(), "progressToken": "t"}}}).encode())
+        end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
+                              _meta={**modern_meta(), "progressToken": "t"}))
         lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
         told = [params["progress"] for params in lines]
         self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
@@ -4934,6 +4897,19 @@ SERVERS.update(
 class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
+    def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
+        end = HeldServer(fixture_server())
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "roots"}, id=1)
+        call = threading.Thread(target=end.jobs.pop())
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            call.start()
+            self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
+            end.say("notifications/cancelled", {"requestId": 1})
+            call.join(DEADLINE)
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(([], 1), ([one["id"] for one in end.out() if "id" in one], len(logs.output)))
+
     def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
         """Asking fails because the connection is broken, and not because the call was cancelled."""
         end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
@@ -4941,7 +4917,7 @@ class TestRequestsToTheClient(unittest.TestCase):
         def ask(context: Context) -> None:
             seen.append(context.cancelled)
             gone.append(1)
-            end.give(process_line(2))  # its response cannot be written
+            end.give(request_line(2))  # its response cannot be written
             seen.append(context.cancelled)
             try:
                 context.list_roots()
@@ -4950,8 +4926,8 @@ class TestRequestsToTheClient(unittest.TestCase):
 
         end.server.tool(description="Ask.")(ask)
         end.session = end.server.connect(lambda line: gone and os.write(-1, line), end.start)
-        for line in (*PROCESS_HELLO, process_line(1, "tools/call", name="ask")):
-            end.give(line)
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "ask"}, id=1)
         end.run()
         self.assertEqual([False, True, ConnectionClosed], seen)
 
@@ -5057,23 +5033,32 @@ class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
 
 
-class AskingTalk(Memory):
-    """A client with a revision and capabilities, which is connected to a server in memory."""
+class Talk(Memory):
+    """A client with a revision and capabilities, which is connected to a server in memory.
 
-    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS) -> None:
-        super().__init__(server)
+    The function write(client, line) gets each line that the server sends to it.
+    """
+
+    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS,
+                 write: "Callable[[Talk, bytes], None]" = lambda talk, line: talk.lines.put(line)
+                 ) -> None:
+        self.lines, self.server, self.over = queue.Queue(), server, False
         self.revision, self.offers = revision, offers
+        self.session = server.connect(lambda line: write(self, line), self.start)
         if revision != MODERN:
             self.request("initialize", hello(revision, offers))
-            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            self.give(OPENING[1])
+
+    def say(self, rid: str, method: str, params: Any) -> None:
+        """Send a request."""
+        if self.revision == MODERN:  # with a new progressToken each time
+            params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
+                                          "progressToken": time.monotonic_ns()}}
+        self.give(request_line(rid, method, **params))
 
     def request(self, method: str, params: Any, **more: Any) -> Any:
         """Send a request. Return the next message that arrives."""
-        params = {**params, **more}
-        if self.revision == MODERN:  # with a new progressToken each time
-            params["_meta"] = {**modern_meta(self.offers), "progressToken": time.monotonic_ns()}
-        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
-                              "params": params}).encode())
+        self.say(method, method, {**params, **more})
         return json.loads(self.take(DEADLINE) or b"null")
 
 
@@ -5127,7 +5112,7 @@ class TestClientCapabilities(unittest.TestCase):
             method, params, needs = ASKING_KINDS[asked]
             for revision, mark in zip(heads[2:], marks):
                 with self.subTest(asked=asked, offered=offered, revision=revision):
-                    talk = AskingTalk(asking_server(), revision, json.loads(offered))
+                    talk = Talk(asking_server(), revision, json.loads(offered))
                     got = talk.request("tools/call", {"name": "anything", "arguments": {
                         "method": method, "params": params}})
                     talk.close()
@@ -5165,14 +5150,14 @@ class TestRequestState(unittest.TestCase):
     """A server stores nothing between two rounds. The client keeps the signed state for it."""
 
     def setUp(self) -> None:
-        self.talk = AskingTalk(asking_server(state_key=b"k" * 32))
+        self.talk = Talk(asking_server(state_key=b"k" * 32))
         self.addCleanup(self.talk.close)
 
     def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
         [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
         [elic.decline-handled] [state.explicit-handles]"""
-        other = AskingTalk(asking_server(state_key=b"k" * 32))
+        other = Talk(asking_server(state_key=b"k" * 32))
         for method, params in ASKING_REQUESTS:
             for why, responses, outcome in ASKING_RETRIES:
                 with self.subTest(why, method=method):
@@ -5231,7 +5216,7 @@ class TestRequestState(unittest.TestCase):
             with self.subTest(bad):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
-        got = AskingTalk(asking_server()).request(method, params, requestState=state)
+        got = Talk(asking_server()).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
@@ -5249,7 +5234,7 @@ class TestRequestState(unittest.TestCase):
             "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
 
         def run(**more: Any) -> Any:
-            line = process_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
+            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
             done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
                                   stdout=subprocess.PIPE, timeout=DEADLINE)
             return json.loads(done.stdout)["result"]
@@ -5260,35 +5245,16 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual("file:///a", text_of(done))
 
 
-class Subscriber(Memory):
-    """A client that is subscribed to fixture://text.
-
-    The function write(client, line) gets each line that the server sends to it.
-    """
+class Subscriber(Talk):
+    """A client that is subscribed to fixture://text."""
     UPDATED = b'"notifications/resources/updated"'
 
-    def __init__(self, server: Server, revision: str,
-                 write: "Callable[[Subscriber, bytes], None]") -> None:
-        self.lines, self.server, self.over = queue.Queue(), server, False
-        self.session = server.connect(lambda line: write(self, line), self.start)
-        self.meta: Dict[str, Any] = {
-            "_meta": {**modern_meta(), META + "logLevel": "info"}} if revision == MODERN else {}
-        if revision == MODERN:
-            self.ask("subscriptions/listen", notifications={
-                "resourceSubscriptions": ["fixture://text"]})
-        else:
-            self.ask("initialize", **hello(revision))
-            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-            self.ask("resources/subscribe", uri="fixture://text")
-
-    def say(self, rid: str, method: str, **params: Any) -> None:
-        """Send a request."""
-        self.give(process_line(rid, method, **self.meta, **params))
-
-    def ask(self, method: str, **params: Any) -> bytes:
-        """Send a request. Return the next line that arrives."""
-        self.say(method, method, **params)
-        return self.take(DEADLINE) or b"no line arrived"
+    def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
+        super().__init__(server, revision, write=write)
+        method, params = ("subscriptions/listen", {"notifications": {
+            "resourceSubscriptions": ["fixture://text"]}}) if revision == MODERN else (
+            "resources/subscribe", {"uri": "fixture://text"})
+        self.request(method, params)
 
 
 @plays(r'''
@@ -5384,8 +5350,7 @@ class Subscriber(Memory):
 == A legacy subscription belongs to one connection, and other connections get no notification  MUST
    legacy [res.subscribe.only-subscribed]
 ! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
-! other.receive(mcp_ref.encode(
-   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
+! other.receive(request_line(1, "initialize", **hello(revision)))
 ! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
    b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
 ! server.resource_updated("fixture://text")
@@ -5472,7 +5437,7 @@ class TestSubscriptions(unittest.TestCase):
         publisher = threading.Thread(
             target=server.resource_updated, args=["fixture://text"], daemon=True)
         if word == b'"stuck"':
-            both[0].say("stuck", "resources/read", uri="fixture://text")
+            both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
         else:
             publisher.start()  # it is not known which subscriber is notified first
         both.remove(deaf.get(timeout=DEADLINE))
@@ -5481,8 +5446,8 @@ class TestSubscriptions(unittest.TestCase):
         publisher.join(DEADLINE)
         self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
         self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
-        response = both[0].ask("tools/call", name="echo", arguments={"text": "still served"})
-        self.assertIn(b"still served", response)
+        got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "still served"}})
+        self.assertEqual("still served", text_of(got["result"]))
 
     def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
         """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
@@ -5513,7 +5478,7 @@ class TestSubscriptions(unittest.TestCase):
                 client = Subscriber(server, revision, write)
                 server.resource_updated("fixture://text")
                 self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
-                client.say("end", "tools/call", name="talk")
+                client.say("end", "tools/call", {"name": "talk"})
                 self.assertTrue(done.wait(DEADLINE))
                 reads.set()
                 lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
@@ -6623,14 +6588,13 @@ class TestInProcess(unittest.TestCase):
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
 
     def test_a_closed_client_leaves_no_thread_behind(self) -> None:
-        before, server = threading.active_count(), fixture_server()
+        before, server = {*threading.enumerate()}, fixture_server()
         for _ in range(5):
             with Client(server, timeout=DEADLINE) as client:
                 client.ping()
-        until = time.monotonic() + DEADLINE
-        while threading.active_count() > before and time.monotonic() < until:
-            time.sleep(0.01)
-        self.assertLessEqual(threading.active_count(), before)
+        for thread in {*threading.enumerate()} - before:
+            thread.join(DEADLINE)
+        self.assertEqual(set(), {*threading.enumerate()} - before)
 
     def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
         """The server goes on, and the session had a subscription and a call."""
@@ -6641,8 +6605,8 @@ class TestInProcess(unittest.TestCase):
                 lines.append(line)
 
             session = server.connect(send, lambda job: job())
-            for line in (*PROCESS_HELLO, process_line(1, "resources/subscribe", uri="x:1"),
-                         process_line(2, "tools/call", name="echo", arguments={"text": "a"})):
+            for line in (*OPENING, request_line(1, "resources/subscribe", uri="x:1"),
+                         request_line(2, "tools/call", name="echo", arguments={"text": "a"})):
                 session.receive(line)
             session.close()
             return weakref.ref(send)
@@ -7042,7 +7006,7 @@ def ask(name: str, context: Context) -> str:
 def each(name: str) -> str:
     "Read it.\\nTwice."
 server.run()"""]}
-PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "JUNK": b"a\xff",
+PROCESS_STDIN = {"HELLO": b"\n".join(OPENING), "PING": request_line(7), "JUNK": b"a\xff",
                  "": b""}
 
 
@@ -7171,7 +7135,7 @@ server.run()"""
         os.close(slave)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
         self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
-        os.write(master, process_line(1) + b"\n\x04")  # Ctrl-D
+        os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
     def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
@@ -7261,8 +7225,8 @@ class TestTheFileItself(unittest.TestCase):
         space: Dict[str, Any] = {"__name__": "title page"}
         exec(textwrap.dedent(block[0]), space)
         end = Memory(space["server"])
-        end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "add", "arguments": {"a": 1, "b": 2}, "_meta": modern_meta()}}).encode())
+        end.give(request_line(1, "tools/call", name="add", arguments={"a": 1, "b": 2},
+                              _meta=modern_meta()))
         self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
 
     def test_import_star_imports_exactly_the_names_in_all(self) -> None:
