@@ -1141,6 +1141,19 @@ def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
     return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
 
 
+def play_envelope(case: unittest.TestCase, talk: Play) -> None:
+    """Play the lines of ENVELOPE. Each is followed by a request that has to be answered."""
+    for why, line, reply in ENVELOPE:
+        talk.say(">", line)
+        if reply is not None:
+            out = talk.end.take(talk.deadline) or b"null"
+            got = json.loads(out)
+            case.assertIsNone(difference(envelope_reply(reply, talk.revision), got, {}), (why, got))
+            case.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
+            case.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
+        talk.silence()
+
+
 PEER_METHODS: Dict[str, Callable[..., Any]] = {
     "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
     "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
@@ -1208,20 +1221,12 @@ class TestEnvelope(unittest.TestCase):
         [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
         [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
         for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
-            server, transcript = SERVERS[name](), Transcript("Envelope", "", (), ("raw",), (), [])
-            for why, line, reply in ENVELOPE:
-                talk = Play(transcript, revision, Memory(server))
-                with self.subTest(why, server=name, revision=revision):
-                    if name == "fixture":
-                        talk.open()
-                    talk.say(">", line)
-                    if reply is not None:
-                        out = talk.end.take(DEADLINE) or b"null"
-                        got = json.loads(out)
-                        self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), got)
-                        self.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z")
-                        self.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
-                    talk.silence()
+            talk = Play(Transcript("Envelope", "", (), ("raw",), (), []), revision,
+                        Memory(SERVERS[name]()))
+            with self.subTest(server=name, revision=revision):
+                if name == "fixture":
+                    talk.open()
+                play_envelope(self, talk)
 
 
 @plays(r"""
@@ -2512,12 +2517,7 @@ class TestTranscriptsOverPipes(ProcessCase):
             talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
                         deadline=3 * DEADLINE)
             talk.open()
-            for why, line, reply in ENVELOPE:
-                talk.say(">", line)
-                if reply is not None:
-                    got = talk.take(why)
-                    self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), why)
-                talk.silence()
+            play_envelope(self, talk)
             self.assertEqual(0, child.close())
 
         self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
@@ -2606,7 +2606,8 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("allOf", [{"minimum": 1}, {"maximum": 2}], [1, 2, ""], [0, 3], ": 2 3"),
     ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": integer number 2 1.5"),
     ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 3 1 2 1"),
-    ("not", False, [1], []), ("not", {}, [], [1], ": "),
+    ("oneOf", [{}, {"minimum": 1}], [0], [1], ": "), ("not", False, [1], []),
+    ("not", {}, [], [1], ": "),
     *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
     *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
         "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "$id": "a:b",
@@ -2783,12 +2784,8 @@ class SchemaRing:
     back: Optional["SchemaRing"]
 
 
-class SchemaDeep(TypedDict):
-    deep: List[SchemaNull]
-
-
-class SchemaMaybe(TypedDict, total=False):
-    key: Optional[int]
+SchemaDeep = TypedDict("SchemaDeep", {"deep": List[SchemaNull]})
+SchemaMaybe = TypedDict("SchemaMaybe", {"key": Optional[int]}, total=False)
 
 
 class SchemaSpot(TypedDict):
@@ -3096,7 +3093,8 @@ class TestHints(unittest.TestCase):
 # its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
 # Each request says in its `_meta` which revision it uses and what the client offers.
 
-LIFE_HANDSHAKE = r'''
+
+@plays(r'''
 # The client sends the revision that it wants, its capabilities, and its name. The server responds
 # with the revision of the session, its own capabilities, and its own name. The client confirms.
 
@@ -3204,9 +3202,12 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 ! server.tool(lambda: "", name="late")
-'''
+''')
+class TestHandshake(unittest.TestCase):
+    """The legacy era: a handshake opens a session."""
 
-LIFE_MODERN = r'''
+
+@plays(r'''
 # A modern connection needs no opening. If you join the lines of the first request, you can send it
 # to any modern server. You can send the second request to any modern server with a tool `add`.
 
@@ -3306,15 +3307,7 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","...":0}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots","_meta":"$modern"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"...","data":"..."}}
-'''
-
-
-@plays(LIFE_HANDSHAKE)
-class TestHandshake(unittest.TestCase):
-    """The legacy era: a handshake opens a session."""
-
-
-@plays(LIFE_MODERN)
+''')
 class TestModern(unittest.TestCase):
     """The modern era: each request stands alone, even while a session is open."""
 
@@ -5535,16 +5528,17 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
-== A client recognizes a modern server that answers the probe too late  OURS modern raw client
+== A client recognizes a modern server that answers the probe too late  OURS 2025-11-25 raw client
 ! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover"}
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
    "data":{"supported":["2026-07-28"]}}}
-> {"jsonrpc":"2.0","id":"$again","method":"server/discover"}
-< {"jsonrpc":"2.0","id":"$again","result":"$welcome"}
-= client.protocol_version == revision
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
+   "supportedVersions":["2026-07-28"]}}
+= client.protocol_version == MODERN and client.close() is None
 
 == A client that was given a modern revision waits for the first response until its timeout, and
    not only for probe_timeout  OURS modern raw client
