@@ -73,7 +73,6 @@ import itertools
 import json
 import linecache
 import logging
-import ntpath
 import os
 import pickle
 import queue
@@ -96,7 +95,6 @@ import time
 import types
 import typing
 import unittest
-import unittest.mock
 import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -842,11 +840,6 @@ TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
 # Most transcripts are played against this server. Other people's servers can be judged by the same
 # transcripts if they list the same tools, resources and prompts. The docstrings say what each of
 # them has to do.
-
-
-class Point(NamedTuple):
-    x: int
-    y: int
 
 
 @dataclasses.dataclass
@@ -4019,12 +4012,18 @@ class TestResourcesAndPrompts(unittest.TestCase):
 
     def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
         """os.path.join("D:\\data", "C:name") is "C:name"."""
-        server = Server("s", "1")
-        server.resource("x://{name}")(lambda name: name)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual("C:name", client.read_resource("x://C:name")["contents"][0]["text"])
-            with unittest.mock.patch("os.path.splitdrive", ntpath.splitdrive):
-                self.assertRaises(RpcError, client.read_resource, "x://C:name")
+        code = """import ntpath, os, mcp_ref
+server = mcp_ref.Server("s", "1")
+server.resource("x://{name}")(lambda name: name)
+with mcp_ref.Client(server) as client:
+    print(client.read_resource("x://C:name")["contents"][0]["text"])
+    os.path.splitdrive = ntpath.splitdrive  # as on Windows
+    client.read_resource("x://C:name")
+"""
+        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
+                              timeout=DEADLINE)
+        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
+        self.assertIn(b"(-32602)", done.stderr)
 
     def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
         """MUST: The values are the first ones that the function returns, in the same order.
