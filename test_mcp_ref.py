@@ -820,8 +820,18 @@ def plays(text: str) -> Callable[[Any], Any]:
 
 
 def later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function on another thread. Return the future of its result."""
-    return concurrent.futures.ThreadPoolExecutor(1).submit(function, *args, **options)
+    """Call a function on another thread, and return the future of its result. A function that does
+    not return delays nothing else."""
+    future: Any = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function(*args, **options))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
@@ -5409,37 +5419,33 @@ class TestSubscriptions(unittest.TestCase):
     def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
         """OURS: There are two subscribers. One of them does not read a response, or does not read a
         notification. The other one is served, and gets its notifications."""
+        def check(revision: str, word: bytes) -> None:
+            server, first, over = fixture_server(), threading.Lock(), threading.Event()
+            self.addCleanup(over.set)
+            deaf: "queue.Queue[Subscriber]" = queue.Queue()
+
+            def write(client: Subscriber, line: bytes) -> None:
+                if word in line and first.acquire(False):
+                    deaf.put(client)
+                    over.wait(6 * DEADLINE)
+                client.lines.put(line)
+
+            both = [Subscriber(server, revision, write) for _ in range(2)]
+            if word == b'"stuck"':
+                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing = later(server.resource_updated, "fixture://text")
+            if len(both) > 1:  # it is not known which subscriber is notified first
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing.result(DEADLINE)
+            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
+            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
+            self.assertEqual("served", text_of(got["result"]))
+
         for revision, word in itertools.product(
                 (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
             with self.subTest(revision, word=word):
-                self.publish_to_a_client_that_does_not_read(revision, word)
-
-    def publish_to_a_client_that_does_not_read(self, revision: str, word: bytes) -> None:
-        server, first, over = fixture_server(), threading.Lock(), threading.Event()
-        self.addCleanup(over.set)
-        deaf: "queue.Queue[Subscriber]" = queue.Queue()
-
-        def write(client: Subscriber, line: bytes) -> None:
-            if word in line and first.acquire(False):
-                deaf.put(client)
-                over.wait(6 * DEADLINE)
-            client.lines.put(line)
-
-        both = [Subscriber(server, revision, write) for _ in range(2)]
-        publisher = threading.Thread(
-            target=server.resource_updated, args=["fixture://text"], daemon=True)
-        if word == b'"stuck"':
-            both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
-        else:
-            publisher.start()  # it is not known which subscriber is notified first
-        both.remove(deaf.get(timeout=DEADLINE))
-        if word == b'"stuck"':
-            publisher.start()
-        publisher.join(DEADLINE)
-        self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
-        self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
-        got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "still served"}})
-        self.assertEqual("still served", text_of(got["result"]))
+                check(revision, word)
 
     def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
         """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
@@ -5699,11 +5705,11 @@ class TestClientOpening(unittest.TestCase):
     def test_close_on_another_thread_ends_a_connect_to_a_silent_server_at_once(self) -> None:
         """All timeouts are the default ones. The client can connect again."""
         for options in {}, {"protocol_version": LEGACY[-1]}, {"protocol_version": MODERN}:
-            with self.subTest(options), concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with self.subTest(options):
                 end = Wire(MODERN)
                 client = Client(end, **options)  # type: ignore[arg-type]
                 for opened in 1, 2:
-                    connecting = pool.submit(client.connect)
+                    connecting = later(client.connect)
                     self.assertIsNotNone(end.take(DEADLINE))  # now connect() waits
                     began = time.monotonic()
                     client.close()
@@ -6290,10 +6296,10 @@ class TestClientAnswers(unittest.TestCase):
         wire.respond = respond
         wire.close = lambda: (written.append("the end"), ended.set())  # type: ignore
         call = wire.client.connect().start("x/call")
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(wire.client.notify, "x/slow")
-            self.assertTrue(writes.wait(DEADLINE))
-            wire.client.close()
+        slow = later(wire.client.notify, "x/slow")
+        self.assertTrue(writes.wait(DEADLINE))
+        wire.client.close()
+        slow.result(DEADLINE)
         self.assertEqual(["x/call", "x/slow", "notifications/cancelled", "the end"], written)
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
@@ -6303,7 +6309,7 @@ class TestClientAnswers(unittest.TestCase):
         three = ('"required":["n"],"properties":{"n":{"type":"integer"},'
                  '"b":{"type":"integer","default":2},"s":{"type":"string"}}')
         one, two = ('"properties":{"n":{"type":"integer"%s}}' % more for more in ("", ',"default":2'))
-        rows = [(user, user, form, answer) for form, user, answer in (
+        rows = [(user, user, form, '"result":{%s}' % answer) for form, user, answer in (
             (three, '"accept", "content": {"n": 1}', '"action":"accept","content":{"n":1,"b":2}'),
             (three, '"accept", "content": {"n": 1, "b": 0, "s": "x"}',
              '"action":"accept","content":{"n":1,"b":0,"s":"x"}'),
@@ -6315,13 +6321,14 @@ class TestClientAnswers(unittest.TestCase):
             ('"properties":{}', '"accept", "content": {"secret": "x"}',
              '"action":"accept","content":{}'))]
         plays_rows(self, r"""
-== A legacy server gets this response for this input of the user  MUST legacy 2025-06-18+ client
-   offers
+== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
    "requestedSchema":{"type":"object",%s}}}
-> {"jsonrpc":"2.0","id":1,"result":{%s}}
-""", rows)
+> {"jsonrpc":"2.0","id":1,%s}
+""", rows + [(user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
+            '"perhaps"', *(f'"accept", "content": {content}' for content in (
+                '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')))])
         plays_rows(self, r"""
 == A modern server gets this answer for this input of the user  MUST modern client offers
 ! wire.elicit = lambda params: {"action": %s}
@@ -6331,18 +6338,10 @@ class TestClientAnswers(unittest.TestCase):
    "method":"elicitation/create","params":{"message":"?",
    "requestedSchema":{"type":"object",%s}}}}}}
 > {"jsonrpc":"2.0","id":"$b","method":"tools/call",
-   "params":{"name":"x","inputResponses":{"form":{%s}}}}
+   "params":{"name":"x","inputResponses":{"form":%s}}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
 = got["content"] == []
-""", rows)
-        plays_rows(self, r"""
-== A legacy server gets an error for this input of the user  MUST legacy 2025-06-18+ client offers
-! wire.elicit = lambda params: {"action": %s}
-< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object",%s}}}
-> {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
-""", [(user, user, three) for user in ('"perhaps"', *(f'"accept", "content": {content}' for content in (
-            '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')))])
+""", [(*row, result[len('"result":'):]) for *row, result in rows])
 
     def checked(self, pattern: str, value: str) -> Tuple[List[bool], int]:
         """Let a client check a value, in a form and in a result of a tool, by a pattern of the
@@ -6487,18 +6486,9 @@ class TestInProcess(unittest.TestCase):
         for revision in REVISIONS[2:]:
             client = Client(Link(server, Memory(server).start), protocol_version=revision,
                             timeout=DEADLINE, on_elicit=on_elicit, on_sample=on_sample)
-            done: "queue.Queue[str]" = queue.Queue()
-
-            def ask() -> None:
-                done.put(client.call_tool("ask", {"text": "?"})["content"][0]["text"])
-
-            def run() -> None:
-                client.connect()
-                for _ in range(5):
-                    threading.Thread(target=ask, daemon=True).start()
-
-            threading.Thread(target=run, daemon=True).start()
-            self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
+            later(client.connect).result(DEADLINE)
+            calls = [later(client.call_tool, "ask", {"text": "?"}) for _ in range(5)]
+            self.assertEqual(["accept Ada"] * 5, [text_of(one.result(DEADLINE)) for one in calls])
             client.close()
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
@@ -6899,11 +6889,11 @@ for command in ["npx", "-y"], ["other.exe"]:
 
     def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
         """OURS: The pipe is full, and only a part of the line has been written."""
-        with self.spawn() as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with self.spawn() as client:
             client.start("tools/call", {"name": "signal.pause()"})
-            stuck = pool.submit(client.call_tool, "x", {"a": "x" * 9999999})
+            stuck = later(client.call_tool, "x", {"a": "x" * 9999999})
             self.assertRaises(concurrent.futures.TimeoutError, stuck.result, 0.3)
-            pool.submit(client.close).result(DEADLINE / 2)
+            later(client.close).result(DEADLINE / 2)
             self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
 
     def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
