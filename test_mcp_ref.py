@@ -1666,33 +1666,23 @@ class TestPeer(unittest.TestCase):
 
     def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
         """The bound is Bounds.line. Otherwise all workers would go on adding results."""
-        reads, writes = threading.Event(), threading.Event()
-        server, began = Server("s", "1", bounds=Bounds(line=1_000)), []  # type: ignore[var-annotated]
-
-        def send(line: bytes) -> None:
-            writes.set()
-            reads.wait(DEADLINE)
-
-        @server.tool
-        def big() -> str:
-            "Return a long text."
-            began.append(reads.is_set())
-            return "x" * 2000
-
-        end = HeldServer(server)
-        end.session = server.connect(send, end.jobs.append)
+        reads, writes, began = threading.Event(), threading.Event(), []  # type: ignore
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=1_000)))
+        end.server.tool(name="big")(lambda: began.append(reads.is_set()) or "x" * 2000)
+        end.session = end.server.connect(
+            lambda line: (writes.set(), reads.wait(DEADLINE)), end.jobs.append)
         for rid in range(5):
             end.call(rid, "big")
-        threads = [threading.Thread(target=job, daemon=True) for job in end.jobs]
-        threads[0].start()
+        first, second, *others = [threading.Thread(target=job, daemon=True) for job in end.jobs]
+        first.start()
         self.assertTrue(writes.wait(DEADLINE))
-        threads[1].start()
-        threads[1].join(DEADLINE)  # its result waits
-        for thread in threads[2:]:
+        second.start()
+        second.join(DEADLINE)  # its result waits
+        for thread in others:
             thread.start()
             thread.join(0.05)  # without the bound, it would begin now
         reads.set()
-        for thread in threads:
+        for thread in first, *others:
             thread.join(DEADLINE)
         self.assertEqual([False, False, True, True, True], began)
 
@@ -3473,51 +3463,47 @@ LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a mi
 class TestLifecycleTables(unittest.TestCase):
     """Rules about the lifecycle that are tested with tables."""
 
-    def talk(self, revision: str, words: str = "") -> Play:
-        title = "== The server responds to single requests  OURS "
-        talk = Play(transcripts(title + words)[0], revision, Memory(fixture_server()))
-        self.addCleanup(talk.end.close)
-        if not words:
-            talk.open()
-        return talk
-
-    def code(self, talk: Play, method: str, params: Any) -> Any:
-        """Send a request. Return the code of the error, or None if the response has a result."""
-        talk.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
-        return talk.take("an answer").get("error", {}).get("code")
+    def code(self, end: HeldServer, method: str, params: Any) -> Any:
+        """Send a request. Return the code of the error, or None if the response has a result. No
+        other message may arrive."""
+        end.say(method, params, id=1)
+        got, = end.run()
+        return got.get("error", {}).get("code")
 
     def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
         """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
-            talk = self.talk(revision)
+            end = HeldServer(fixture_server())
+            params = {"_meta": modern_meta()} if revision == MODERN else {}
+            if revision != MODERN:
+                end.open(revision)
             for methods, revisions, code in LIFE_METHODS:
                 for method in methods.split():
                     with self.subTest(revision, method=method):
                         expected = code if revision in revisions else -32601
-                        self.assertEqual(expected, self.code(talk, method, {}))
+                        self.assertEqual(expected, self.code(end, method, params))
 
     def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
         """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
         for method, params in (("tools/list", {}), ("server/discover", {}),
                                ("subscriptions/listen", {"notifications": {}})):
-            talk = self.talk(MODERN, "raw")
+            end = HeldServer(fixture_server())
             for code, name, value in LIFE_BAD_META:
                 with self.subTest(method, name=name, value=value):
                     meta = {**modern_meta(), META + name: value} if name else value
-                    self.assertEqual(code, self.code(talk, method, {**params, "_meta": meta}))
-            talk.silence()
+                    self.assertEqual(code, self.code(end, method, {**params, "_meta": meta}))
 
     def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
-            talk = self.talk(revision, "raw")
+            end = HeldServer(fixture_server())
             for wrong in LIFE_BAD_HELLO:
                 with self.subTest(revision, wrong=wrong):
                     params = {**hello(revision), **wrong}
                     given = {name: value for name, value in params.items() if value is not None}
-                    self.assertEqual(-32602, self.code(talk, "initialize", given))
-            talk.open()
+                    self.assertEqual(-32602, self.code(end, "initialize", given))
+            self.assertIsNone(self.code(end, "initialize", hello(revision)))
 
     def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
         """A copy of the module gets a new revision in each era. Its client and its server agree on
