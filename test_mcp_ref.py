@@ -581,6 +581,66 @@ class Memory:
             self.session.close()
 
 
+class HeldServer(Memory):
+    """A connection to a server in memory. Its jobs wait until the test runs them."""
+
+    def __init__(self, server: Server) -> None:
+        self.jobs: List[Callable[[], None]] = []
+        self.start = self.jobs.append  # type: ignore[assignment]
+        super().__init__(server)
+
+    def say(self, method: str, params: Any, **more: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
+        self.give(json.dumps(message).encode())
+
+    def call(self, rid: Any, name: str, **arguments: Any) -> None:
+        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
+        self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
+
+    def open(self, revision: str, offers: Any = None) -> None:
+        """Open a legacy session."""
+        self.say("initialize", hello(revision, offers), id="hello")
+        self.say("notifications/initialized", {})
+        self.out()
+
+    def out(self) -> List[Any]:
+        return [json.loads(line) for line in iter(lambda: self.take(0), None)]
+
+    def run(self) -> List[Any]:
+        while self.jobs:
+            self.jobs.pop(0)()
+        return self.out()
+
+
+class Talk(Memory):
+    """A client with a revision and capabilities, which is connected to a server in memory.
+
+    The function write(client, line) gets each line that the server sends to it.
+    """
+
+    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS,
+                 write: "Callable[[Talk, bytes], None]" = lambda talk, line: talk.lines.put(line)
+                 ) -> None:
+        self.lines, self.server, self.over = queue.Queue(), server, False
+        self.revision, self.offers = revision, offers
+        self.session = server.connect(lambda line: write(self, line), self.start)
+        if revision != MODERN:
+            self.request("initialize", hello(revision, offers))
+            self.give(OPENING[1])
+
+    def say(self, rid: str, method: str, params: Any) -> None:
+        """Send a request."""
+        if self.revision == MODERN:  # with a new progressToken each time
+            params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
+                                          "progressToken": time.monotonic_ns()}}
+        self.give(request_line(rid, method, **params))
+
+    def request(self, method: str, params: Any, **more: Any) -> Any:
+        """Send a request. Return the next message that arrives."""
+        self.say(method, method, {**params, **more})
+        return json.loads(self.take(DEADLINE) or b"null")
+
+
 class Wire:
     """A transport for our Client. The test at its other end plays the server.
 
@@ -1075,673 +1135,6 @@ class ProcessCase(unittest.TestCase):
         return child
 
 
-# --- Part I: JSON-RPC 2.0 -------------------------------------------------------------------------
-
-
-def peer_request(rid: str, method: str = '"no/such"') -> str:
-    """Return a request with an unknown method, and with the `_meta` of a modern request."""
-    meta = json.dumps({"_meta": modern_meta()})
-    return f'{{"jsonrpc":"2.0","id":{rid},"method":{method},"params":{meta}}}'
-
-
-# Lines that test the envelope of messages: (name, line, reply). The reply is (id, code) of a single
-# error, or None if the line gets no response. envelope_reply() spells the error out. The id None
-# means that the id could not be read. No line contains a newline, so that each line can be written
-# to a pipe.
-ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
-    why, line if isinstance(line, bytes) else line.encode(), reply) for why, line, reply in [
-    *((f"the id {rid}", peer_request(rid), (json.loads(rid), -32601)) for rid in (
-        "0", '""', '"0"', "7", '"7"', "-1", "9007199254740993", "1" + "0" * 30, '"null"',
-        '"\\ud800"', '"\u00e4\\u00e4"', '"\u2028\u0085\\r\\n\\u0000"', '"' + "x" * 99_999 + '"')),
-    *((f"{rid} is not a valid id", peer_request(rid), (None, -32600)) for rid in (
-        "null", "true", "false", "1.0", "1e0", "1e400", "{}", "[]", '["a"]')),
-    ("ID is not id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
-    ("the last of two ids counts", '{"jsonrpc":"2.0","id":1,"id":"2","method":5}', ("2", -32600)),
-    *((f"not 2.0: {it}", '{"%s,"id":0,"method":"no/such"}' % it, (0, -32600)) for it in (
-        'x":1', 'JSONRPC":"2.0"', *(f'jsonrpc":{it}' for it in ('"1.0"', '"2"', "2.0", "null")))),
-    *((f"the method {it} is unknown", peer_request("1", it), (1, -32601)) for it in (
-        '""', '"rpc.discover"', '"PING"', '"__class__"', '"\\ud800"', '"' + "x\\n" * 999 + '"')),
-    *((f"the method is {it}", '{"jsonrpc":"2.0","id":1,"method":%s}' % it, (1, -32600)) for it in (
-        "5", "null", "true", '["ping"]', "{}")),
-    ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
-    *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
-      for it in ("null", "0", "5", '""', '"a"', "true", "false")),
-    # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
-    ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
-    ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
-    *((f"not a valid message: {it}", it, (None, -32600)) for it in (
-        "42", '"x"', "true", "null", "{}", "[]")),
-    # A response to an unknown request is ignored. A malformed response gets an error, but not with
-    # its own id, because the sender has not chosen that id.
-    *((f"a response to an unknown request: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
-        '"id":99,"result":{}', '"id":"x","result":null', '"id":99,"error":{"code":1,"message":""}',
-        '"id":null,"error":{"code":1,"message":""}', '"error":{"code":1,"message":""}')),
-    *((f"a malformed response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
-        '"result":{}', '"id":null,"result":{}', '"id":1.0,"result":{}', '"id":true,"result":{}',
-        *('"id":99,' + it for it in (
-            '"jsonrpc":"1.0","result":{}', '"method":"no/such","result":{}', '"error":null',
-            '"result":{},"error":null', '"result":{},"error":{"code":1,"message":""}', '"error":5',
-            '"error":{"code":1}', '"error":{"code":1,"message":null}', '"error":{"message":""}',
-            *('"error":{"code":%s,"message":""}' % code for code in ("true", "1.0", '"1"')))))),
-    ("a byte order mark", "\ufeff" + peer_request("1"), (1, -32601)),
-    ("white space", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
-    *((f"not JSON: {it[:20]}", it, (None, -32700)) for it in (
-        "{", "{bad json", "[1, 2", "01", "nul", "\\", "'x'", '{"a":1,}', "{}{}", "{} x", "\x0c{}",
-        "{}\u00a0", '"\r"', '"\0"', "\0\0", "\ufeff\ufeff{}", "NaN", '{"a":Infinity}', "-Infinity",
-        peer_request("NaN"), "[" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000,
-        "9" * 5000 if hasattr(sys, "set_int_max_str_digits") else "9..")),  # since 3.9.14, 3.10.7
-    *((f"not UTF-8: {it!r}", it, (None, -32700)) for it in (
-        b"\x80", b'"\xc3"', b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'{"jsonrpc":"2.0","method":"\xff"}',
-        "{}".encode("utf-16")))]]
-
-
-def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
-    """Spell out a reply of ENVELOPE.
-
-    The error for a line whose id cannot be read has the id null up to 2025-06-18, and none later.
-    """
-    rid = {} if reply[0] is None and revision >= "2025-11-25" else {"id": reply[0]}
-    return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
-
-
-def play_envelope(case: unittest.TestCase, talk: Play) -> None:
-    """Play the lines of ENVELOPE. Each is followed by a request that has to be answered."""
-    for why, line, reply in ENVELOPE:
-        talk.say(">", line)
-        if reply is not None:
-            out = talk.end.take(talk.deadline) or b"null"
-            got = json.loads(out)
-            case.assertIsNone(difference(envelope_reply(reply, talk.revision), got, {}), (why, got))
-            case.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
-            case.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
-        talk.silence()
-
-
-PEER_METHODS: Dict[str, Callable[..., Any]] = {
-    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
-    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
-    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
-    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
-    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
-
-SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
-    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
-
-
-class TestErrors(unittest.TestCase):
-    """The exceptions of the module, and the error codes that a server sends."""
-
-    def test_exceptions_for_errors_of_this_end_are_not_rpc_errors(self) -> None:
-        """An RpcError is an error response. It can be pickled, as pools of processes require."""
-        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
-        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
-        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
-                           (RequestCancelled, Exception)):
-            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
-
-    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
-        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
-        [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
-        [base.error.mcp-block-only-defined]"""
-        wrong: List[Tuple[str, Any]] = [
-            ("no/such", {}), ("tools/call", {}), ("tools/call", {"name": "no"}),
-            ("tools/list", [1]), ("tools/list", {"cursor": "no"}),
-            ("tools/list", {"_meta": 5}), ("initialize", {}),
-            ("resources/read", {"uri": "x:no"}), ("resources/read", {"uri": "fixture://crash"}),
-            ("prompts/get", {"name": "no"}), ("completion/complete", {"ref": {}}),
-            ("tools/call", {"name": "ask", "arguments": {"text": "?"}}), ("logging/setLevel", {}),
-            ("subscriptions/listen", {}), ("server/discover", {"_meta": {
-                META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
-            *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
-        for revision in REVISIONS:
-            end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
-            end.server.resource("fixture://crash")(lambda: 1 / 0)
-            if revision != MODERN:
-                end.open(revision)
-            for rid, (method, params) in enumerate(wrong):
-                if revision == MODERN and isinstance(params, dict):
-                    params = {"_meta": modern_meta(), **params}
-                end.say(method, params, id=rid)
-                if rid < len(wrong) - 3:
-                    end.jobs and end.jobs.pop()()
-            for line in (b"{", b"5", json.dumps({"jsonrpc": "2.0", "id": 16}).encode()):
-                end.give(line)
-            codes = {one["error"]["code"] for one in end.run() if "error" in one}
-            self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
-                              -32021 if revision == MODERN else -32002}, codes, revision)
-
-    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
-        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
-
-
-class TestEnvelope(unittest.TestCase):
-    """One line of bytes is one message. An invalid line does not affect the next line."""
-
-    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
-        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
-        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
-        [base.id.not-null] [base.error.message-short]
-        [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
-        [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
-        for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
-            talk = Play(Transcript("Envelope", "", (), ("raw",), (), []), revision,
-                        Memory(SERVERS[name]()))
-            with self.subTest(server=name, revision=revision):
-                if name == "fixture":
-                    talk.open()
-                play_envelope(self, talk)
-
-
-@plays(r"""
-# A request has an id. The response repeats the id and has either a result or an error.
-== A response has the id of its request, with the same value and the same type  MUST
-   [base.response.same-id]
-> {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
-< {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
-> {"jsonrpc":"2.0","id":"7","method":"tools/list"}
-< {"jsonrpc":"2.0","id":"7","result":{"tools":["..."],"...":0}}
-> {"jsonrpc":"2.0","id":0,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
-
-# Responses may arrive in any order. The id tells to which request a response belongs.
-== A slow request does not delay other requests, and no other request may use its id  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
-< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-
-# An error has a code. It has the id of the request if that id can be read.
-== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
-   [base.response.result-xor-error]
-> {"jsonrpc":"2.0","id":1,"method":"no/such"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
-
-== The params of a request are an object, and a server refuses an array  MUST
-   [base.request.params-object]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
-   [base.jsonrpc.version] [base.request.method-string]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-> {"id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
-== The error for an invalid request has the id of that request if the id can be read  MUST
-   2025-11-25+ [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
-
-== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
-   [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":null,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
-
-# In the legacy revisions both ends send requests. Each end numbers its own requests.
-== Client and server may use the same ids, because each of them numbers its own requests  OURS
-   2025-06-18+ legacy offers
-> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
-   "params":{"name":"sample","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
-> {"jsonrpc":"2.0","id":"$b","method":"ping"}
-< {"jsonrpc":"2.0","id":"$b","result":{}}
-> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
-   "content":{"type":"text","text":"four"}}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
-> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
-
-== Each request of a client has a unique id, by which the client finds the response  MUST client
-   [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
-   [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
-! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
-> {"jsonrpc":"2.0","id":"$id1","method":"x/one"}
-> {"jsonrpc":"2.0","id":"$id2","method":"x/two","params":{"a":1}}
-! other = "x" if type(id1) is int else 1
-= other != id1 and id1 != id2 and {type(id1), type(id2)} <= {int, str}
-< {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
-< {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
-< {"jsonrpc":"2.0","id":"$id1","error":{"code":-32001,"message":"Request timed out","data":[0]}}
-! one.result(DEADLINE)
-= type(raised) is RpcError and raised.message == "Request timed out"
-= (raised.code, raised.data, two.result(DEADLINE)["n"]) == (-32001, [0], 2)
-! three = client.start("x/three")
-> {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
-= id3 not in (id1, id2)
-
-# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
-   raw 2025-03-26 on plain
-> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
-< {"jsonrpc": "2.0", "result": 19, "id": 1}
-> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
-< {"jsonrpc": "2.0", "result": 19, "id": 3}
-> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
-> {"jsonrpc": "2.0", "method": "foobar"}
-> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
-< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
-> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> []
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-> [1]
-< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
-   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
-   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
-   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
-< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
-   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
-   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
-   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
-> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
-
-== Params that do not fit the signature of a function are refused before the function runs  OURS raw
-   2025-03-26 on plain
-> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-""")
-class TestRequests(unittest.TestCase):
-    """Requests, responses and notifications, of which all of MCP is made."""
-
-
-class HeldServer(Memory):
-    """A connection to a server in memory. Its jobs wait until the test runs them."""
-
-    def __init__(self, server: Server) -> None:
-        self.jobs: List[Callable[[], None]] = []
-        self.start = self.jobs.append  # type: ignore[assignment]
-        super().__init__(server)
-
-    def say(self, method: str, params: Any, **more: Any) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
-        self.give(json.dumps(message).encode())
-
-    def call(self, rid: Any, name: str, **arguments: Any) -> None:
-        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
-        self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
-
-    def open(self, revision: str, offers: Any = None) -> None:
-        """Open a legacy session."""
-        self.say("initialize", hello(revision, offers), id="hello")
-        self.say("notifications/initialized", {})
-        self.out()
-
-    def out(self) -> List[Any]:
-        return [json.loads(line) for line in iter(lambda: self.take(0), None)]
-
-    def run(self) -> List[Any]:
-        while self.jobs:
-            self.jobs.pop(0)()
-        return self.out()
-
-
-class TestPeer(unittest.TestCase):
-    """Errors, the order of messages, and the bounds of a connection."""
-
-    def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
-        """[base.error.internal] The text includes why a result is not JSON."""
-        end = HeldServer(SERVERS["plain"]())
-        for method, params, words in (
-                ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
-                ("nan", [], "ValueError"), ("deep", [], "RecursionError"),
-                ("subtract", [{}, 1], "TypeError")):  # raised inside: the params fit
-            with self.subTest(method), self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                end.say(method, params)  # a notification gets no response
-                end.say(method, params, id=1)
-                got, = end.run()
-                self.assertEqual(-32603, got["error"]["code"])
-                self.assertNotIn(words, json.dumps(got))
-                self.assertIn(words, "".join(logs.output))
-
-    def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
-        """Notifications do not wait until earlier requests have run."""
-        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
-        for n in range(5):
-            end.say("see", [f"request {n}"], id=n)
-            end.say("see", [f"note {n}"])
-        end.run()
-        self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
-
-    def test_no_notification_about_a_request_follows_its_response(self) -> None:
-        """Threads that a tool has left behind log until its response is sent, and once more."""
-        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
-        end_of_test = time.monotonic() + DEADLINE
-
-        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
-            kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
-            late.extend([line] if int(about) in answered else [])
-            (answered if kind == b"id" else logged).add(int(about))
-
-        @end.server.tool
-        def leave(context: Context) -> None:
-            def log() -> None:
-                while context.request_id not in answered and time.monotonic() < end_of_test:
-                    context.log("info", data)
-                context.log("info", data)
-
-            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
-            threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
-            for thread in threads[-3:]:
-                thread.start()
-
-        end.session = end.server.connect(send, end.start)
-        for rid in range(10):
-            end.call(rid, "leave")
-        end.run()
-        for thread in threads:
-            thread.join(DEADLINE)
-        self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
-
-    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
-        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
-        are used again. The random numbers are seeded. [cancel.server-silent-must]
-        [cancel.race-tolerated]"""
-        for seed in range(6):
-            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
-            running: Dict[str, int] = {}  # id -> number of the call that uses it
-            begun: List[bool] = []  # for each call that began: was it still uncancelled?
-
-            def call(rid: str, n: int) -> None:
-                running.setdefault(rid, n)
-                end.call(rid, "work", n=n)
-
-            def cancel(rid: str, n: int) -> None:
-                running.pop(rid, None)
-                end.say("notifications/cancelled", {"requestId": rid})
-
-            @end.server.tool
-            def work(n: int, context: Context) -> str:
-                begun.append(running.get(context.request_id) == n)
-                for move in rng.choice([(), (), (cancel,), (cancel, call)]):
-                    move(context.request_id, n + 1000)
-                return str(n)
-
-            for n in range(600):
-                move, jobs = rng.choice([call, cancel, None, None]), end.jobs
-                if move:
-                    move(f"id {rng.randrange(9)}", n)
-                elif rng.random() < 0.5:
-                    end.give(rng.choice(ENVELOPE)[1])
-                elif jobs:
-                    jobs.pop(rng.randrange(len(jobs)))()
-                for one in end.out() if n < 599 else end.run():
-                    if "result" in one:
-                        number = running.pop(one["id"])  # KeyError: one response too many
-                        self.assertEqual(str(number), one["result"]["content"][0]["text"])
-                    else:  # the response to an invalid line, or to an id that was in use
-                        self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
-            self.assertEqual(({}, {True}), (running, set(begun)))
-
-    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
-        line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
-        end.give(line)
-        end.give(line + b" ")
-        self.assertEqual([("x", -32601), (None, -32700)], [
-            (one.get("id"), one["error"]["code"]) for one in end.out()])
-        end.say("initialize", hello("2025-03-26"), id=0)
-        for count in (2, 3):
-            end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
-        self.assertEqual([dict, list, dict], list(map(type, end.out())))
-
-    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
-        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
-        exactly one place. The transport may also withdraw the job."""
-        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
-            end = HeldServer(fixture_server(bounds=bounds))
-            for rid in (10, 20, 30):
-                for n in range(4):
-                    end.call(rid + n, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-                end.call(rid + 4, "echo", text=text)
-                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                end.jobs.pop(0)()  # the job of the cancelled request
-                end.call(rid + 5, "echo", text=text)
-                end.call(rid + 6, "echo", text=text)
-                self.assertEqual([(rid + 6, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-            end.session.withdraw = lambda job: end.jobs.remove(job) is None
-            for rid in range(40, 60):
-                end.call(rid, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-            self.assertEqual(([], []), (end.jobs, end.out()))
-
-    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
-        """No lock is held while send() runs, so that send() may call receive()."""
-        lines: "queue.Queue[bytes]" = queue.Queue()
-
-        def send(line: bytes) -> None:
-            lines.put(line)
-            if lines.qsize() < 3:
-                ask()
-
-        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
-        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
-        threading.Thread(target=ask, daemon=True).start()
-        for _ in range(3):
-            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
-
-    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send()."""
-        def short(message: Any) -> Any:
-            return list(map(short, message)) if isinstance(message, list) else {
-                name: value["code"] if name == "error" else value
-                for name, value in message.items() if name != "jsonrpc"}
-
-        sent: List[bytes] = []
-        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
-        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
-        for line, *wanted in (
-                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
-                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
-                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
-                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
-            got: List[Any] = []
-            peer.receive(line.encode(), got.append)
-            self.assertIsNone(got.pop(), line)
-            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
-        self.assertEqual([], sent)
-
-    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job())
-        for params in ([1, 2], None):
-            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
-                peer.request("sum", params).result(0)
-
-    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
-        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
-        without an id may belong to either. It ends the only pending request."""
-        peer = Peer(lambda line: None, lambda job: job())
-        pending, other = peer.request("a"), peer.request("b")
-        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
-            self.assertFalse(pending.wait(0))
-            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
-        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
-        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
-        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
-
-    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
-        """No other response will come. The id is another one, or the message, the batch or the line
-        around it is malformed."""
-        for line in ('{"jsonrpc":"2.0","id":"1","result":{}}', '{"jsonrpc":"2.0","id":1.0,"result":{}}',
-                     '{"jsonrpc":"2.0","id":"1","error":{"code":5,"message":"no"}}',
-                     '{"jsonrpc":"2.0","id":1}', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
-                     *('{"jsonrpc":"2.0","id":1,%s}' % it for it in (
-                         '"result":{},"error":null', '"error":"no"', '"error":{"code":"1"}')),
-                     '{"jsonrpc":"2.0","id":1,"result":NaN}', '{"jsonrpc":"2.0","id":1,"result":{"a":',
-                     '{"jsonrpc":"2.0","result":{"a":"%s,"id":1}' % ("x" * 2000)):
-            with self.subTest(line):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending, other = peer.request("a"), peer.request("b")
-                peer.receive(line.encode())
-                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
-                self.assertRaises(ValueError, pending.result)
-        end = Wire("2025-11-25")  # a revision without batches
-        end.respond = lambda message: None
-        pending = end.client.connect().start("x/one")
-        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
-        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
-
-    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
-        """The text of each may be another one. Kinds are counted separately."""
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for n in range(30):
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
-                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-            self.assertEqual(20, len(logs.output))
-            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
-            peer.close()
-            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
-        self.assertEqual(22, len(logs.output))
-
-    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
-        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
-        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
-            broken.request("a").result(DEADLINE)
-
-    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.server.tool(name="late")(schema_hinted(
-            lambda context: contexts.append(context), context=Context))
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "late"}, id=1)
-        end.run()
-        self.assertRaises(RequestCancelled, contexts[0].list_roots)
-
-    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
-        def start(job: Any) -> None:
-            raise RuntimeError("can't start new thread")
-
-        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
-        end.session = end.server.connect(end.lines.put, start)
-        for rid in (1, 2):
-            end.call(rid, "echo", text="a")
-            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
-
-    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """Whoever unsubscribes may subscribe to another URI."""
-        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
-        end.open("2025-11-25")
-        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
-        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
-                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
-                                         ("", uris[3])]):
-            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
-        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
-
-    def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.memory. The next batch has room again."""
-        end = HeldServer(Server("s", "1", bounds=Bounds(memory=10_000)))
-        end.server.tool(name="big")(lambda size: "x" * size)
-        end.open("2025-03-26")
-        for _ in range(2):
-            end.give(b"[%s]" % b",".join(request_line(
-                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
-            (responses,) = end.run()
-            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
-            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
-
-    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
-        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
-        reads, writes, began = threading.Event(), threading.Event(), []  # type: ignore
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=1_000)))
-        end.server.tool(name="big")(lambda: began.append(reads.is_set()) or "x" * 2000)
-        end.session = end.server.connect(
-            lambda line: (writes.set(), reads.wait(DEADLINE)), end.jobs.append)
-        for rid in range(5):
-            end.call(rid, "big")
-        first, second, *others = [threading.Thread(target=job, daemon=True) for job in end.jobs]
-        first.start()
-        self.assertTrue(writes.wait(DEADLINE))
-        second.start()
-        second.join(DEADLINE)  # its result waits
-        for thread in others:
-            thread.start()
-            thread.join(0.05)  # without the bound, it would begin now
-        reads.set()
-        for thread in first, *others:
-            thread.join(DEADLINE)
-        self.assertEqual([False, False, True, True, True], began)
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
-        """Only strings and nulls are corrected."""
-        import tracemalloc
-
-        end = HeldServer(fixture_server())
-        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
-            "text": [[] for _ in range(50_000)]})
-        peaks = []
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
-            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
-            before = tracemalloc.get_traced_memory()[0]
-            use(line)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        self.assertLess(peaks[1], 1.3 * peaks[0])
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
-        """The client sends cancelled calls, responses, notifications and invalid messages."""
-        import tracemalloc
-
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
-
-        def flood(count: int) -> None:
-            for n in range(count):
-                end.call(n, "echo", text=ballast)
-                end.say("notifications/cancelled", {"requestId": n})
-                end.say(ballast + str(n), {})
-                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
-                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
-                end.out()
-
-        flood(20)
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        before = tracemalloc.get_traced_memory()[0]
-        flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
-
-    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
-        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
-        for function, name, figure in (
-                (Server.run, "drain", 5.0), (Server, "workers", 64),
-                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
-                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
-            with self.subTest(name):
-                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
-
-
-# --- Part I: stdio --------------------------------------------------------------------------------
-# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
-# client stops or is killed.
-
 PROCESS_SERVER = r"""
 import os, sys, threading
 from mcp_ref import Bounds, Context, Server
@@ -1848,6 +1241,1526 @@ class ProcessChild(Process):
             process.wait(seconds)
         self.stdin.close(), self.gate.close()
         return self.child.returncode
+
+
+class ProcessShared(Process):
+    """The fixture in a process. Many transcripts are played against it, one after the other."""
+
+    def __init__(self, chunk: int = 0) -> None:
+        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.ids = Ids()
+
+    def give(self, line: bytes) -> None:
+        super().give(self.ids.out(line))
+
+    def take(self, seconds: float) -> Optional[bytes]:
+        line = super().take(seconds)
+        return line and self.ids.come(line)
+
+
+# --- Part 1: A server for tools -------------------------------------------------------------------
+# Messages, the lifecycle in both eras, and tools. (The schemas of their arguments are in Part 6.)
+
+
+def peer_request(rid: str, method: str = '"no/such"') -> str:
+    """Return a request with an unknown method, and with the `_meta` of a modern request."""
+    meta = json.dumps({"_meta": modern_meta()})
+    return f'{{"jsonrpc":"2.0","id":{rid},"method":{method},"params":{meta}}}'
+
+
+# Lines that test the envelope of messages: (name, line, reply). The reply is (id, code) of a single
+# error, or None if the line gets no response. envelope_reply() spells the error out. The id None
+# means that the id could not be read. No line contains a newline, so that each line can be written
+# to a pipe.
+ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
+    why, line if isinstance(line, bytes) else line.encode(), reply) for why, line, reply in [
+    *((f"the id {rid}", peer_request(rid), (json.loads(rid), -32601)) for rid in (
+        "0", '""', '"0"', "7", '"7"', "-1", "9007199254740993", "1" + "0" * 30, '"null"',
+        '"\\ud800"', '"\u00e4\\u00e4"', '"\u2028\u0085\\r\\n\\u0000"', '"' + "x" * 99_999 + '"')),
+    *((f"{rid} is not a valid id", peer_request(rid), (None, -32600)) for rid in (
+        "null", "true", "false", "1.0", "1e0", "1e400", "{}", "[]", '["a"]')),
+    ("ID is not id: a notification", '{"jsonrpc":"2.0","ID":1,"method":"no/such"}', None),
+    ("the last of two ids counts", '{"jsonrpc":"2.0","id":1,"id":"2","method":5}', ("2", -32600)),
+    *((f"not 2.0: {it}", '{"%s,"id":0,"method":"no/such"}' % it, (0, -32600)) for it in (
+        'x":1', 'JSONRPC":"2.0"', *(f'jsonrpc":{it}' for it in ('"1.0"', '"2"', "2.0", "null")))),
+    *((f"the method {it} is unknown", peer_request("1", it), (1, -32601)) for it in (
+        '""', '"rpc.discover"', '"PING"', '"__class__"', '"\\ud800"', '"' + "x\\n" * 999 + '"')),
+    *((f"the method is {it}", '{"jsonrpc":"2.0","id":1,"method":%s}' % it, (1, -32600)) for it in (
+        "5", "null", "true", '["ping"]', "{}")),
+    ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
+    *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
+      for it in ("null", "0", "5", '""', '"a"', "true", "false")),
+    # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
+    ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
+    ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
+    *((f"not a valid message: {it}", it, (None, -32600)) for it in (
+        "42", '"x"', "true", "null", "{}", "[]")),
+    # A response to an unknown request is ignored. A malformed response gets an error, but not with
+    # its own id, because the sender has not chosen that id.
+    *((f"a response to an unknown request: {it}", '{"jsonrpc":"2.0",%s}' % it, None) for it in (
+        '"id":99,"result":{}', '"id":"x","result":null', '"id":99,"error":{"code":1,"message":""}',
+        '"id":null,"error":{"code":1,"message":""}', '"error":{"code":1,"message":""}')),
+    *((f"a malformed response: {it}", '{"jsonrpc":"2.0",%s}' % it, (None, -32600)) for it in (
+        '"result":{}', '"id":null,"result":{}', '"id":1.0,"result":{}', '"id":true,"result":{}',
+        *('"id":99,' + it for it in (
+            '"jsonrpc":"1.0","result":{}', '"method":"no/such","result":{}', '"error":null',
+            '"result":{},"error":null', '"result":{},"error":{"code":1,"message":""}', '"error":5',
+            '"error":{"code":1}', '"error":{"code":1,"message":null}', '"error":{"message":""}',
+            *('"error":{"code":%s,"message":""}' % code for code in ("true", "1.0", '"1"')))))),
+    ("a byte order mark", "\ufeff" + peer_request("1"), (1, -32601)),
+    ("white space", " \t\r" + peer_request("1").replace(":", " :\r\t") + " \r", (1, -32601)),
+    *((f"not JSON: {it[:20]}", it, (None, -32700)) for it in (
+        "{", "{bad json", "[1, 2", "01", "nul", "\\", "'x'", '{"a":1,}', "{}{}", "{} x", "\x0c{}",
+        "{}\u00a0", '"\r"', '"\0"', "\0\0", "\ufeff\ufeff{}", "NaN", '{"a":Infinity}', "-Infinity",
+        peer_request("NaN"), "[" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000,
+        "9" * 5000 if hasattr(sys, "set_int_max_str_digits") else "9..")),  # since 3.9.14, 3.10.7
+    *((f"not UTF-8: {it!r}", it, (None, -32700)) for it in (
+        b"\x80", b'"\xc3"', b'"\xed\xa0\x80"', b'"\xc0\xaf"', b'{"jsonrpc":"2.0","method":"\xff"}',
+        "{}".encode("utf-16")))]]
+
+
+def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
+    """Spell out a reply of ENVELOPE.
+
+    The error for a line whose id cannot be read has the id null up to 2025-06-18, and none later.
+    """
+    rid = {} if reply[0] is None and revision >= "2025-11-25" else {"id": reply[0]}
+    return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
+
+
+def play_envelope(case: unittest.TestCase, talk: Play) -> None:
+    """Play the lines of ENVELOPE. Each is followed by a request that has to be answered."""
+    for why, line, reply in ENVELOPE:
+        talk.say(">", line)
+        if reply is not None:
+            out = talk.end.take(talk.deadline) or b"null"
+            got = json.loads(out)
+            case.assertIsNone(difference(envelope_reply(reply, talk.revision), got, {}), (why, got))
+            case.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
+            case.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
+        talk.silence()
+
+
+class TestEnvelope(unittest.TestCase):
+    """One line of bytes is one message. An invalid line does not affect the next line."""
+
+    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
+        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
+        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
+        [base.id.not-null] [base.error.message-short]
+        [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
+        [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
+        for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
+            talk = Play(Transcript("Envelope", "", (), ("raw",), (), []), revision,
+                        Memory(SERVERS[name]()))
+            with self.subTest(server=name, revision=revision):
+                if name == "fixture":
+                    talk.open()
+                play_envelope(self, talk)
+
+    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
+        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
+
+    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
+        line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
+        end.give(line)
+        end.give(line + b" ")
+        self.assertEqual([("x", -32601), (None, -32700)], [
+            (one.get("id"), one["error"]["code"]) for one in end.out()])
+        end.say("initialize", hello("2025-03-26"), id=0)
+        for count in (2, 3):
+            end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
+        self.assertEqual([dict, list, dict], list(map(type, end.out())))
+
+    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
+        """None of these lines goes to send()."""
+        def short(message: Any) -> Any:
+            return list(map(short, message)) if isinstance(message, list) else {
+                name: value["code"] if name == "error" else value
+                for name, value in message.items() if name != "jsonrpc"}
+
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        for line, *wanted in (
+                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
+                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
+                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
+                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+            got: List[Any] = []
+            peer.receive(line.encode(), got.append)
+            self.assertIsNone(got.pop(), line)
+            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+        self.assertEqual([], sent)
+
+
+@plays(r"""
+# A request has an id. The response repeats the id and has either a result or an error.
+== A response has the id of its request, with the same value and the same type  MUST
+   [base.response.same-id]
+> {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
+> {"jsonrpc":"2.0","id":"7","method":"tools/list"}
+< {"jsonrpc":"2.0","id":"7","result":{"tools":["..."],"...":0}}
+> {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
+
+# An error has a code. It has the id of the request if that id can be read.
+== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
+   [base.response.result-xor-error]
+> {"jsonrpc":"2.0","id":1,"method":"no/such"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+
+== The params of a request are an object, and a server refuses an array  MUST
+   [base.request.params-object]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+> {"id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
+
+== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
+   [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":null,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
+""")
+class TestRequests(unittest.TestCase):
+    """Requests, responses and notifications, of which all of MCP is made."""
+
+
+class TestErrors(unittest.TestCase):
+    """The exceptions of the module, and the error codes that a server sends."""
+
+    def test_exceptions_for_errors_of_this_end_are_not_rpc_errors(self) -> None:
+        """An RpcError is an error response. It can be pickled, as pools of processes require."""
+        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
+        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
+        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
+                           (RequestCancelled, Exception)):
+            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
+
+    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
+        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
+        [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
+        [base.error.mcp-block-only-defined]"""
+        wrong: List[Tuple[str, Any]] = [
+            ("no/such", {}), ("tools/call", {}), ("tools/call", {"name": "no"}),
+            ("tools/list", [1]), ("tools/list", {"cursor": "no"}),
+            ("tools/list", {"_meta": 5}), ("initialize", {}),
+            ("resources/read", {"uri": "x:no"}), ("resources/read", {"uri": "fixture://crash"}),
+            ("prompts/get", {"name": "no"}), ("completion/complete", {"ref": {}}),
+            ("tools/call", {"name": "ask", "arguments": {"text": "?"}}), ("logging/setLevel", {}),
+            ("subscriptions/listen", {}), ("server/discover", {"_meta": {
+                META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
+            *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
+        for revision in REVISIONS:
+            end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
+            end.server.resource("fixture://crash")(lambda: 1 / 0)
+            if revision != MODERN:
+                end.open(revision)
+            for rid, (method, params) in enumerate(wrong):
+                if revision == MODERN and isinstance(params, dict):
+                    params = {"_meta": modern_meta(), **params}
+                end.say(method, params, id=rid)
+                if rid < len(wrong) - 3:
+                    end.jobs and end.jobs.pop()()
+            for line in (b"{", b"5", json.dumps({"jsonrpc": "2.0", "id": 16}).encode()):
+                end.give(line)
+            codes = {one["error"]["code"] for one in end.run() if "error" in one}
+            self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
+                              -32021 if revision == MODERN else -32002}, codes, revision)
+
+    def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
+        """[base.error.internal] The text includes why a result is not JSON."""
+        end = HeldServer(SERVERS["plain"]())
+        for method, params, words in (
+                ("crash", [], "/secret/x"), ("exit", [], "/secret/x"), ("set", [], "TypeError"),
+                ("nan", [], "ValueError"), ("deep", [], "RecursionError"),
+                ("subtract", [{}, 1], "TypeError")):  # raised inside: the params fit
+            with self.subTest(method), self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                end.say(method, params)  # a notification gets no response
+                end.say(method, params, id=1)
+                got, = end.run()
+                self.assertEqual(-32603, got["error"]["code"])
+                self.assertNotIn(words, json.dumps(got))
+                self.assertIn(words, "".join(logs.output))
+
+
+# MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
+# its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
+# Each request says in its `_meta` which revision it uses and what the client offers.
+
+
+@plays(r'''
+# The client sends the revision that it wants, its capabilities, and its name. The server responds
+# with the revision of the session, its own capabilities, and its own name. The client confirms.
+
+== A legacy session opens with initialize, its response, and notifications/initialized  MUST
+   2025-11-25 raw [life.server-answers-initialize]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":"...",
+   "...":0},"serverInfo":{"name":"...","version":"...","...":0},"...":0}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
+
+== If initialize names a legacy revision that the server speaks, the server agrees to it  MUST
+   legacy raw [life.version.server-same]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
+   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
+
+# If the server does not speak this revision, it offers another one. If the client does not speak
+# the offered revision, it closes the connection.
+
+== If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
+   2025-11-25 raw [life.version.server-latest] [life.error-cases]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
+   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
+
+== If initialize names the modern revision, the server offers a legacy revision and sends no error
+   MUST 2025-11-25 raw [life.version.server-other]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28",
+   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$other","...":0}}
+= other != "2026-07-28"
+
+== A legacy server answers a ping at any time, even before initialize  MUST legacy raw
+   [ping.answered]
+> {"jsonrpc":"2.0","id":7,"method":"ping"}
+< {"jsonrpc":"2.0","id":7,"result":{}}
+
+== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+# The code is -32602, because the request has no session, and because a modern request
+# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
+# params of initialize.)
+
+== Messages that come too early are refused or ignored, and the session can still be opened  OURS
+   legacy raw
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
+# The client has not confirmed yet. The server serves only ping, and reports no changes.
+> {"jsonrpc":"2.0","id":3,"method":"ping"}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"..."}}
+> {"jsonrpc":"2.0","id":5,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"..."}}
+! server.remove_tool("echo")
+= raised is None
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+! server.remove_tool("add")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
+
+== Before notifications/initialized the server sends the client no request except ping  SHOULD
+   legacy raw offers [life.server-no-early-requests]
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":2,"...":0}
+
+# The results of the handshake are valid for the whole session.
+
+== A second initialize is refused, and it does not change the revision or capabilities of the
+   session  OURS 2025-11-25
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
+   "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
+# The revision has not become 2025-03-26, in which a line may be an array, and the client still
+# offers no roots.
+> [{"jsonrpc":"2.0","id":2,"method":"ping"}]
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+
+== Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
+   2025-03-26- [life.operate.capabilities-should]
+> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":"a","...":0}
+
+== Since 2025-06-18 the server must not use a capability that the client did not offer  MUST legacy
+   2025-06-18+ [life.operate.capabilities-must]
+> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":"a","...":0}
+
+== A legacy server without features serves the handshake and ping, and does not report changes of
+   lists  MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
+> {"jsonrpc":"2.0","id":1,"method":"ping"}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+! server.tool(lambda: "", name="late")
+''')
+class TestHandshake(unittest.TestCase):
+    """The legacy era: a handshake opens a session."""
+
+
+@plays(r'''
+# A modern connection needs no opening. If you join the lines of the first request, you can send it
+# to any modern server. You can send the second request to any modern server with a tool `add`.
+
+== A modern server answers server/discover with the revisions that it speaks and its capabilities
+   MUST modern raw [ver.discover.implemented] [ver.discover.result]
+> {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
+   "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+   "io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},
+   "io.modelcontextprotocol/clientCapabilities":{}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
+   "supportedVersions":"$versions","capabilities":{"...":0},
+   "ttlMs":"$ours:0","cacheScope":"$ours:\"private\"","...":0}}
+= "2026-07-28" in versions
+
+== In the modern revision any request may come first, and each result has a resultType  MUST modern
+   raw [base.result.resulttype-present]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},
+   "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
+   "io.modelcontextprotocol/clientCapabilities":{}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
+   "content":[{"type":"text","text":"3"}],"...":0}}
+
+== A modern request without clientCapabilities in `_meta` gets the error -32602  MUST modern raw
+   [meta.request.missing-rejected] [base.error.mcp-block-meaning]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
+   "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== A request in an unknown revision gets the error -32022, which lists the revisions of the server
+   MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
+   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
+   "io.modelcontextprotocol/clientCapabilities":{}}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...",
+   "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
+= "2026-07-28" in versions
+
+# From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
+# result, and hides the server's name and the caching members, unless the transcript spells out
+# resultType.
+
+== A modern result names the server in its `_meta`  SHOULD modern [meta.result.server-info]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],
+   "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"$ours:\"fixture\"",
+   "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
+
+== A server does not apply the capabilities of one modern request to any other request  MUST modern
+   [base.direction.no-server-requests] [transport.binding-directions] [state.no-prior-context]
+   [state.capabilities-not-inferred]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
+   "_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"...",
+   "data":{"requiredCapabilities":{"roots":{}},"...":0}}}
+
+== A modern server without features serves server/discover and subscriptions/listen  MUST modern on
+   empty [base.support.core-modern]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
+   "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
+
+== The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
+   [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
+> {"jsonrpc":"2.0","id":1,"method":"ping"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
+
+# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta` is
+# modern, and all other requests belong to the session. ("$modern" stands for such a `_meta`.)
+
+== A modern request does not open a session, and it does not affect an open session  OURS legacy raw
+   [ver.dual.by-opening] [ver.dual.concurrent]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":"$modern"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","prompts":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","method":"notifications/initialized"}
+> {"jsonrpc":"2.0","id":4,"method":"prompts/list","params":{"_meta":"$modern"}}
+< {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","prompts":"...","...":0}}
+> {"jsonrpc":"2.0","id":5,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":5,"result":{"prompts":"..."}}
+
+== The capabilities and the log level of a session do not apply to a modern request  OURS legacy
+   offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
+> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
+   "arguments":{"level":"error","text":"x"},"_meta":"$modern"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots","_meta":"$modern"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"...","data":"..."}}
+''')
+class TestModern(unittest.TestCase):
+    """The modern era: each request stands alone, even while a session is open."""
+
+
+@plays(r'''
+# If a request has several faults, the response reports the first of them. The protocol leaves the
+# order open. This module checks in this order: the line is JSON (-32700) and a message (-32600), it
+# belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
+# and has the method (-32601), the session allows the request at this time (-32600), and the params
+# are valid (-32602). Errors of the method itself come last.
+
+== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
+   [base.error.parse]
+> {"jsonrpc":"1.0","id":1,"method":"no/such"
+< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
+
+== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
+   modern raw
+> {"jsonrpc":"1.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
+
+== The error for an unsupported revision takes precedence over the error for an unknown method  OURS
+   modern raw
+> {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
+   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
+   "io.modelcontextprotocol/clientCapabilities":{}}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
+
+== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
+   legacy raw
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
+< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"no/such"}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
+
+== The error for a request at the wrong time takes precedence over the error for bad params  OURS
+   legacy
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
+
+== A method of a feature that the server lacks is an unknown method, even if its params are bad
+   OURS on empty [base.error.capability-not-advertised]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
+
+== The error for bad params takes precedence over the error for an unknown resource  OURS legacy
+# The code for the unknown resource would be -32002 (since 2026-07-28: -32602).
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
+
+== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
+   [tasks.undeclared-ignored]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
+
+== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
+   [ver.ext.fallback]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
+   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
+   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
+''')
+class TestOrderOfChecks(unittest.TestCase):
+    """The order in which the faults of a request are looked for."""
+
+
+@plays(r'''
+# In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
+
+== The response to a batch is an array with one response for each request, in any order  MUST
+   2025-03-26 [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
+> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/unknown"},
+   {"jsonrpc":"2.0","id":"1","method":"ping"}]
+< [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","result":{}}]
+
+== A batch without requests gets no response  MUST 2025-03-26 [batch.only-notifications-silent]
+> [{"jsonrpc":"2.0","method":"notifications/unknown"},{"jsonrpc":"2.0","method":"ping"}]
+
+== Each invalid member of a batch gets its own error in the array of responses  SHOULD 2025-03-26
+   [batch.invalid-elements]
+> [[],{"jsonrpc":"2.0","id":9},{"jsonrpc":"2.0","id":1,"method":"ping"}]
+< [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"...","...":0}},
+   {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"...","...":0}},
+   {"jsonrpc":"2.0","id":1,"result":{}}]
+
+== An empty batch and a batch that is not valid JSON get a single error instead of an array  MUST
+   2025-03-26 [batch.empty-array] [batch.unparseable]
+> []
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+> [{"jsonrpc":
+< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
+
+== A batch may contain responses to requests of the server  MUST 2025-03-26 offers [batch.receive]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> [{"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///home/ada"}]}}]
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///home/ada"}],"...":0}}
+
+== The array for a batch is sent when its last response is ready. A duplicate id, initialize and
+   modern requests are refused in a batch  OURS 2025-03-26 [batch.response-array]
+> [{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}},
+   {"jsonrpc":"2.0","id":1,"method":"ping"},
+   {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"},
+   {"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":"$modern"}}]
+.
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":4,"result":"..."}
+<* [{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}},
+   {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}]}},
+   {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
+   {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
+
+== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
+> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"hold","arguments":{"key":"a"}}}]
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+< [{"jsonrpc":"2.0","id":1,"result":{}}]
+> [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+
+== In a revision without batches an array gets one error, and its members are not processed  SHOULD
+   2025-03-26! [batch.array-rejected]
+> [{"jsonrpc":"2.0","id":1,"method":"ping"},
+   {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+
+== An initialize inside a batch does not open a session  OURS 2025-03-26 raw
+> [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+''')
+class TestLegacyBatches(unittest.TestCase):
+    """Batches, which are arrays of messages."""
+
+    def test_the_responses_of_a_batch_are_bounded(self) -> None:
+        """The bound is Bounds.memory. The next batch has room again."""
+        end = HeldServer(Server("s", "1", bounds=Bounds(memory=10_000)))
+        end.server.tool(name="big")(lambda size: "x" * size)
+        end.open("2025-03-26")
+        for _ in range(2):
+            end.give(b"[%s]" % b",".join(request_line(
+                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
+            (responses,) = end.run()
+            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
+            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
+
+
+LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
+    ("ping", LEGACY, None), ("initialize", LEGACY, -32600),
+    ("logging/setLevel resources/subscribe resources/unsubscribe", LEGACY, -32602),
+    ("server/discover", (MODERN,), None), ("subscriptions/listen", (MODERN,), -32602),
+    ("tools/list prompts/list resources/list resources/templates/list", REVISIONS, None),
+    ("tools/call prompts/get resources/read completion/complete", REVISIONS, -32602),
+    ("roots/list sampling/createMessage elicitation/create tasks/get tasks/result tasks/list"
+     " tasks/cancel no/such Tools/list rpc.discover", (), None))
+# (code, a member of `_meta`, its bad value); if the member is "", the value is the whole `_meta`
+LIFE_BAD_META = (
+    (-32602, "", {}), (-32602, "", []), (-32602, "", None), (-32602, "protocolVersion", 5),
+    (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
+    (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
+    (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
+    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
+LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
+    {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
+    {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
+    {"clientInfo": {"name": "suite"}}, {"clientInfo": {"name": 5, "version": "1"}},
+    {"clientInfo": {"version": "1"}}, {"clientInfo": {"name": "suite", "version": 1}})
+
+
+class TestLifecycleTables(unittest.TestCase):
+    """Rules about the lifecycle that are tested with tables."""
+
+    def code(self, end: HeldServer, method: str, params: Any) -> Any:
+        """Send a request. Return the code of the error, or None if the response has a result. No
+        other message may arrive."""
+        end.say(method, params, id=1)
+        got, = end.run()
+        return got.get("error", {}).get("code")
+
+    def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
+        """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
+        [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
+        for revision in REVISIONS:
+            end = HeldServer(fixture_server())
+            params = {"_meta": modern_meta()} if revision == MODERN else {}
+            if revision != MODERN:
+                end.open(revision)
+            for methods, revisions, code in LIFE_METHODS:
+                for method in methods.split():
+                    with self.subTest(revision, method=method):
+                        expected = code if revision in revisions else -32601
+                        self.assertEqual(expected, self.code(end, method, params))
+
+    def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
+        """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
+        for method, params in (("tools/list", {}), ("server/discover", {}),
+                               ("subscriptions/listen", {"notifications": {}})):
+            end = HeldServer(fixture_server())
+            for code, name, value in LIFE_BAD_META:
+                with self.subTest(method, name=name, value=value):
+                    meta = {**modern_meta(), META + name: value} if name else value
+                    self.assertEqual(code, self.code(end, method, {**params, "_meta": meta}))
+
+    def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
+        """[base.error.invalid-params]"""
+        for revision in LEGACY:
+            end = HeldServer(fixture_server())
+            for wrong in LIFE_BAD_HELLO:
+                with self.subTest(revision, wrong=wrong):
+                    params = {**hello(revision), **wrong}
+                    given = {name: value for name, value in params.items() if value is not None}
+                    self.assertEqual(-32602, self.code(end, "initialize", given))
+            self.assertIsNone(self.code(end, "initialize", hello(revision)))
+
+    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
+        """A copy of the module gets a new revision in each era. Its client and its server agree on
+        the new revision. With an older server, the client agrees on the newest common revision."""
+        spec = importlib.util.spec_from_file_location(
+            mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
+        assert spec and spec.loader
+        copy = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = copy
+        self.addCleanup(sys.modules.pop, spec.name)
+        spec.loader.exec_module(copy)
+        for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
+            copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
+
+        class Lenient(Link):
+            """A server that answers in its own revision, whatever revision the request names."""
+
+            def send(self, line: bytes) -> None:
+                super().send(line.replace(b"2027-01-01", b"2026-07-28"))
+                self.sent[-1] = json.loads(line)
+
+        for server, wanted, opening, agreed, link_type in (
+                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31", Link),
+                (copy.Server, None, ["server/discover"], "2027-01-01", Link),
+                (Server, "2025-12-31", ["initialize"], "2025-11-25", Link),
+                (Server, None, ["server/discover"] * 2, "2026-07-28", Link),
+                (Server, None, ["server/discover"] * 2, "2026-07-28", Lenient)):
+            with self.subTest(server=server.__module__, agreed=agreed, link=link_type.__name__):
+                link = link_type(server("s", "1"))
+                link.server.tool(name="same")(schema_hinted(lambda a: str(a), a=int))
+                with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
+                    self.assertEqual(agreed, client.protocol_version)
+                    self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
+                self.assertEqual(opening, [one["method"] for one in link.sent if one["method"] in (
+                    "initialize", "server/discover")])
+                if wanted is None:  # each modern request names its version
+                    meta = link.sent[-1]["params"]["_meta"]
+                    self.assertEqual(agreed, meta[META + "protocolVersion"])
+
+
+# Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
+# many ways, and `entries` has entries with all members.
+SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
+SERVER_BLOCKS = [
+    mcp_ref.text("hello"), mcp_ref.image(b"\x89PNG", "image/png"),
+    mcp_ref.audio(b"RIFF", "audio/wav"),
+    {"type": "resource_link", "uri": "values://data", "name": "data"},
+    {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
+SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
+    "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
+    "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
+    "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
+    "wordless": ZeroDivisionError(), "module": ImportError("no x in '/secret'"),
+    "file": OSError(2, "Not there", "/secret"),
+    "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
+    "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
+        "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
+
+
+def server_function(value: Any) -> Callable[[], Any]:
+    """Return a function that returns a value, or raises it."""
+    def function() -> Any:
+        if isinstance(value, BaseException):
+            raise value
+        return value
+    return function
+
+
+def server_values() -> Server:
+    """Build a server that returns values of many kinds, and fails in many ways."""
+    server = Server("values", "1.0")
+    kept: List[Context] = []
+    for name, value in SERVER_RETURNS.items():
+        server.tool(name=name)(server_function(value))
+    for name, value in (("gallery", SERVER_BLOCKS), ("broken", OSError("/secret")),
+                        ("dialogue", ["Hi.", {"role": "assistant", "content": "Hello."}]),
+                        ("stranger", {"role": "system", "content": "Obey."})):
+        server.prompt(name=name)(server_function(value))
+    server.resource("values://broken", name="broken")(server_function(OSError("/secret")))
+    server.resource("values://data", name="data")(server_function({"a": [None]}))
+
+    @server.tool(output_schema={"type": ["array", "null"], "maxItems": 1})
+    async def array(of: int) -> Any:
+        return [1] * of if of else None
+
+    server.tool(name="mean", output_schema={"type": "object", "properties": {
+        "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
+
+    @server.tool
+    def who(context: Context) -> str:
+        return str(context.client_info["name"])
+
+    @server.tool
+    def wobble(context: Context) -> None:
+        kept.append(context)
+        for number in (1, 1, 0.5, float("nan"), -3, 2):
+            context.progress(number, message="go")
+
+    @server.tool
+    def late() -> None:
+        kept[-1].progress(3)
+
+    @server.tool
+    def climb(context: Context, levels: int = 8) -> None:
+        for level in SERVER_LEVELS[:levels]:
+            context.log(level, {"n": 1})
+
+    @server.prompt
+    @server.resource("values://color/{first}/{second}", name="color")
+    def mix(first: Literal["red", "blue"], second: Any) -> str:
+        return first + second
+
+    @server.completion("mix", "first")
+    def first(value: str, others: Any) -> Any:
+        return list(map(str, range(int(value))))
+
+    @server.completion("values://color/{first}/{second}", "second")
+    async def second(value: str, others: Any) -> Any:
+        return [value + others.get("first", "!")]
+
+    return server
+
+
+def server_entries(page_size: Optional[int] = None) -> Server:
+    """Build a server with two entries of each kind. The first entry has all possible members."""
+    server = Server("entries", "1.0", page_size=page_size)
+    full: Any = {"title": "Title", "description": "What it is.", "meta": {"com.example/cost": 1},
+                 "icons": [{"src": "https://example.com/i.png"}]}
+    notes: Any = {"annotations": {"audience": ["user"], "priority": 0.5}}
+    for name, more, own in (("a", full, notes), ("b", {}, {})):
+        server.tool(name=name, annotations={"readOnlyHint": True} if more else None,
+                    output_schema={"type": "object" if more else "array"}, **more)(lambda: {})
+        server.resource(f"x://{name}", name=name, **more, **own)(lambda: "")
+        server.resource(f"x://{name}/{{id}}", name=name, **more, **own)(lambda id: "")
+        server.prompt(name=name, **more)(lambda topic: "")
+    return server
+
+
+SERVERS.update(values=server_values, entries=server_entries, pages=lambda: server_entries(1))
+
+
+@plays(r'''
+== A legacy server declares its features as capabilities in the result of initialize  MUST legacy
+   2025-03-26+ raw on values [tools.capability] [res.capability] [prompts.capability]
+   [log.capability] [comp.capability]
+# The revision 2024-11-05 has these capabilities, too, except completions.
+> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
+   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
+   "prompts":"...","logging":{},"completions":{}},"...":0}}
+
+== A modern server declares its features as capabilities in the result of server/discover  MUST
+   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
+   [comp.capability]
+> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
+   "prompts":"...","logging":{},"completions":{}},"...":0}}
+
+== tools/list returns the name of each tool and the schema of its arguments  MUST
+   [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
+   "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
+   "..."],"...":0}}
+
+== A tool is called with arguments, and the result has content blocks  MUST
+   [tools.result.content-present]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
+
+== The arguments of a call may be absent, and the content of its result may be empty  MUST on values
+   [tools.call.arguments-optional]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+
+# Faults that a model can correct lead to a result with isError. Faults that only the author of a
+# client can correct lead to an error.
+
+== A tool that fails reports the failure in a result with isError  SHOULD
+   [tools.call.execution-error]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail","arguments":{"text":"no"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
+= "no" in said
+
+== If a tool does not find a file, the result has the message of the exception but not the path
+   OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
+
+== Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
+   SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
+
+== Before 2025-11-25 a call whose arguments do not fit the input schema gets the error -32602  OURS
+   2025-06-18- [tools.call.bad-arguments-protocol] [tools.security.validate-input]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== A result reports all faults of the arguments, so that a model can correct them all at once  OURS
+   2025-11-25+
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"b":"x","c":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
+= all(re.search(words, said) for words in ("missing.* a", "b: .*integer", "c: .*a, b"))
+
+== A call of an unknown tool gets an error, and the names of tools are case-sensitive  SHOULD
+   [tools.call.unknown-tool] [tools.name.case-sensitive]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody","arguments":{}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
+
+== If a tool returns an object, the result has the object as structured content and as text  MUST
+   2025-06-18+ [tools.structured.text-copy]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$text"}],
+   "structuredContent":{"x":1,"y":2},"...":0}}
+= json.loads(text) == {"x": 1, "y": 2}
+
+== Before 2025-06-18 a result has no structured content, and an object is sent as text only  MUST
+   2025-03-26- [tools.structured.absent-early]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
+
+== Before 2026-07-28 structured content is always an object, and an array is sent as text only  MUST
+   legacy on values [tools.structured.object]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
+
+== Since 2026-07-28 structured content may be any value, even null  OURS modern on values
+   [tools.structured.any]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
+# An object that has only a `type` is not a content block. Text has the character ä unescaped.
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
+   "structuredContent":{"type":["\u00e4"]}}}
+
+== If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
+   values [tools.output.conforms]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+
+== An RpcError that a tool raises becomes the error response  OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
+
+== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
+   the message but no path  OURS on values [tools.call.execution-error]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
+< {"jsonrpc":"2.0","id":4,"result":{
+   "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"module"}}
+< {"jsonrpc":"2.0","id":5,"result":{
+   "content":[{"type":"text","text":"ImportError"}],"isError":true}}
+> {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
+< {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
+
+== A tool can read the name of its client  OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
+
+== If a tool returns a list with a content block, the other values in the list become text blocks
+   OURS on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
+   {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
+
+== An object that has a text but no type is data and not a content block  OURS modern on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
+< {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
+   "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
+
+== An empty output schema is listed, and structuredContent may then be any value  OURS modern
+   on empty
+! server.tool(name="any", description="?", output_schema={})(lambda: "text")
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{
+   "name":"any","description":"?","inputSchema":"...","outputSchema":{}}]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"any"}}
+< {"jsonrpc":"2.0","id":2,"result":{
+   "content":[{"type":"text","text":"text"}],"structuredContent":"text"}}
+
+== A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
+
+== A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
+   on values [elic.url.required-error] [elic.url.required-error-data]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paid"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"Pay first.","data":{"elicitations":[
+   {"mode":"url","message":"Pay.","url":"https://a.example/","elicitationId":"7"}]}}}
+''')
+class TestTools(unittest.TestCase):
+    """tools/list and tools/call."""
+
+    def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
+        """MUST: A message of a prompt has a single content block. [tools.content.binary]
+        [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
+        [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
+        [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
+        plain, link = '{"type":"text","text":"[audio: audio/wav]"}', '{"type":"text","text":"values://data"}'
+        every = ['{"type":"text","text":"hello"}',
+                 '{"type":"image","data":"iVBORw==","mimeType":"image/png"}',
+                 '{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}',
+                 '{"type":"resource_link","uri":"values://data","name":"data"}',
+                 '{"type":"resource","resource":{"uri":"values://data","text":"hello"}}']
+        rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
+                ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
+        plays_rows(self, r"""
+== A tool and a prompt return the content blocks of this revision  MUST %s on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
+< {"jsonrpc":"2.0","id":2,"result":{"messages":[%s]}}
+""", [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
+                                                 for one in blocks)) for since, blocks in rows])
+
+    def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
+        """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
+        [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
+        name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
+        plays_rows(self, r"""
+== The server refuses these params  MUST on values
+> {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+""", [(params, method, params) for method, params in (
+            ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
+            ("tools/call", '{"name":"file","arguments":[]}'), ("tools/list", '{"cursor":null}'),
+            ("tools/call", '{"name":"file","arguments":null}'), ("prompts/get", '{"name":5}'),
+            ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
+            ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
+            ("resources/read", '{"uri":5}'), ("resources/read", '{"uri":"values://color/green/a"}'),
+            ("prompts/get", '{"name":"mix","arguments":{"first":"red","second":5}}'),
+            *(("completion/complete", '{"ref":%s,"argument":%s}' % pair) for pair in (
+                ('"mix"', name), (mix, "{}"), (mix, '{"name":"first"}'), (mix, '{"value":"1"}'),
+                (mix, '{"name":"first","value":1}'), ('{"type":"ref/prompt"}', name),
+                ('{"type":"ref/tool","name":"array"}', name), ('{"type":"ref/resource"}', name),
+                ('{"type":"ref/prompt","name":"values://data"}', name),
+                (mix, name + ',"context":{"arguments":{"second":5}}'))))])
+
+    def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
+        """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
+        object and array around the value. Only the notes follow the cause. The model gets none."""
+        server = Server("s", "1")
+
+        @server.tool
+        def broken() -> Any:
+            "Return a list of an object that holds a set."
+            return [0, {"found": {1}}]
+
+        with self.assertLogs(mcp_ref.__name__) as logs, Client(server) as client:
+            result = client.call_tool("broken")
+        text = result["content"][0]["text"]
+        self.assertTrue(result["isError"])
+        self.assertIn("{1}", text)
+        self.assertNotIn("when serializing", text)
+        lines = [line.strip() for line in logs.records[-1].getMessage().splitlines()]
+        self.assertIn("broken", lines[0])
+        self.assertEqual("Traceback (most recent call last):", lines[1])
+        below = lines[lines.index(f"TypeError: {text}") + 1:]
+        self.assertLessEqual(len(below), 2)
+        self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
+
+
+class TestReadyMadeResults(unittest.TestCase):
+    """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
+
+    def client(self, revision: str = MODERN, **functions: Any) -> Client:
+        server = Server("s", "1")
+        for name, function in functions.items():
+            server.tool(name=name, description="?")(function)
+        client = Client(server, protocol_version=revision, timeout=DEADLINE)
+        self.addCleanup(client.close)
+        return client.connect()
+
+    def test_the_members_of_a_result_have_priority(self) -> None:
+        meta = {"anthropic/maxResultSizeChars": 5, mcp_ref.META + "serverInfo": {"name": "other"}}
+        block = {"type": "text", "text": "a", "_meta": {"x/y": 1}}
+        given = {"content": [block], "isError": True, "_meta": meta, "x/more": [1]}
+        for revision in REVISIONS:
+            with self.subTest(revision):
+                result = self.client(revision, tool=lambda: Result(given)).call_tool("tool")
+                result.pop("resultType", None)
+                self.assertEqual(given, result)
+
+    def test_a_result_is_adapted_to_the_revision(self) -> None:
+        """Blocks and structured content that a revision does not have are replaced or left out.
+        A missing content is empty."""
+        sound = mcp_ref.audio(b"a", "audio/wav")
+        tools = {"sound": lambda: Result({"content": [sound]}),
+                 "data": lambda: Result({"structuredContent": {"a": 1}}),
+                 "number": lambda: Result({"structuredContent": 1})}
+        for revision in REVISIONS:
+            with self.subTest(revision):
+                client = self.client(revision, **tools)
+                kind = client.call_tool("sound")["content"][0]["type"]
+                self.assertEqual("audio" if revision >= "2025-03-26" else "text", kind)
+                data, number = client.call_tool("data"), client.call_tool("number")
+                self.assertEqual([[], []], [data["content"], number["content"]])
+                self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
+                self.assertEqual(revision == MODERN, "structuredContent" in number)
+
+    def test_structured_content_of_a_result_has_to_fit_the_output_schema(self) -> None:
+        """A result with isError need not have it. The hint Result makes no output schema."""
+        server, results = Server("s", "1"), {
+            "good": {"structuredContent": {"x": 1}}, "failed": {"isError": True},
+            "wrong": {"structuredContent": {"x": "a"}}, "missing": {}}
+
+        @server.tool(output_schema={"type": "object", "properties": {"x": {"type": "integer"}},
+                                    "required": ["x"]})
+        def tool(name: str) -> Result:
+            """Return it."""
+            return Result(results[name])
+
+        @server.tool
+        async def free() -> Result:
+            """Return tuples and enums."""
+            return Result(content=({"type": "text", "text": SchemaColor.RED},))
+
+        with Client(server, timeout=DEADLINE) as client:
+            tools = {tool["name"]: tool for tool in client.list_tools()}
+            self.assertNotIn("outputSchema", tools["free"])
+            self.assertEqual("red", text_of(client.call_tool("free")))
+            good = client.call_tool("tool", {"name": "good"})
+            self.assertEqual({"x": 1}, good["structuredContent"])
+            self.assertEqual([], client.call_tool("tool", {"name": "failed"})["content"])
+            for name in "wrong", "missing":
+                with self.assertLogs(mcp_ref.__name__, "WARNING"):
+                    said = text_of(client.call_tool("tool", {"name": name}))
+                self.assertIn("structuredContent", said)
+
+    def test_resources_and_prompts_may_return_a_result(self) -> None:
+        server, contents = Server("s", "1"), [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
+        message = {"role": "assistant", "content": mcp_ref.audio(b"a", "audio/wav")}
+        server.resource("ui://a", mime_type="text/html;profile=mcp-app")(
+            lambda: Result({"contents": contents}))
+        server.prompt(name="p", description="?")(
+            lambda: Result(messages=[message], description="own", _meta={"x/y": 1}))
+        for revision in LEGACY[0], MODERN:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                self.assertEqual(contents, client.read_resource("ui://a")["contents"])
+                prompt = client.get_prompt("p")
+                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
+                kind = prompt["messages"][0]["content"]["type"]
+                self.assertEqual("audio" if revision == MODERN else "text", kind)
+
+    def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
+        """In a resource or a prompt it is an internal error, and is logged."""
+        def fail() -> None:
+            raise ToolError("not today")
+
+        server = Server("s", "1")
+        server.tool(description="?")(fail)
+        server.resource("x://a")(fail)
+        with Client(server, timeout=DEADLINE) as client, self.assertLogs(
+                mcp_ref.__name__, "WARNING") as logs:
+            result = client.call_tool("fail")
+            self.assertEqual(("not today", True), (text_of(result), result["isError"]))
+            with self.assertRaises(RpcError) as caught:
+                client.read_resource("x://a")
+        self.assertEqual(-32603, caught.exception.code)
+        self.assertNotIn("not today", str(caught.exception))
+        self.assertEqual(1, len(logs.output))
+        self.assertRegex(logs.output[0], "(?s)x://a.*not today")
+
+
+# --- Part 2: Side by side -------------------------------------------------------------------------
+# Several requests at the same time; log messages, progress and cancellation; a server as a process.
+
+
+@plays(r"""
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
+< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+""")
+class TestSideBySide(unittest.TestCase):
+    """The order of messages, and the bounds of a connection."""
+
+    def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
+        """Notifications do not wait until earlier requests have run."""
+        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
+        for n in range(5):
+            end.say("see", [f"request {n}"], id=n)
+            end.say("see", [f"note {n}"])
+        end.run()
+        self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
+
+    def test_no_notification_about_a_request_follows_its_response(self) -> None:
+        """Threads that a tool has left behind log until its response is sent, and once more."""
+        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
+        end_of_test = time.monotonic() + DEADLINE
+
+        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
+            kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
+            late.extend([line] if int(about) in answered else [])
+            (answered if kind == b"id" else logged).add(int(about))
+
+        @end.server.tool
+        def leave(context: Context) -> None:
+            def log() -> None:
+                while context.request_id not in answered and time.monotonic() < end_of_test:
+                    context.log("info", data)
+                context.log("info", data)
+
+            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
+            threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
+            for thread in threads[-3:]:
+                thread.start()
+
+        end.session = end.server.connect(send, end.start)
+        for rid in range(10):
+            end.call(rid, "leave")
+        end.run()
+        for thread in threads:
+            thread.join(DEADLINE)
+        self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
+
+    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
+        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
+        are used again. The random numbers are seeded. [cancel.server-silent-must]
+        [cancel.race-tolerated]"""
+        for seed in range(6):
+            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
+            running: Dict[str, int] = {}  # id -> number of the call that uses it
+            begun: List[bool] = []  # for each call that began: was it still uncancelled?
+
+            def call(rid: str, n: int) -> None:
+                running.setdefault(rid, n)
+                end.call(rid, "work", n=n)
+
+            def cancel(rid: str, n: int) -> None:
+                running.pop(rid, None)
+                end.say("notifications/cancelled", {"requestId": rid})
+
+            @end.server.tool
+            def work(n: int, context: Context) -> str:
+                begun.append(running.get(context.request_id) == n)
+                for move in rng.choice([(), (), (cancel,), (cancel, call)]):
+                    move(context.request_id, n + 1000)
+                return str(n)
+
+            for n in range(600):
+                move, jobs = rng.choice([call, cancel, None, None]), end.jobs
+                if move:
+                    move(f"id {rng.randrange(9)}", n)
+                elif rng.random() < 0.5:
+                    end.give(rng.choice(ENVELOPE)[1])
+                elif jobs:
+                    jobs.pop(rng.randrange(len(jobs)))()
+                for one in end.out() if n < 599 else end.run():
+                    if "result" in one:
+                        number = running.pop(one["id"])  # KeyError: one response too many
+                        self.assertEqual(str(number), one["result"]["content"][0]["text"])
+                    else:  # the response to an invalid line, or to an id that was in use
+                        self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
+            self.assertEqual(({}, {True}), (running, set(begun)))
+
+    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
+        """No lock is held while send() runs, so that send() may call receive()."""
+        lines: "queue.Queue[bytes]" = queue.Queue()
+
+        def send(line: bytes) -> None:
+            lines.put(line)
+            if lines.qsize() < 3:
+                ask()
+
+        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
+        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
+        threading.Thread(target=ask, daemon=True).start()
+        for _ in range(3):
+            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
+
+    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
+        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
+        exactly one place. The transport may also withdraw the job."""
+        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
+            end = HeldServer(fixture_server(bounds=bounds))
+            for rid in (10, 20, 30):
+                for n in range(4):
+                    end.call(rid + n, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+                end.call(rid + 4, "echo", text=text)
+                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                end.jobs.pop(0)()  # the job of the cancelled request
+                end.call(rid + 5, "echo", text=text)
+                end.call(rid + 6, "echo", text=text)
+                self.assertEqual([(rid + 6, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+            end.session.withdraw = lambda job: end.jobs.remove(job) is None
+            for rid in range(40, 60):
+                end.call(rid, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+            self.assertEqual(([], []), (end.jobs, end.out()))
+
+    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
+        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
+        end.session = end.server.connect(end.lines.put, start)
+        for rid in (1, 2):
+            end.call(rid, "echo", text="a")
+            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
+
+    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
+        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
+        reads, writes, began = threading.Event(), threading.Event(), []  # type: ignore
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=1_000)))
+        end.server.tool(name="big")(lambda: began.append(reads.is_set()) or "x" * 2000)
+        end.session = end.server.connect(
+            lambda line: (writes.set(), reads.wait(DEADLINE)), end.jobs.append)
+        for rid in range(5):
+            end.call(rid, "big")
+        first, second, *others = [threading.Thread(target=job, daemon=True) for job in end.jobs]
+        first.start()
+        self.assertTrue(writes.wait(DEADLINE))
+        second.start()
+        second.join(DEADLINE)  # its result waits
+        for thread in others:
+            thread.start()
+            thread.join(0.05)  # without the bound, it would begin now
+        reads.set()
+        for thread in first, *others:
+            thread.join(DEADLINE)
+        self.assertEqual([False, False, True, True, True], began)
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
+        """The client sends cancelled calls, responses, notifications and invalid messages."""
+        import tracemalloc
+
+        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
+
+        def flood(count: int) -> None:
+            for n in range(count):
+                end.call(n, "echo", text=ballast)
+                end.say("notifications/cancelled", {"requestId": n})
+                end.say(ballast + str(n), {})
+                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
+                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
+                end.out()
+
+        flood(20)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        before = tracemalloc.get_traced_memory()[0]
+        flood(300)
+        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
+
+    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
+        """The text of each may be another one. Kinds are counted separately."""
+        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            for n in range(30):
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
+                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
+            self.assertEqual(20, len(logs.output))
+            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
+            peer.close()
+            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
+        self.assertEqual(22, len(logs.output))
+
+
+# The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
+# `hold` has seen that it is cancelled.
+@plays(r'''
+== The log level of a legacy session is info until the client sets another level  MUST legacy on
+   values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"critical"}}
+< {"jsonrpc":"2.0","id":2,"result":{}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"climb"}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+
+== A logging/setLevel request with an unknown level gets an error  SHOULD legacy
+   [log.setlevel-invalid]
+> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== A modern request gets log messages only if it names a log level, and only from this level on
+   MUST modern on values [log.optin-required] [log.optin-threshold] [log.shape]
+   [log.same-stream-before-response]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+
+== The data of a log message may be null  MUST modern on empty [log.shape]
+! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+
+== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
+   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== Progress notifications carry the token of the request and come before the response  MUST
+   2025-03-26+ [progress.token-echoed] [progress.message-readable]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"count","arguments":{"to":2},"_meta":{"progressToken":"0"}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":"0","progress":1,"total":2,"message":"step 1"}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":"0","progress":2,"total":2,"message":"step 2"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"counted to 2"}],"...":0}}
+
+== Progress is sent only if the request has a progress token, only if it increases, and only before
+   the response  MUST on values [progress.active-token-only] [progress.increasing] [progress.stops]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
+   "name":"wobble","_meta":{"progressToken":0}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":0,"progress":1,"message":"$message?"}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":0,"progress":2,"message":"$message?"}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"late"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
+= globals().get("message", "none") == ("none" if revision == "2024-11-05" else "go")
+
+== A cancelled legacy request should get no response, and its tool stops without further
+   notifications  SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"hold","arguments":{"key":"a"},
+   "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
+
+== A cancelled modern request must not get a response, and its tool stops without further
+   notifications  MUST modern [cancel.server-silent-must] [cancel.server-silent-should]
+   [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+   "name":"hold","arguments":{"key":"a"},
+   "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
+
+== A cancellation that is late, malformed or has a different id is ignored, and the ids 1, "1" and
+   true differ  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
+> {"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"hello"}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":true}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+
+== The id of a cancelled request may be used again at once  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}
+''')
+class TestUtilities(unittest.TestCase):
+    """Log messages, progress and cancellation."""
+
+    def test_progress_is_rate_limited(self) -> None:
+        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
+        [progress.rate-limited]"""
+        begun, end = time.monotonic(), Memory(fixture_server())
+        end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
+                              _meta={**modern_meta(), "progressToken": "t"}))
+        lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
+        told = [params["progress"] for params in lines]
+        self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
+        self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
+
+    def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
+        """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
+        message = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s",%s}}'
+        plays_rows(self, r"""
+== A request gets messages from this log level on  MUST modern on values
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
+   "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
+%s
+< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
+""", [(level, level, "\n".join(message % (one, '"data":{"n":1}') for one in SERVER_LEVELS[n:]))
+      for n, level in enumerate(SERVER_LEVELS)])
+
+
+# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
+# client stops or is killed.
 
 
 class TestStdio(ProcessCase):
@@ -2450,21 +3363,6 @@ with Client({server!r}) as client:
         self.assertEqual([], re.findall(PROCESS_BAD + "|secret", child.said, re.M))
 
 
-class ProcessShared(Process):
-    """The fixture in a process. Many transcripts are played against it, one after the other."""
-
-    def __init__(self, chunk: int = 0) -> None:
-        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-        self.ids = Ids()
-
-    def give(self, line: bytes) -> None:
-        super().give(self.ids.out(line))
-
-    def take(self, seconds: float) -> Optional[bytes]:
-        line = super().take(seconds)
-        return line and self.ids.come(line)
-
-
 class TestTranscriptsOverPipes(ProcessCase):
     """A server behaves over pipes as in memory, however the bytes are divided."""
 
@@ -2554,7 +3452,1368 @@ threading.setprofile(hold_up)
         self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
 
 
-# --- Part II: JSON Schema and type hints ----------------------------------------------------------
+# --- Part 3: Asking the user ----------------------------------------------------------------------
+# While a server processes a request, it may need input from the client: a form that the user fills
+# in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
+# list of roots. In the legacy era the server sends a request to the client. In the modern era the
+# server responds with a result that names the required input, and the client sends its request
+# again together with the input. The author of a tool writes the same code for both eras.
+
+PEER_METHODS: Dict[str, Callable[..., Any]] = {
+    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
+    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
+    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
+    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
+    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
+SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
+    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
+
+
+@plays(r"""
+# In the legacy revisions both ends send requests. Each end numbers its own requests.
+== Client and server may use the same ids, because each of them numbers its own requests  OURS
+   2025-06-18+ legacy offers
+> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
+   "params":{"name":"sample","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
+> {"jsonrpc":"2.0","id":"$b","method":"ping"}
+< {"jsonrpc":"2.0","id":"$b","result":{}}
+> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
+   "content":{"type":"text","text":"four"}}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
+> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
+< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+
+# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
+== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
+   raw 2025-03-26 on plain
+> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
+< {"jsonrpc": "2.0", "result": 19, "id": 1}
+> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
+< {"jsonrpc": "2.0", "result": 19, "id": 3}
+> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
+> {"jsonrpc": "2.0", "method": "foobar"}
+> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
+< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
+> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> []
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+> [1]
+< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
+   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
+   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
+   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
+< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
+   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
+   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
+   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
+> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
+
+== Params that do not fit the signature of a function are refused before the function runs  OURS raw
+   2025-03-26 on plain
+> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+""")
+class TestPeer(unittest.TestCase):
+    """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
+
+    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job())
+        for params in ([1, 2], None):
+            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
+                peer.request("sum", params).result(0)
+
+    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
+        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
+        without an id may belong to either. It ends the only pending request."""
+        peer = Peer(lambda line: None, lambda job: job())
+        pending, other = peer.request("a"), peer.request("b")
+        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
+            self.assertFalse(pending.wait(0))
+            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
+        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
+        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
+        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
+
+    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
+        """No other response will come. The id is another one, or the message, the batch or the line
+        around it is malformed."""
+        for line in ('{"jsonrpc":"2.0","id":"1","result":{}}', '{"jsonrpc":"2.0","id":1.0,"result":{}}',
+                     '{"jsonrpc":"2.0","id":"1","error":{"code":5,"message":"no"}}',
+                     '{"jsonrpc":"2.0","id":1}', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
+                     *('{"jsonrpc":"2.0","id":1,%s}' % it for it in (
+                         '"result":{},"error":null', '"error":"no"', '"error":{"code":"1"}')),
+                     '{"jsonrpc":"2.0","id":1,"result":NaN}', '{"jsonrpc":"2.0","id":1,"result":{"a":',
+                     '{"jsonrpc":"2.0","result":{"a":"%s,"id":1}' % ("x" * 2000)):
+            with self.subTest(line):
+                peer = Peer(lambda line: None, lambda job: job())
+                pending, other = peer.request("a"), peer.request("b")
+                peer.receive(line.encode())
+                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
+                self.assertRaises(ValueError, pending.result)
+        end = Wire("2025-11-25")  # a revision without batches
+        end.respond = lambda message: None
+        pending = end.client.connect().start("x/one")
+        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
+        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
+
+    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
+        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
+        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
+            broken.request("a").result(DEADLINE)
+
+
+ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+def asking_server(**options: Any) -> Server:
+    """Build a server that asks the client in other ways than the fixture."""
+    server, runs = Server("asking", "1.0", **options), itertools.count(1)
+
+    @server.tool
+    @server.prompt
+    @server.resource("asking://both/{a}/{b}")
+    def both(context: Context, a: str = "", b: str = "") -> str:
+        """Ask for the roots and for a name at the same time."""
+        try:
+            got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
+                "message": "Who?", "requestedSchema": ASKING_FORM})})
+        except Exception:
+            return "caught an exception"  # must not happen: asking is not a failure
+        return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
+
+    @server.method("vendor/both")
+    def vendor_both(context: Context) -> Dict[str, Any]:
+        return {"text": both(context)}
+
+    @server.tool
+    def thrice(words: List[str], context: Context) -> str:
+        """Ask three times, and remove a word from the argument each time."""
+        return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
+                        for key in (None, None, "third"))
+
+    @server.tool
+    def hurry(context: Context) -> str:
+        """Ask the user, with a timeout of a twentieth of a second."""
+        return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
+
+    @server.tool
+    def confirm(context: Context) -> str:
+        """Ask the user to accept or decline, without a form."""
+        return str(context.elicit("Sure?")["action"])
+
+    @server.tool
+    def fickle(context: Context) -> str:
+        """Ask a different question in each run."""
+        return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
+
+    @server.tool
+    def keyed(context: Context) -> str:
+        """Ask twice, with keys that the tool chooses."""
+        roots = context.list_roots(key="where")
+        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
+
+    @server.tool
+    def anything(method: str, params: Dict[str, Any], context: Context) -> str:
+        """Send the client a request with this method and these params."""
+        return str(context.ask({"it": (method, params)}))
+
+    return server
+
+
+def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
+    """Build a fixture that calls then(server, session) while it sends a line with this word."""
+    def connect(send: Callable[[bytes], None], start: Any) -> Any:
+        def sent(line: bytes) -> None:
+            send(line)
+            if word in line:
+                then(server, session)
+
+        session = server.connect(sent, start)
+        return session
+
+    server = fixture_server()
+    return types.SimpleNamespace(connect=connect)
+
+
+def cancels(server: Server, session: Any) -> None:
+    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
+    thread = threading.Thread(target=session.receive, args=(
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
+    thread.start()
+    thread.join(DEADLINE)
+
+
+SERVERS.update(
+    asking=asking_server,
+    bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
+    two=lambda: fixture_server(bounds=Bounds(subscriptions=2)),
+    cancelling=lambda: moment_server(b'"roots/list"', cancels),
+    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
+
+
+@plays(r'''
+== A legacy server asks the user with an elicitation/create request and waits for the response  MUST
+   legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Who?",
+   "requestedSchema":{"type":"object","properties":{"name":{"type":"string","...":0}},
+   "required":["name"],"...":0},"...":0}}
+> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"name":"Ada"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+
+== In 2025-11-25 a request to visit a URL has the mode "url" and an elicitationId, and the user may
+   decline  MUST 2025-11-25 offers [elic.url.params-2025-11]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call",
+   "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Visit this.",
+   "mode":"url","url":"https://a.example/pay?id=1","elicitationId":"$id","...":0}}
+> {"jsonrpc":"2.0","id":"$q","result":{"action":"decline"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"decline"}],"...":0}}
+
+== A tool that asks the user to visit an invalid URL fails, and the URL is not sent  OURS
+   2025-11-25+ offers [elic.url.valid]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"visit","arguments":{"url":"x"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
+
+== A legacy server requests the roots with roots/list, and an answer of the client's model with
+   sampling/createMessage  MUST legacy offers [samp.request.shape] [samp.content.single]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> {"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///a"}]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
+< {"jsonrpc":"2.0","id":"$r","method":"sampling/createMessage","params":{"messages":[
+   {"role":"user","content":{"type":"text","text":"2 + 2?"}}],"maxTokens":9,"...":0}}
+> {"jsonrpc":"2.0","id":"$r","result":{"role":"assistant","model":"m",
+   "content":{"type":"text","text":"four"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"four"}],"...":0}}
+
+# An end that stops waiting for a response cancels its request, and ignores a late response.
+== If a legacy client cancels a request, the server cancels the requests that the tool has sent to
+   the client  SHOULD legacy offers [cancel.own-inflight] [cancel.request-id-given]
+   [cancel.late-response-ignored]
+> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
+> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
+
+== A request to the client is cancelled when its timeout expires, and the tool fails  SHOULD legacy
+   2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hurry"}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
+<* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
+
+== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
+   2025-06-18+ offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
+   "requestedSchema":{"type":"object","properties":{},"...":0}}}
+> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
+
+== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
+   legacy 2025-06-18+ offers on asking [elic.validate-server]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
+< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
+
+== Context.ask sends a legacy client one request for each key, and other requests are served
+   meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
+> {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
+< {"jsonrpc":"2.0","id":"$r","method":"elicitation/create","params":"..."}
+= q != r
+.
+> {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
+
+== A request to the client is cancelled even if the cancellation arrives while the request is being
+   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
+
+== A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
+   offers on bounded
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":"..."}}
+> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":"$r","method":"roots/list"}
+''')
+class TestRequestsToTheClient(unittest.TestCase):
+    """The legacy era: a server sends requests to its client."""
+
+    def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
+        end = HeldServer(fixture_server())
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "roots"}, id=1)
+        call = threading.Thread(target=end.jobs.pop())
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            call.start()
+            self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
+            end.say("notifications/cancelled", {"requestId": 1})
+            call.join(DEADLINE)
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(([], 1), ([one["id"] for one in end.out() if "id" in one], len(logs.output)))
+
+    def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
+        """Asking fails because the connection is broken, and not because the call was cancelled."""
+        end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
+
+        def ask(context: Context) -> None:
+            seen.append(context.cancelled)
+            gone.append(1)
+            end.give(request_line(2))  # its response cannot be written
+            seen.append(context.cancelled)
+            try:
+                context.list_roots()
+            except Exception as error:
+                seen.append(type(error))
+
+        end.server.tool(description="Ask.")(ask)
+        end.session = end.server.connect(lambda line: gone and os.write(-1, line), end.start)
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "ask"}, id=1)
+        end.run()
+        self.assertEqual([False, True, ConnectionClosed], seen)
+
+    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
+        end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        end.server.tool(name="late")(schema_hinted(
+            lambda context: contexts.append(context), context=Context))
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "late"}, id=1)
+        end.run()
+        self.assertRaises(RequestCancelled, contexts[0].list_roots)
+
+
+@plays(r'''
+# The server gives each input request a key, and the client returns each answer under the same key.
+# The client also returns the requestState unchanged, and does not interpret it.
+== A modern server responds with the input requests of a tool, and the client sends the request
+   again with the answers  MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field]
+   [mrtr.entry-kind] [tools.input-required] [elic.message] [elic.form.params]
+   [elic.form.flat-schema]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$key":{
+   "method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object",
+   "properties":{"name":{"type":"string","...":0}},"required":["name"],"...":0},"...":0}}},
+   "requestState":"$state?","...":0}}
+.
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"},
+   "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
+   "requestState":"$state?"}}
+< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+
+== A modern server uses input requests also for sampling, roots and URLs to visit, and no error for
+   a URL  MUST modern offers [samp.request.shape] [samp.role-and-content] [elic.url.params-2026]
+   [base.error.no-32042]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call",
+   "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$one":{
+   "method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{
+   "type":"text","text":"2 + 2?"}}],"maxTokens":9,"...":0}}},"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$two":{
+   "method":"elicitation/create","params":{"message":"Visit this.","mode":"url",
+   "url":"https://a.example/pay?id=1"}}},"...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"$three":{
+   "method":"roots/list","params":"$params?"}},"...":0}}
+
+== A result that requires input has no caching hints  SHOULD modern offers on asking
+   [cache.none-on-input-required]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"asking://both/1/2"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"...",
+   "requestState":"...","_meta":"..."}}
+
+== Only tools, resources and prompts may require input, and any other method that does so fails
+   MUST modern offers on asking [mrtr.methods]
+> {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
+
+== A modern server requests missing input again, and ignores input that it did not request  SHOULD
+   modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$one?","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"other":{"roots":[]}},"requestState":"$one?"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
+   "requestState":"$two?","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
+
+== The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
+   offers [state.interleaved-contexts]
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$one?","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
+   "requestState":"$two?","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"},
+   "inputResponses":{"$a":{"action":"cancel"}},"requestState":"$one?"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"cancel"}],"...":0}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"roots",
+   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
+< {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
+
+== An answer of the user counts only for a question with exactly the same message  OURS modern
+   offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
+   "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
+   "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
+   "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
+
+== A tool may choose the keys of its input requests  OURS modern offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
+   "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"keyed",
+   "inputResponses":{"where":{"roots":[]}},"requestState":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
+   "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
+
+== A server ignores a requestState in a request that cannot require input  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
+''')
+class TestInputRequests(unittest.TestCase):
+    """The modern era: a server responds with the input that it needs."""
+
+
+ASKING_TEXT = {"maxTokens": 9, "messages": [{"role": "user", "content": mcp_ref.text("?")}]}
+ASKING_KINDS = {  # name -> method, params, and the capability that the client has to offer
+    "form": ("elicitation/create", {"message": "?", "requestedSchema": ASKING_FORM},
+             {"elicitation": {"form": {}}}),
+    "url": ("elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/"},
+            {"elicitation": {"url": {}}}),
+    "sampling": ("sampling/createMessage", ASKING_TEXT, {"sampling": {}}),
+    "tools": ("sampling/createMessage", {**ASKING_TEXT, "tools": []}, {"sampling": {"tools": {}}}),
+    "choice": ("sampling/createMessage", {**ASKING_TEXT, "toolChoice": {"mode": "none"}},
+               {"sampling": {"tools": {}}}),
+    "context": ("sampling/createMessage", {**ASKING_TEXT, "includeContext": "thisServer"},
+                {"sampling": {"context": {}}}),
+    "roots": ("roots/list", {}, {"roots": {}})}
+# yes: the request is sent; no: it is refused; open: the specification does not say, and nothing is
+# tested.
+ASKING_TABLE = """
+    asked     offered                     2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28
+    form      {"sampling":{},"roots":{}}  no         no         no         no         no
+    form      {"elicitation":{}}          no         no         yes        yes        yes
+    form      {"elicitation":{"form":{}}} no         no         yes        yes        yes
+    form      {"elicitation":{"url":{}}}  no         no         open       no         no
+    form      {"elicitation":{"new":{}}}  no         no         yes        yes        yes
+    url       {"elicitation":{}}          no         no         no         no         no
+    url       {"elicitation":{"form":{}}} no         no         no         no         no
+    url       {"elicitation":{"url":{}}}  no         no         no         yes        yes
+    sampling  {"roots":{}}                no         no         no         no         no
+    sampling  {"sampling":{}}             yes        yes        yes        yes        yes
+    tools     {"sampling":{}}             no         no         no         no         no
+    tools     {"sampling":{"tools":{}}}   open       open       open       yes        yes
+    choice    {"sampling":{}}             no         no         no         no         no
+    context   {"sampling":{}}             yes        yes        yes        no         no
+    context   {"sampling":{"context":{}}} yes        yes        yes        yes        yes
+    roots     {"sampling":{}}             no         no         no         no         no
+    roots     {"roots":{}}                yes        yes        yes        yes        yes
+"""
+
+
+class TestClientCapabilities(unittest.TestCase):
+    """A server sends only requests that the client offers and that the revision has."""
+
+    def test_a_request_that_the_client_or_the_revision_does_not_support_is_refused(self) -> None:
+        """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
+        [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
+        [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
+        [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]"""
+        heads, *rows = [line.split() for line in ASKING_TABLE.strip().split("\n")]
+        for asked, offered, *marks in rows:
+            method, params, needs = ASKING_KINDS[asked]
+            for revision, mark in zip(heads[2:], marks):
+                with self.subTest(asked=asked, offered=offered, revision=revision):
+                    talk = Talk(asking_server(), revision, json.loads(offered))
+                    got = talk.request("tools/call", {"name": "anything", "arguments": {
+                        "method": method, "params": params}})
+                    talk.close()
+                    if mark == "yes":
+                        request = got if "method" in got else got["result"]["inputRequests"]["it"]
+                        self.assertEqual((method, params), (request["method"], request["params"]))
+                    elif mark == "no" and revision == MODERN:
+                        self.assertEqual((-32021, {"requiredCapabilities": needs}),
+                                         (got["error"]["code"], got["error"]["data"]))
+                    elif mark == "no":
+                        self.assertIs(True, got["result"]["isError"])
+
+
+ASKING_ADA = {"action": "accept", "content": {"name": "Ada"}}
+# (name, inputResponses, outcome); the outcome is the name in the result, the keys that the server
+# requests again, or an error code.
+ASKING_RETRIES = [
+    ("complete", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
+    ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, ["nobody"]),
+    ("one unknown key", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
+    ("empty", {}, ["where", "who"]),
+    ("one is missing", {"where": {"roots": []}}, ["who"]),
+    ("the roots are not a list", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
+    ("an unknown action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
+    ("no content", {"where": {"roots": []}, "who": {"action": "accept"}}, ["who"]),
+    ("wrong content", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
+    ("not an object", [], -32602),
+    ("a response is not an object", {"who": 5}, -32602)]
+ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
+                   ("prompts/get", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
+                   ("resources/read", {"uri": "asking://both/1/2"})]
+
+
+class TestRequestState(unittest.TestCase):
+    """A server stores nothing between two rounds. The client keeps the signed state for it."""
+
+    def setUp(self) -> None:
+        self.talk = Talk(asking_server(state_key=b"k" * 32))
+        self.addCleanup(self.talk.close)
+
+    def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
+        """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
+        [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
+        [elic.decline-handled] [state.explicit-handles]"""
+        other = Talk(asking_server(state_key=b"k" * 32))
+        for method, params in ASKING_REQUESTS:
+            for why, responses, outcome in ASKING_RETRIES:
+                with self.subTest(why, method=method):
+                    first = self.talk.request(method, params)["result"]
+                    got = other.request(method, params, inputResponses=responses,
+                                        requestState=first["requestState"])
+                    result = got.get("result", {})
+                    self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
+                        result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
+
+    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
+        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
+        [mrtr.keys-unique]"""
+        call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
+        result, keys = self.talk.request("tools/call", call)["result"], set()
+        for _ in range(3):
+            key, = result["inputRequests"]
+            keys.add(key)
+            result = self.talk.request("tools/call", call, inputResponses={key: ASKING_ADA},
+                                       requestState=result["requestState"])["result"]
+        self.assertEqual(("third", 3), (key, len(keys)))
+        self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
+
+    def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
+        """OURS: An answer in the signed state has priority over another one with the same key."""
+        bob = {"action": "accept", "content": {"name": "Bob"}}
+        for method, params in ASKING_REQUESTS:
+            with self.subTest(method):
+                first = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})
+                got = self.talk.request(
+                    method, params, inputResponses={"who": bob, "where": {"roots": []}},
+                    requestState=first["result"]["requestState"])
+                self.assertEqual(["Ada"], re.findall("Ada|Bob", str(got["result"])))
+
+    def test_a_request_state_is_valid_only_for_the_request_that_it_was_made_for(self) -> None:
+        """The order of the members in params does not matter. [mrtr.state.replay-binding]"""
+        more = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "3"}}),
+                ("tools/call", {"name": "hurry"}),
+                ("tools/call", {"arguments": {"b": "2", "a": "1"}, "name": "both"})]
+        for own in ASKING_REQUESTS:
+            state = self.talk.request(*own)["result"]["requestState"]
+            for one in ASKING_REQUESTS + more:
+                with self.subTest(own=own, one=one):
+                    got = self.talk.request(*one, requestState=state)
+                    self.assertEqual(-32602 if one != own else None,
+                                     got.get("error", {}).get("code"))
+
+    def test_a_request_state_that_was_changed_or_signed_with_another_key_is_refused(self) -> None:
+        """[mrtr.state.untrusted] [mrtr.state.integrity]"""
+        method, params = ASKING_REQUESTS[0]
+        state = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})[
+            "result"]["requestState"]
+        for bad in (*(state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1:] for at in range(len(
+                state))), state + " ", state + "x", state[:-1], state[1:], " " + state, state * 2,
+                    "", "{}", "\u00e9", "x" * 5000, 5, None, {}, []):
+            with self.subTest(bad):
+                got = self.talk.request(method, params, requestState=bad)
+                self.assertEqual(-32602, got["error"]["code"])
+        got = Talk(asking_server()).request(method, params, requestState=state)
+        self.assertEqual(-32602, got["error"]["code"])
+
+    def test_a_request_state_expires(self) -> None:
+        """[mrtr.state.replay-binding]"""
+        end, got = time.monotonic() + DEADLINE, self.talk.request("tools/call", {"name": "hurry"})
+        state = got["result"]["requestState"]
+        while "error" not in got:
+            self.assertLess(time.monotonic(), end)
+            got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
+        self.assertEqual(-32602, got["error"]["code"])
+
+    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
+        """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
+        program = PROCESS_FIXTURE[-1].replace(
+            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
+
+        def run(**more: Any) -> Any:
+            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
+            done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
+                                  stdout=subprocess.PIPE, timeout=DEADLINE)
+            return json.loads(done.stdout)["result"]
+
+        asked = run()
+        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
+            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
+        self.assertEqual("file:///a", text_of(done))
+
+
+# --- Part 4: Changes ------------------------------------------------------------------------------
+# Lists and resources change. A legacy client gets notifications about all lists, and a modern client
+# about those to which it has subscribed.
+
+
+@plays(r'''
+== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
+   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
+   [prompts.list-changed.unsolicited]
+! server.tool(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
+! server.remove_tool("new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+! server.prompt(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
+! server.resource("x://new", name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+! server.remove_resource("fixture://item/{id}")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
+
+== A modern client without a subscription gets no notification when a list changes, and a list may
+   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
+   [prompts.list.answered]
+! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
+
+== A broken connection delays neither other connections nor a thread that changes a list  OURS
+   legacy
+! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
+! broken.receive(request_line(1, "initialize", **hello(revision)))
+! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
+! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+''')
+class TestListChanges(unittest.TestCase):
+    """Tools, resources and prompts come and go."""
+
+
+class Subscriber(Talk):
+    """A client that is subscribed to fixture://text."""
+    UPDATED = b'"notifications/resources/updated"'
+
+    def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
+        super().__init__(server, revision, write=write)
+        method, params = ("subscriptions/listen", {"notifications": {
+            "resourceSubscriptions": ["fixture://text"]}}) if revision == MODERN else (
+            "resources/subscribe", {"uri": "fixture://text"})
+        self.request(method, params)
+
+
+@plays(r'''
+== A legacy client gets notifications about a resource from resources/subscribe until
+   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
+   [res.subscribe.only-subscribed]
+> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"fixture://text"}}
+<* {"jsonrpc":"2.0","id":2,"result":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+< {"jsonrpc":"2.0","id":4,"result":"..."}
+
+# A modern client opens subscriptions. A subscription is a request that gets no response while it is
+# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
+== A modern subscription is acknowledged, and sends the notifications that its filter selects until
+   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
+   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
+   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
+   [res.list-changed.subscribed]
+> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
+   "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":0},
+   "notifications":{"toolsListChanged":true,"promptsListChanged":"$off?"}}}
+> {"jsonrpc":"2.0","id":"0","method":"subscriptions/listen","params":{"notifications":{
+   "promptsListChanged":true,"resourcesListChanged":true,
+   "resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"notifications":{
+   "promptsListChanged":true,"resourcesListChanged":true,
+   "resourceSubscriptions":["fixture://text"]}}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"tools"}}}
+<* {"jsonrpc":"2.0","method":"notifications/tools/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
+<* {"jsonrpc":"2.0","id":1,"result":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"prompts"}}}
+<* {"jsonrpc":"2.0","method":"notifications/prompts/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
+<* {"jsonrpc":"2.0","id":2,"result":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"uri":"fixture://text"}}
+<* {"jsonrpc":"2.0","id":3,"result":"..."}
+> {"jsonrpc":"2.0","id":4,"method":"tools/call",
+   "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
+< {"jsonrpc":"2.0","id":4,"result":"..."}
+# The client ends the first subscription. The second subscription continues.
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
+> {"jsonrpc":"2.0","id":5,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"tools"}}}
+< {"jsonrpc":"2.0","id":5,"result":"..."}
+> {"jsonrpc":"2.0","id":6,"method":"tools/call",
+   "params":{"name":"change","arguments":{"kind":"resources"}}}
+<* {"jsonrpc":"2.0","method":"notifications/resources/list_changed",
+   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
+<* {"jsonrpc":"2.0","id":6,"result":"..."}
+
+== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
+   "arguments":{"level":"info","text":"hi"},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
+< {"jsonrpc":"2.0","method":"notifications/message","params":{
+   "level":"info","logger":"fixture","data":"hi"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+
+# One page of the specification demands a notification in this case, another page a response.
+== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
+   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
+> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+! end.close(); server.remove_tool("fail")
+<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"...":0}}
+<* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
+   "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
+
+== A modern server declares the changes to which a client can subscribe  OURS modern
+> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
+< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
+   "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
+
+== A legacy subscription belongs to one connection, and other connections get no notification  MUST
+   legacy [res.subscribe.only-subscribed]
+! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
+! other.receive(request_line(1, "initialize", **hello(revision)))
+! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
+   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
+! server.resource_updated("fixture://text")
+= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
+   "uri": "fixture://text"}
+
+== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
+   "_meta":{"progressToken":7}}}
+< {"jsonrpc":"2.0","method":"notifications/progress","params":{
+   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+
+== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
+   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"toolsListChanged":true}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
+
+== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
+   bounded
+> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":1,"result":{}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":3,"result":{}}
+> {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":4,"result":{}}
+
+== A modern subscription counts once towards the bound of subscriptions, and each of its URIs counts
+   once more  OURS modern on bounded
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+
+== The URIs of open modern subscriptions count towards the bound when another subscription is opened
+   OURS modern on two
+> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
+   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
+> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
+< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
+''')
+class TestSubscriptions(unittest.TestCase):
+    """Notifications about changes, and the clients that get them."""
+
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
+        """OURS: There are two subscribers. One of them does not read a response, or does not read a
+        notification. The other one is served, and gets its notifications."""
+        def check(revision: str, word: bytes) -> None:
+            server, first, over = fixture_server(), threading.Lock(), threading.Event()
+            self.addCleanup(over.set)
+            deaf: "queue.Queue[Subscriber]" = queue.Queue()
+
+            def write(client: Subscriber, line: bytes) -> None:
+                if word in line and first.acquire(False):
+                    deaf.put(client)
+                    over.wait(6 * DEADLINE)
+                client.lines.put(line)
+
+            both = [Subscriber(server, revision, write) for _ in range(2)]
+            if word == b'"stuck"':
+                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing = later(server.resource_updated, "fixture://text")
+            if len(both) > 1:  # it is not known which subscriber is notified first
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing.result(DEADLINE)
+            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
+            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
+            self.assertEqual("served", text_of(got["result"]))
+
+        for revision, word in itertools.product(
+                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
+            with self.subTest(revision, word=word):
+                check(revision, word)
+
+    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
+        """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
+        call arrives, and so do notifications when the client has read."""
+        for revision, way in itertools.product((LEGACY[-1], MODERN), ("change", "log")):
+            with self.subTest(revision, way=way):
+                writes, reads, done = threading.Event(), threading.Event(), threading.Event()
+                self.addCleanup(reads.set)
+
+                def write(client: Subscriber, line: bytes) -> None:
+                    if Subscriber.UPDATED in line and not reads.is_set():
+                        writes.set()
+                        reads.wait(3 * DEADLINE)
+                    client.lines.put(line)
+
+                server = fixture_server(bounds=Bounds(line=2000))
+
+                @server.tool
+                def talk(context: Context) -> None:
+                    "Send much more than may wait."
+                    for _ in range(100):
+                        if way == "log":
+                            context.log("info", "x" * 100)
+                        else:
+                            server.resource_updated("fixture://text")
+                    done.set()
+
+                client = Subscriber(server, revision, write)
+                server.resource_updated("fixture://text")
+                self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
+                client.say("end", "tools/call", {"name": "talk"})
+                self.assertTrue(done.wait(DEADLINE))
+                reads.set()
+                lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
+                sizes = [len(line) for line in itertools.takewhile(
+                    lambda line: b'"end"' not in line, lines)]
+                self.assertEqual(2000 // sizes[1] + 2, len(sizes))
+                server.resource_updated("fixture://text")
+                self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
+
+    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
+        """Whoever unsubscribes may subscribe to another URI."""
+        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
+        end.open("2025-11-25")
+        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
+        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
+                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
+                                         ("", uris[3])]):
+            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
+        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
+
+
+# --- Part 5: Resources, prompts and completion ----------------------------------------------------
+# Also the pages and the entries of all four lists, extensions, and methods of the author.
+
+
+@plays(r'''
+== resources/list returns the URI and the name of each resource, and resources/read returns text, or
+   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
+> {"jsonrpc":"2.0","id":1,"method":"resources/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"resources":[
+   {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":2,"result":{"contents":[
+   {"uri":"fixture://text","mimeType":"text/plain","text":"hello"}],"...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":3,"result":{"contents":[
+   {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
+
+== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
+   [res.template.rfc6570]
+> {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
+   {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://item/7"}}
+< {"jsonrpc":"2.0","id":2,"result":{"contents":[
+   {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
+
+== The values of the variables in a resource template are percent-decoded  OURS
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
+< {"jsonrpc":"2.0","id":1,"result":{"contents":[
+   {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
+
+== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
+   [res.not-found.32002]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
+
+== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
+   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== A resource that returns data is read as JSON text, and the error of a resource that fails shows
+   no details  SHOULD on values [res.internal-error] [log.no-secrets]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
+   "_meta":{"io.modelcontextprotocol/logLevel":"debug"}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
+= "secret" not in said
+
+== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
+   [prompts.message-shape]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
+   {"name":"name","required":true,"...":0},{"name":"style","required":"$is?","...":0}],"...":0},
+   "..."],"...":0}}
+= globals().get("is", False) is False
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{"name":"A"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
+   {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
+
+== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
+   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
+
+== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
+   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
+   [comp.internal-error]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
+< {"jsonrpc":"2.0","id":1,"result":{"messages":[
+   {"role":"user","content":{"type":"text","text":"Hi."}},
+   {"role":"assistant","content":{"type":"text","text":"Hello."}}]}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"stranger"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"broken"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"$said"}}
+> {"jsonrpc":"2.0","id":4,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"secret"}}}
+< {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
+= "secret" not in said + also
+
+== completion/complete returns the values that can complete the text that the user has typed so far
+   MUST [comp.ref-types]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
+
+== A variable of a resource template can be completed, and the context has the values chosen so far
+   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
+   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
+   "context":{"arguments":{"first":"red"}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{
+   "values":["darkred"],"total":1,"hasMore":false}}}
+> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
+   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
+   "context":{}}}
+< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":["dark!"],"...":0}}}
+
+== A server without completions answers completion/complete with the error -32601  SHOULD on entries
+   [comp.not-supported]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+''')
+class TestResourcesAndPrompts(unittest.TestCase):
+    """Resources, resource templates, prompts and completions."""
+
+    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
+        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
+        [res.validate-uri]"""
+        place = "fixture://item/"
+        plays_rows(self, r"""
+== The server does not know this resource  MUST
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
+= code == (-32602 if revision == MODERN else -32002)
+""", [(uri, uri, uri) for uri in (
+            *(place + path for path in (
+                "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
+                "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
+            "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
+
+    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
+        """os.path.join("D:\\data", "C:name") is "C:name"."""
+        code = """import ntpath, os, mcp_ref
+server = mcp_ref.Server("s", "1")
+server.resource("x://{name}")(lambda name: name)
+with mcp_ref.Client(server) as client:
+    print(client.read_resource("x://C:name")["contents"][0]["text"])
+    os.path.splitdrive = ntpath.splitdrive  # as on Windows
+    client.read_resource("x://C:name")
+"""
+        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
+                              timeout=DEADLINE)
+        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
+        self.assertIn(b"(-32602)", done.stderr)
+
+    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
+        """MUST: The values are the first ones that the function returns, in the same order.
+        [comp.max-100] [comp.ranked]"""
+        plays_rows(self, r"""
+== A completion has this number of values  MUST on values
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
+""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
+            (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
+
+
+@plays(r'''
+== A cursor requests the next page of a list, and stays valid when entries are added or removed
+   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
+   "resultType":"complete","cacheScope":"$scope","...":0}}
+! server.remove_tool("a"); server.remove_tool("b")
+! server.tool(name="c")(lambda: ""); server.tool(name="b")(lambda: "")
+= raised is None and type(one) is str
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"c","...":0}],"nextCursor":"$two",
+   "resultType":"complete","cacheScope":"$scope","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
+< {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
+
+== A request with a cursor that the server did not issue gets an error, even if it is an empty
+   string  SHOULD [page.invalid-cursor]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
+''')
+class TestLists(unittest.TestCase):
+    """The four lists of a server: tools, prompts, resources and resource templates."""
+
+    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
+        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
+        plays_rows(self, r"""
+== The list has two pages  MUST on pages
+> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
+> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
+< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
+""", [(method, *[method, kind] * 2) for method, kind in (
+            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
+            ("resources/templates", "resourceTemplates"))])
+
+    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
+        too, unless its type is object. [tools.structured.absent-early]
+        [tools.def.output-root-object]
+        [life.operate.version-must] [life.operate.version-should]"""
+        for method, always, since_2025_03, since_2025_06 in (
+                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
+                ("prompts", {"arguments"}, set(), set()),
+                ("resources", {"uri", "mimeType"}, set(), set()),
+                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
+            bare, rows = {"name"} | always, []
+            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
+            for revision, new in zip(REVISIONS, (
+                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
+                full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
+                rows.append((method, revision, method, full, bare))
+            plays_rows(self, r"""
+== The first entry has all members of the revision, and the second entry has the required members
+   MUST %s on entries
+> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
+= set(first) == %s and set(second) == %s
+""", rows)
+
+    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
+        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
+        [cache.ttl-range] [cache.scope-values]
+        [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
+        [res.list.not-per-connection] [prompts.list.not-per-connection]"""
+        plays_rows(self, r"""
+== The result has caching hints, and it is the same on another connection  MUST modern on values
+> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
+   "%s":"$it","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+! end.session = server.connect(end.lines.put, end.start)
+= raised is None
+> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
+""", [(method, *[method, kind] * 2) for method, kind in (
+            ("server/discover", "capabilities"), ("tools/list", "tools"),
+            ("prompts/list", "prompts"), ("resources/list", "resources"),
+            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
+
+    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
+        """OURS: A name or a description that is passed to the decorator takes precedence. The
+        decorators accept a name alone."""
+        def spoken() -> None:
+            """Say it.
+
+                Example:
+                    x = 1
+
+            """
+
+        server = Server("s", "1")
+        self.assertIs(spoken, server.tool(spoken))
+        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
+        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
+        said = "Say it.\n\nExample:\n    x = 1"
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(
+                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
+                 ("one", said)],
+                [(one["name"], one.get("description"))
+                 for one in client.list_tools() + client.list_prompts()])
+
+    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
+        """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
+        [base.method.rpc-prefix] [res.custom-scheme] [res.template.rfc6570]"""
+        def key(key: str) -> str:
+            return key
+
+        def number(n: int) -> None:
+            pass
+
+        server = fixture_server()
+        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
+        self.addCleanup(client.close)
+        before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
+        for words, kind, register in (
+                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
+                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
+                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
+                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
+                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
+                ("number", TypeError, lambda: server.prompt(number)),
+                ("number", TypeError, lambda: resource("x://{n}")(number)),
+                ("x://{other}", TypeError, lambda: resource("x://{other}")(key)),
+                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
+                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
+                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
+                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
+                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
+                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
+                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
+                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
+                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
+            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
+                register()
+        self.assertEqual(before, (
+            client.list_tools(), client.list_prompts(), client.list_resource_templates()))
+
+
+def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
+    """Return the first thing that is wanted."""
+    while True:
+        thing = heard.get(timeout=DEADLINE)
+        if wanted(thing):
+            return thing
+
+
+@plays(r'''
+== A server serves a method that its author has added, and passes the params by name  OURS on empty
+! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
+< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
+> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+
+== A method that its author has added may have the name of a member  OURS on empty
+! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"title"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":2,"method":"icons"}
+< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":3,"method":"_meta"}
+< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
+
+== A method cannot be added twice under the same name  OURS on empty
+! server.method("sum")(lambda: {"n": 1})
+= raised is None
+! server.method("sum")(lambda: {"n": 2})
+= type(raised) is ValueError
+> {"jsonrpc":"2.0","id":1,"method":"sum"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
+''')
+class TestRegistration(unittest.TestCase):
+    """Registering tools, prompts, completions and further methods."""
+
+    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
+        """A client that connected before learns of the first tool."""
+        names = ["tools", "resources", "prompts", "completions"]
+        for revision in LEGACY[-1], MODERN:
+            heard: "queue.Queue[Any]" = queue.Queue()
+            server = Server("s", "1", title="A title", capabilities=names)
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE,
+                    on_notification=lambda method, params: heard.put(method)) as client:
+                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
+                                 client.server_info)
+                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
+                self.assertEqual([], client.list_tools() + client.list_prompts())
+                client.subscribe(tools=True)
+                if revision == MODERN:
+                    until(heard, lambda method: method.endswith("acknowledged"))
+                server.tool(name="t", description="?")(lambda: 1)
+                self.assertEqual("notifications/tools/list_changed", until(
+                    heard, lambda method: method.endswith("changed")))
+                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
+        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
+                               capabilities=["tool"])
+
+    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
+        class Echo(mcp_ref.ServerSession):
+            def admit_request(self, request: Any) -> Any:
+                if request.method == "example/echo":
+                    return lambda request: {"params": request.params}
+                return super().admit_request(request)
+
+        end = HeldServer(fixture_server())
+        end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
+        end.open("2025-11-25")
+        end.say("example/echo", {"a": 1}, id=1)
+        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
+        echo, added = (one["result"] for one in end.run())
+        self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
+
+
+class TestExtensions(unittest.TestCase):
+    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
+
+    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
+        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
+        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
+        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
+
+        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
+        def clock(context: Context) -> str:
+            """Show the time."""
+            seen.append(context.client_capabilities.get("extensions"))
+            return "12:00"
+
+        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                with Client(server, protocol_version=revision, extensions=offered,
+                            timeout=DEADLINE) as client:
+                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
+                                     client.server_capabilities["extensions"])
+                    self.assertEqual("ui://clock",
+                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
+                    client.call_tool("clock")
+                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
+        self.assertEqual([offered, None] * 2, seen)
+
+    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
+        """MUST: [ver.ext.id-grammar]"""
+        for make in (lambda value: Server("s", "1", extensions=value),
+                     lambda value: Client(["x"], extensions=value)):
+            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
+                make({name: {}})
+            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
+                         "a b/c", "\u00e4/b", "a/b\n"):
+                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
+                    make({name: {}})
+            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
+            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+
+
+# --- Part 6: Schemas and hints --------------------------------------------------------------------
+# JSON Schema, the type hints of functions, and arguments that do not fit.
 
 # (keyword, its argument, then as in SCHEMAS)
 SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
@@ -3081,1140 +5340,6 @@ class TestHints(unittest.TestCase):
         self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
 
 
-# --- Part III: the lifecycle ----------------------------------------------------------------------
-# MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
-# its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
-# Each request says in its `_meta` which revision it uses and what the client offers.
-
-
-@plays(r'''
-# The client sends the revision that it wants, its capabilities, and its name. The server responds
-# with the revision of the session, its own capabilities, and its own name. The client confirms.
-
-== A legacy session opens with initialize, its response, and notifications/initialized  MUST
-   2025-11-25 raw [life.server-answers-initialize]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
-   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":"...",
-   "...":0},"serverInfo":{"name":"...","version":"...","...":0},"...":0}}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
-
-== If initialize names a legacy revision that the server speaks, the server agrees to it  MUST
-   legacy raw [life.version.server-same]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
-   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
-
-# If the server does not speak this revision, it offers another one. If the client does not speak
-# the offered revision, it closes the connection.
-
-== If initialize names an unknown revision, the server offers the newest legacy revision  SHOULD
-   2025-11-25 raw [life.version.server-latest] [life.error-cases]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01",
-   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","...":0}}
-
-== If initialize names the modern revision, the server offers a legacy revision and sends no error
-   MUST 2025-11-25 raw [life.version.server-other]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2026-07-28",
-   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$other","...":0}}
-= other != "2026-07-28"
-
-== A legacy server answers a ping at any time, even before initialize  MUST legacy raw
-   [ping.answered]
-> {"jsonrpc":"2.0","id":7,"method":"ping"}
-< {"jsonrpc":"2.0","id":7,"result":{}}
-
-== Before initialize the server refuses every request except ping  OURS legacy raw [life.init-first]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-# The code is -32602, because the request has no session, and because a modern request
-# needs a `_meta`. After the response to initialize the code is -32600. ("$opening" stands for the
-# params of initialize.)
-
-== Messages that come too early are refused or ignored, and the session can still be opened  OURS
-   legacy raw
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"$revision","...":0}}
-# The client has not confirmed yet. The server serves only ping, and reports no changes.
-> {"jsonrpc":"2.0","id":3,"method":"ping"}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":4,"error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":5,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"..."}}
-! server.remove_tool("echo")
-= raised is None
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-! server.remove_tool("add")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":6,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":6,"result":{"prompts":"..."}}
-
-== Before notifications/initialized the server sends the client no request except ping  SHOULD
-   legacy raw offers [life.server-no-early-requests]
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"...":0}
-
-# The results of the handshake are valid for the whole session.
-
-== A second initialize is refused, and it does not change the revision or capabilities of the
-   session  OURS 2025-11-25
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
-   "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-# The revision has not become 2025-03-26, in which a line may be an array, and the client still
-# offers no roots.
-> [{"jsonrpc":"2.0","id":2,"method":"ping"}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-
-== Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
-   2025-03-26- [life.operate.capabilities-should]
-> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":"a","...":0}
-
-== Since 2025-06-18 the server must not use a capability that the client did not offer  MUST legacy
-   2025-06-18+ [life.operate.capabilities-must]
-> {"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":"a","...":0}
-
-== A legacy server without features serves the handshake and ping, and does not report changes of
-   lists  MUST legacy on empty [base.support.core-legacy] [life.operate.capabilities-must]
-> {"jsonrpc":"2.0","id":1,"method":"ping"}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-! server.tool(lambda: "", name="late")
-''')
-class TestHandshake(unittest.TestCase):
-    """The legacy era: a handshake opens a session."""
-
-
-@plays(r'''
-# A modern connection needs no opening. If you join the lines of the first request, you can send it
-# to any modern server. You can send the second request to any modern server with a tool `add`.
-
-== A modern server answers server/discover with the revisions that it speaks and its capabilities
-   MUST modern raw [ver.discover.implemented] [ver.discover.result]
-> {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"2026-07-28",
-   "io.modelcontextprotocol/clientInfo":{"name":"suite","version":"1"},
-   "io.modelcontextprotocol/clientCapabilities":{}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
-   "supportedVersions":"$versions","capabilities":{"...":0},
-   "ttlMs":"$ours:0","cacheScope":"$ours:\"private\"","...":0}}
-= "2026-07-28" in versions
-
-== In the modern revision any request may come first, and each result has a resultType  MUST modern
-   raw [base.result.resulttype-present]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2},
-   "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
-   "io.modelcontextprotocol/clientCapabilities":{}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete",
-   "content":[{"type":"text","text":"3"}],"...":0}}
-
-== A modern request without clientCapabilities in `_meta` gets the error -32602  MUST modern raw
-   [meta.request.missing-rejected] [base.error.mcp-block-meaning]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== A request in an unknown revision gets the error -32022, which lists the revisions of the server
-   MUST modern raw [ver.unsupported-error] [ver.unsupported-data]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
-   "io.modelcontextprotocol/clientCapabilities":{}}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...",
-   "data":{"supported":"$versions","requested":"1900-01-01","...":0}}}
-= "2026-07-28" in versions
-
-# From here on the runner adds `_meta` to each request. It checks and hides the resultType of each
-# result, and hides the server's name and the caching members, unless the transcript spells out
-# resultType.
-
-== A modern result names the server in its `_meta`  SHOULD modern [meta.result.server-info]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"3"}],
-   "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"$ours:\"fixture\"",
-   "version":"$ours:\"1.0\"","...":0},"...":0},"...":0}}
-
-== A server does not apply the capabilities of one modern request to any other request  MUST modern
-   [base.direction.no-server-requests] [transport.binding-directions] [state.no-prior-context]
-   [state.capabilities-not-inferred]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{},
-   "_meta":{"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32021,"message":"...",
-   "data":{"requiredCapabilities":{"roots":{}},"...":0}}}
-
-== A modern server without features serves server/discover and subscriptions/listen  MUST modern on
-   empty [base.support.core-modern]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
-   "notifications":{},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
-
-== The modern revision does not have ping, logging/setLevel and resources/subscribe  MUST modern
-   [ping.removed] [log.setlevel-removed] [res.subscribe.removed]
-> {"jsonrpc":"2.0","id":1,"method":"ping"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{"uri":"file:///a"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"...","...":0}}
-
-# A server may speak both eras on one connection. A request with a protocolVersion in its `_meta` is
-# modern, and all other requests belong to the session. ("$modern" stands for such a `_meta`.)
-
-== A modern request does not open a session, and it does not affect an open session  OURS legacy raw
-   [ver.dual.by-opening] [ver.dual.concurrent]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":"$modern"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","prompts":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":3,"result":{"protocolVersion":"$revision","...":0}}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-> {"jsonrpc":"2.0","id":4,"method":"prompts/list","params":{"_meta":"$modern"}}
-< {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","prompts":"...","...":0}}
-> {"jsonrpc":"2.0","id":5,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":5,"result":{"prompts":"..."}}
-
-== The capabilities and the log level of a session do not apply to a modern request  OURS legacy
-   offers [state.no-prior-context] [state.capabilities-not-inferred] [log.optin-required]
-> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
-   "arguments":{"level":"error","text":"x"},"_meta":"$modern"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots","_meta":"$modern"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"...","data":"..."}}
-''')
-class TestModern(unittest.TestCase):
-    """The modern era: each request stands alone, even while a session is open."""
-
-
-@plays(r'''
-# If a request has several faults, the response reports the first of them. The protocol leaves the
-# order open. This module checks in this order: the line is JSON (-32700) and a message (-32600), it
-# belongs to a session or has a complete `_meta` (-32602), the server speaks the revision (-32022)
-# and has the method (-32601), the session allows the request at this time (-32600), and the params
-# are valid (-32602). Errors of the method itself come last.
-
-== A line that is not JSON gets the error -32700, whatever else is wrong with it  OURS
-   [base.error.parse]
-> {"jsonrpc":"1.0","id":1,"method":"no/such"
-< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
-
-== The error for a malformed message takes precedence over the error for an incomplete `_meta`  OURS
-   modern raw
-> {"jsonrpc":"1.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-
-== The error for an unsupported revision takes precedence over the error for an unknown method  OURS
-   modern raw
-> {"jsonrpc":"2.0","id":1,"method":"no/such","params":{"_meta":{
-   "io.modelcontextprotocol/protocolVersion":"1900-01-01",
-   "io.modelcontextprotocol/clientCapabilities":{}}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"...","data":"..."}}
-
-== The error for an unknown method takes precedence over the error for an unconfirmed session  OURS
-   legacy raw
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}
-< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"$revision","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"no/such"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"..."}}
-
-== The error for a request at the wrong time takes precedence over the error for bad params  OURS
-   legacy
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":5}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-
-== A method of a feature that the server lacks is an unknown method, even if its params are bad
-   OURS on empty [base.error.capability-not-advertised]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"..."}}
-
-== The error for bad params takes precedence over the error for an unknown resource  OURS legacy
-# The code for the unknown resource would be -32002 (since 2026-07-28: -32602).
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://no","_meta":5}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-
-== A server without tasks ignores the member `task` in the params of a call  MUST 2025-11-25
-   [tasks.undeclared-ignored]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"echo","arguments":{"text":"x"},"task":{"ttl":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-
-== A server ignores unknown members of `_meta`  MUST [meta.reserved-no-assumption]
-   [ver.ext.fallback]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"},
-   "_meta":{"io.modelcontextprotocol/what":[1],"dev.mcp/":null,"traceparent":5,
-   "io.modelcontextprotocol/clientCapabilities":{"extensions":{"com.example/x":{}},"new":1}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}],"...":0}}
-''')
-class TestOrderOfChecks(unittest.TestCase):
-    """The order in which the faults of a request are looked for."""
-
-
-@plays(r'''
-# In the revision 2025-03-26 a line may hold an array of messages, which is called a batch.
-
-== The response to a batch is an array with one response for each request, in any order  MUST
-   2025-03-26 [batch.receive] [batch.one-answer-per-request] [batch.no-answer-for-notification]
-> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/unknown"},
-   {"jsonrpc":"2.0","id":"1","method":"ping"}]
-< [{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"1","result":{}}]
-
-== A batch without requests gets no response  MUST 2025-03-26 [batch.only-notifications-silent]
-> [{"jsonrpc":"2.0","method":"notifications/unknown"},{"jsonrpc":"2.0","method":"ping"}]
-
-== Each invalid member of a batch gets its own error in the array of responses  SHOULD 2025-03-26
-   [batch.invalid-elements]
-> [[],{"jsonrpc":"2.0","id":9},{"jsonrpc":"2.0","id":1,"method":"ping"}]
-< [{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"...","...":0}},
-   {"jsonrpc":"2.0","id":9,"error":{"code":-32600,"message":"...","...":0}},
-   {"jsonrpc":"2.0","id":1,"result":{}}]
-
-== An empty batch and a batch that is not valid JSON get a single error instead of an array  MUST
-   2025-03-26 [batch.empty-array] [batch.unparseable]
-> []
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-> [{"jsonrpc":
-< {"jsonrpc":"2.0","error":{"code":-32700,"message":"...","...":0},"...":0}
-
-== A batch may contain responses to requests of the server  MUST 2025-03-26 offers [batch.receive]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-> [{"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///home/ada"}]}}]
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///home/ada"}],"...":0}}
-
-== The array for a batch is sent when its last response is ready. A duplicate id, initialize and
-   modern requests are refused in a batch  OURS 2025-03-26 [batch.response-array]
-> [{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}},
-   {"jsonrpc":"2.0","id":1,"method":"ping"},
-   {"jsonrpc":"2.0","id":2,"method":"initialize","params":"$opening"},
-   {"jsonrpc":"2.0","id":3,"method":"server/discover","params":{"_meta":"$modern"}}]
-.
-> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":4,"result":"..."}
-<* [{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}},
-   {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}]}},
-   {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
-   {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
-
-== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
-> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"hold","arguments":{"key":"a"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-< [{"jsonrpc":"2.0","id":1,"result":{}}]
-> [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
-
-== In a revision without batches an array gets one error, and its members are not processed  SHOULD
-   2025-03-26! [batch.array-rejected]
-> [{"jsonrpc":"2.0","id":1,"method":"ping"},
-   {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
-== An initialize inside a batch does not open a session  OURS 2025-03-26 raw
-> [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-''')
-class TestLegacyBatches(unittest.TestCase):
-    """Batches, which are arrays of messages."""
-
-
-LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
-    ("ping", LEGACY, None), ("initialize", LEGACY, -32600),
-    ("logging/setLevel resources/subscribe resources/unsubscribe", LEGACY, -32602),
-    ("server/discover", (MODERN,), None), ("subscriptions/listen", (MODERN,), -32602),
-    ("tools/list prompts/list resources/list resources/templates/list", REVISIONS, None),
-    ("tools/call prompts/get resources/read completion/complete", REVISIONS, -32602),
-    ("roots/list sampling/createMessage elicitation/create tasks/get tasks/result tasks/list"
-     " tasks/cancel no/such Tools/list rpc.discover", (), None))
-# (code, a member of `_meta`, its bad value); if the member is "", the value is the whole `_meta`
-LIFE_BAD_META = (
-    (-32602, "", {}), (-32602, "", []), (-32602, "", None), (-32602, "protocolVersion", 5),
-    (-32602, "protocolVersion", None), (-32602, "clientCapabilities", []),
-    (-32602, "clientCapabilities", None), (-32602, "clientInfo", "suite"),
-    (-32602, "logLevel", "loud"), (-32602, "logLevel", 5), (-32022, "protocolVersion", ""),
-    (-32022, "protocolVersion", "2025-11-25"), (-32022, "protocolVersion", "2099-01-01"))
-LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a missing member
-    {"protocolVersion": None}, {"capabilities": None}, {"clientInfo": None},
-    {"protocolVersion": 5}, {"capabilities": []}, {"clientInfo": "suite"},
-    {"clientInfo": {"name": "suite"}}, {"clientInfo": {"name": 5, "version": "1"}},
-    {"clientInfo": {"version": "1"}}, {"clientInfo": {"name": "suite", "version": 1}})
-
-
-class TestLifecycleTables(unittest.TestCase):
-    """Rules about the lifecycle that are tested with tables."""
-
-    def code(self, end: HeldServer, method: str, params: Any) -> Any:
-        """Send a request. Return the code of the error, or None if the response has a result. No
-        other message may arrive."""
-        end.say(method, params, id=1)
-        got, = end.run()
-        return got.get("error", {}).get("code")
-
-    def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
-        """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
-        [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
-        for revision in REVISIONS:
-            end = HeldServer(fixture_server())
-            params = {"_meta": modern_meta()} if revision == MODERN else {}
-            if revision != MODERN:
-                end.open(revision)
-            for methods, revisions, code in LIFE_METHODS:
-                for method in methods.split():
-                    with self.subTest(revision, method=method):
-                        expected = code if revision in revisions else -32601
-                        self.assertEqual(expected, self.code(end, method, params))
-
-    def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
-        """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
-        for method, params in (("tools/list", {}), ("server/discover", {}),
-                               ("subscriptions/listen", {"notifications": {}})):
-            end = HeldServer(fixture_server())
-            for code, name, value in LIFE_BAD_META:
-                with self.subTest(method, name=name, value=value):
-                    meta = {**modern_meta(), META + name: value} if name else value
-                    self.assertEqual(code, self.code(end, method, {**params, "_meta": meta}))
-
-    def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
-        """[base.error.invalid-params]"""
-        for revision in LEGACY:
-            end = HeldServer(fixture_server())
-            for wrong in LIFE_BAD_HELLO:
-                with self.subTest(revision, wrong=wrong):
-                    params = {**hello(revision), **wrong}
-                    given = {name: value for name, value in params.items() if value is not None}
-                    self.assertEqual(-32602, self.code(end, "initialize", given))
-            self.assertIsNone(self.code(end, "initialize", hello(revision)))
-
-    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
-        """A copy of the module gets a new revision in each era. Its client and its server agree on
-        the new revision. With an older server, the client agrees on the newest common revision."""
-        spec = importlib.util.spec_from_file_location(
-            mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
-        assert spec and spec.loader
-        copy = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = copy
-        self.addCleanup(sys.modules.pop, spec.name)
-        spec.loader.exec_module(copy)
-        for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
-            copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
-
-        class Lenient(Link):
-            """A server that answers in its own revision, whatever revision the request names."""
-
-            def send(self, line: bytes) -> None:
-                super().send(line.replace(b"2027-01-01", b"2026-07-28"))
-                self.sent[-1] = json.loads(line)
-
-        for server, wanted, opening, agreed, link_type in (
-                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31", Link),
-                (copy.Server, None, ["server/discover"], "2027-01-01", Link),
-                (Server, "2025-12-31", ["initialize"], "2025-11-25", Link),
-                (Server, None, ["server/discover"] * 2, "2026-07-28", Link),
-                (Server, None, ["server/discover"] * 2, "2026-07-28", Lenient)):
-            with self.subTest(server=server.__module__, agreed=agreed, link=link_type.__name__):
-                link = link_type(server("s", "1"))
-                link.server.tool(name="same")(schema_hinted(lambda a: str(a), a=int))
-                with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
-                    self.assertEqual(agreed, client.protocol_version)
-                    self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
-                self.assertEqual(opening, [one["method"] for one in link.sent if one["method"] in (
-                    "initialize", "server/discover")])
-                if wanted is None:  # each modern request names its version
-                    meta = link.sent[-1]["params"]["_meta"]
-                    self.assertEqual(agreed, meta[META + "protocolVersion"])
-
-
-# --- Part III: what a server offers ---------------------------------------------------------------
-# Tools, resources, prompts and completions; lists, log messages, progress and cancellation. Besides
-# the fixture there are two more servers: `values` returns many kinds of values and fails in many
-# ways, and `entries` has entries with all members.
-
-SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
-SERVER_BLOCKS = [
-    mcp_ref.text("hello"), mcp_ref.image(b"\x89PNG", "image/png"),
-    mcp_ref.audio(b"RIFF", "audio/wav"),
-    {"type": "resource_link", "uri": "values://data", "name": "data"},
-    {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
-SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
-    "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
-    "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
-    "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
-    "wordless": ZeroDivisionError(), "module": ImportError("no x in '/secret'"),
-    "file": OSError(2, "Not there", "/secret"),
-    "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
-    "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
-        "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
-
-
-def server_function(value: Any) -> Callable[[], Any]:
-    """Return a function that returns a value, or raises it."""
-    def function() -> Any:
-        if isinstance(value, BaseException):
-            raise value
-        return value
-    return function
-
-
-def server_values() -> Server:
-    """Build a server that returns values of many kinds, and fails in many ways."""
-    server = Server("values", "1.0")
-    kept: List[Context] = []
-    for name, value in SERVER_RETURNS.items():
-        server.tool(name=name)(server_function(value))
-    for name, value in (("gallery", SERVER_BLOCKS), ("broken", OSError("/secret")),
-                        ("dialogue", ["Hi.", {"role": "assistant", "content": "Hello."}]),
-                        ("stranger", {"role": "system", "content": "Obey."})):
-        server.prompt(name=name)(server_function(value))
-    server.resource("values://broken", name="broken")(server_function(OSError("/secret")))
-    server.resource("values://data", name="data")(server_function({"a": [None]}))
-
-    @server.tool(output_schema={"type": ["array", "null"], "maxItems": 1})
-    async def array(of: int) -> Any:
-        return [1] * of if of else None
-
-    server.tool(name="mean", output_schema={"type": "object", "properties": {
-        "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
-
-    @server.tool
-    def who(context: Context) -> str:
-        return str(context.client_info["name"])
-
-    @server.tool
-    def wobble(context: Context) -> None:
-        kept.append(context)
-        for number in (1, 1, 0.5, float("nan"), -3, 2):
-            context.progress(number, message="go")
-
-    @server.tool
-    def late() -> None:
-        kept[-1].progress(3)
-
-    @server.tool
-    def climb(context: Context, levels: int = 8) -> None:
-        for level in SERVER_LEVELS[:levels]:
-            context.log(level, {"n": 1})
-
-    @server.prompt
-    @server.resource("values://color/{first}/{second}", name="color")
-    def mix(first: Literal["red", "blue"], second: Any) -> str:
-        return first + second
-
-    @server.completion("mix", "first")
-    def first(value: str, others: Any) -> Any:
-        return list(map(str, range(int(value))))
-
-    @server.completion("values://color/{first}/{second}", "second")
-    async def second(value: str, others: Any) -> Any:
-        return [value + others.get("first", "!")]
-
-    return server
-
-
-def server_entries(page_size: Optional[int] = None) -> Server:
-    """Build a server with two entries of each kind. The first entry has all possible members."""
-    server = Server("entries", "1.0", page_size=page_size)
-    full: Any = {"title": "Title", "description": "What it is.", "meta": {"com.example/cost": 1},
-                 "icons": [{"src": "https://example.com/i.png"}]}
-    notes: Any = {"annotations": {"audience": ["user"], "priority": 0.5}}
-    for name, more, own in (("a", full, notes), ("b", {}, {})):
-        server.tool(name=name, annotations={"readOnlyHint": True} if more else None,
-                    output_schema={"type": "object" if more else "array"}, **more)(lambda: {})
-        server.resource(f"x://{name}", name=name, **more, **own)(lambda: "")
-        server.resource(f"x://{name}/{{id}}", name=name, **more, **own)(lambda id: "")
-        server.prompt(name=name, **more)(lambda topic: "")
-    return server
-
-
-SERVERS.update(values=server_values, entries=server_entries, pages=lambda: server_entries(1))
-
-
-@plays(r'''
-== A legacy server declares its features as capabilities in the result of initialize  MUST legacy
-   2025-03-26+ raw on values [tools.capability] [res.capability] [prompts.capability]
-   [log.capability] [comp.capability]
-# The revision 2024-11-05 has these capabilities, too, except completions.
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"$revision",
-   "capabilities":{},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
-   "prompts":"...","logging":{},"completions":{}},"...":0}}
-
-== A modern server declares its features as capabilities in the result of server/discover  MUST
-   modern on values [tools.capability] [res.capability] [prompts.capability] [log.capability]
-   [comp.capability]
-> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
-< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{"tools":"...","resources":"...",
-   "prompts":"...","logging":{},"completions":{}},"...":0}}
-
-== tools/list returns the name of each tool and the schema of its arguments  MUST
-   [tools.def.required-fields] [tools.def.input-root-object] [tools.def.input-not-null]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
-   "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
-   "..."],"...":0}}
-
-== A tool is called with arguments, and the result has content blocks  MUST
-   [tools.result.content-present]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
-
-== The arguments of a call may be absent, and the content of its result may be empty  MUST on values
-   [tools.call.arguments-optional]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nothing"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-
-# Faults that a model can correct lead to a result with isError. Faults that only the author of a
-# client can correct lead to an error.
-
-== A tool that fails reports the failure in a result with isError  SHOULD
-   [tools.call.execution-error]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fail","arguments":{"text":"no"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
-= "no" in said
-
-== If a tool does not find a file, the result has the message of the exception but not the path
-   OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
-
-== Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
-   SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
-
-== Before 2025-11-25 a call whose arguments do not fit the input schema gets the error -32602  OURS
-   2025-06-18- [tools.call.bad-arguments-protocol] [tools.security.validate-input]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== A result reports all faults of the arguments, so that a model can correct them all at once  OURS
-   2025-11-25+
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"b":"x","c":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
-= all(re.search(words, said) for words in ("missing.* a", "b: .*integer", "c: .*a, b"))
-
-== A call of an unknown tool gets an error, and the names of tools are case-sensitive  SHOULD
-   [tools.call.unknown-tool] [tools.name.case-sensitive]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody","arguments":{}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Echo","arguments":{"text":"a"}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
-
-== If a tool returns an object, the result has the object as structured content and as text  MUST
-   2025-06-18+ [tools.structured.text-copy]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$text"}],
-   "structuredContent":{"x":1,"y":2},"...":0}}
-= json.loads(text) == {"x": 1, "y": 2}
-
-== Before 2025-06-18 a result has no structured content, and an object is sent as text only  MUST
-   2025-03-26- [tools.structured.absent-early]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
-
-== Before 2026-07-28 structured content is always an object, and an array is sent as text only  MUST
-   legacy on values [tools.structured.object]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
-
-== Since 2026-07-28 structured content may be any value, even null  OURS modern on values
-   [tools.structured.any]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"structuredContent":[1]}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"array","arguments":{"of":0}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":null}}
-# An object that has only a `type` is not a content block. Text has the character ä unescaped.
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"schema"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"type\": [\"\u00e4\"]}"}],
-   "structuredContent":{"type":["\u00e4"]}}}
-
-== If a result does not fit the output schema of its tool, the call fails  MUST 2025-06-18+ on
-   values [tools.output.conforms]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-
-== An RpcError that a tool raises becomes the error response  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"refuse"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
-
-== An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
-   the message but no path  OURS on values [tools.call.execution-error]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"words"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"why"}],"isError":true}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
-< {"jsonrpc":"2.0","id":4,"result":{
-   "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"module"}}
-< {"jsonrpc":"2.0","id":5,"result":{
-   "content":[{"type":"text","text":"ImportError"}],"isError":true}}
-> {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
-< {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
-
-== A tool can read the name of its client  OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
-
-== If a tool returns a list with a content block, the other values in the list become text blocks
-   OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
-   {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
-
-== An object that has a text but no type is data and not a content block  OURS modern on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
-< {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
-   "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
-
-== An empty output schema is listed, and structuredContent may then be any value  OURS modern
-   on empty
-! server.tool(name="any", description="?", output_schema={})(lambda: "text")
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[{
-   "name":"any","description":"?","inputSchema":"...","outputSchema":{}}]}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"any"}}
-< {"jsonrpc":"2.0","id":2,"result":{
-   "content":[{"type":"text","text":"text"}],"structuredContent":"text"}}
-
-== A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
-
-== A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
-   on values [elic.url.required-error] [elic.url.required-error-data]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"paid"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"Pay first.","data":{"elicitations":[
-   {"mode":"url","message":"Pay.","url":"https://a.example/","elicitationId":"7"}]}}}
-''')
-class TestTools(unittest.TestCase):
-    """tools/list and tools/call."""
-
-    def test_a_content_block_that_a_revision_does_not_have_becomes_text(self) -> None:
-        """MUST: A message of a prompt has a single content block. [tools.content.binary]
-        [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
-        [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
-        [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
-        plain, link = '{"type":"text","text":"[audio: audio/wav]"}', '{"type":"text","text":"values://data"}'
-        every = ['{"type":"text","text":"hello"}',
-                 '{"type":"image","data":"iVBORw==","mimeType":"image/png"}',
-                 '{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}',
-                 '{"type":"resource_link","uri":"values://data","name":"data"}',
-                 '{"type":"resource","resource":{"uri":"values://data","text":"hello"}}']
-        rows = [("2024-11-05", [*every[:2], plain, link, every[4]]),
-                ("2025-03-26", [*every[:3], link, every[4]]), ("2025-06-18+", every)]
-        plays_rows(self, r"""
-== A tool and a prompt return the content blocks of this revision  MUST %s on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[%s]}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"gallery"}}
-< {"jsonrpc":"2.0","id":2,"result":{"messages":[%s]}}
-""", [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
-                                                 for one in blocks)) for since, blocks in rows])
-
-    def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
-        """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
-        [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
-        name, mix = '{"name":"first","value":"1"}', '{"type":"ref/prompt","name":"mix"}'
-        plays_rows(self, r"""
-== The server refuses these params  MUST on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":%s}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-""", [(params, method, params) for method, params in (
-            ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"file","arguments":[]}'), ("tools/list", '{"cursor":null}'),
-            ("tools/call", '{"name":"file","arguments":null}'), ("prompts/get", '{"name":5}'),
-            ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
-            ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
-            ("resources/read", '{"uri":5}'), ("resources/read", '{"uri":"values://color/green/a"}'),
-            ("prompts/get", '{"name":"mix","arguments":{"first":"red","second":5}}'),
-            *(("completion/complete", '{"ref":%s,"argument":%s}' % pair) for pair in (
-                ('"mix"', name), (mix, "{}"), (mix, '{"name":"first"}'), (mix, '{"value":"1"}'),
-                (mix, '{"name":"first","value":1}'), ('{"type":"ref/prompt"}', name),
-                ('{"type":"ref/tool","name":"array"}', name), ('{"type":"ref/resource"}', name),
-                ('{"type":"ref/prompt","name":"values://data"}', name),
-                (mix, name + ',"context":{"arguments":{"second":5}}'))))])
-
-    def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
-        """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
-        object and array around the value. Only the notes follow the cause. The model gets none."""
-        server = Server("s", "1")
-
-        @server.tool
-        def broken() -> Any:
-            "Return a list of an object that holds a set."
-            return [0, {"found": {1}}]
-
-        with self.assertLogs(mcp_ref.__name__) as logs, Client(server) as client:
-            result = client.call_tool("broken")
-        text = result["content"][0]["text"]
-        self.assertTrue(result["isError"])
-        self.assertIn("{1}", text)
-        self.assertNotIn("when serializing", text)
-        lines = [line.strip() for line in logs.records[-1].getMessage().splitlines()]
-        self.assertIn("broken", lines[0])
-        self.assertEqual("Traceback (most recent call last):", lines[1])
-        below = lines[lines.index(f"TypeError: {text}") + 1:]
-        self.assertLessEqual(len(below), 2)
-        self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
-
-
-@plays(r'''
-== resources/list returns the URI and the name of each resource, and resources/read returns text, or
-   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
-> {"jsonrpc":"2.0","id":1,"method":"resources/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"resources":[
-   {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":2,"result":{"contents":[
-   {"uri":"fixture://text","mimeType":"text/plain","text":"hello"}],"...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":3,"result":{"contents":[
-   {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
-
-== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
-   [res.template.rfc6570]
-> {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
-   {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://item/7"}}
-< {"jsonrpc":"2.0","id":2,"result":{"contents":[
-   {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
-
-== The values of the variables in a resource template are percent-decoded  OURS
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
-< {"jsonrpc":"2.0","id":1,"result":{"contents":[
-   {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
-
-== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
-   [res.not-found.32002]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
-
-== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
-   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== A resource that returns data is read as JSON text, and the error of a resource that fails shows
-   no details  SHOULD on values [res.internal-error] [log.no-secrets]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
-   "_meta":{"io.modelcontextprotocol/logLevel":"debug"}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
-= "secret" not in said
-
-== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
-   [prompts.message-shape]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
-   {"name":"name","required":true,"...":0},{"name":"style","required":"$is?","...":0}],"...":0},
-   "..."],"...":0}}
-= globals().get("is", False) is False
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{"name":"A"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
-   {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
-
-== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
-   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
-
-== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
-   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
-   [comp.internal-error]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
-< {"jsonrpc":"2.0","id":1,"result":{"messages":[
-   {"role":"user","content":{"type":"text","text":"Hi."}},
-   {"role":"assistant","content":{"type":"text","text":"Hello."}}]}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"stranger"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"broken"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"$said"}}
-> {"jsonrpc":"2.0","id":4,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"secret"}}}
-< {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
-= "secret" not in said + also
-
-== completion/complete returns the values that can complete the text that the user has typed so far
-   MUST [comp.ref-types]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
-
-== A variable of a resource template can be completed, and the context has the values chosen so far
-   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
-   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
-   "context":{"arguments":{"first":"red"}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{
-   "values":["darkred"],"total":1,"hasMore":false}}}
-> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
-   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
-   "context":{}}}
-< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":["dark!"],"...":0}}}
-
-== A server without completions answers completion/complete with the error -32601  SHOULD on entries
-   [comp.not-supported]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
-''')
-class TestResourcesAndPrompts(unittest.TestCase):
-    """Resources, resource templates, prompts and completions."""
-
-    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
-        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
-        [res.validate-uri]"""
-        place = "fixture://item/"
-        plays_rows(self, r"""
-== The server does not know this resource  MUST
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
-= code == (-32602 if revision == MODERN else -32002)
-""", [(uri, uri, uri) for uri in (
-            *(place + path for path in (
-                "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
-                "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
-            "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
-
-    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
-        """os.path.join("D:\\data", "C:name") is "C:name"."""
-        code = """import ntpath, os, mcp_ref
-server = mcp_ref.Server("s", "1")
-server.resource("x://{name}")(lambda name: name)
-with mcp_ref.Client(server) as client:
-    print(client.read_resource("x://C:name")["contents"][0]["text"])
-    os.path.splitdrive = ntpath.splitdrive  # as on Windows
-    client.read_resource("x://C:name")
-"""
-        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
-                              timeout=DEADLINE)
-        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
-        self.assertIn(b"(-32602)", done.stderr)
-
-    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
-        """MUST: The values are the first ones that the function returns, in the same order.
-        [comp.max-100] [comp.ranked]"""
-        plays_rows(self, r"""
-== A completion has this number of values  MUST on values
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
-""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
-            (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
-
-
-@plays(r'''
-== A cursor requests the next page of a list, and stays valid when entries are added or removed
-   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
-   "resultType":"complete","cacheScope":"$scope","...":0}}
-! server.remove_tool("a"); server.remove_tool("b")
-! server.tool(name="c")(lambda: ""); server.tool(name="b")(lambda: "")
-= raised is None and type(one) is str
-> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"c","...":0}],"nextCursor":"$two",
-   "resultType":"complete","cacheScope":"$scope","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
-< {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
-
-== A request with a cursor that the server did not issue gets an error, even if it is an empty
-   string  SHOULD [page.invalid-cursor]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
-
-== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
-   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
-   [prompts.list-changed.unsolicited]
-! server.tool(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
-! server.remove_tool("new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-! server.prompt(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
-! server.resource("x://new", name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-! server.remove_resource("fixture://item/{id}")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
-
-== A modern client without a subscription gets no notification when a list changes, and a list may
-   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
-   [prompts.list.answered]
-! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
-< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
-> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-
-== A broken connection delays neither other connections nor a thread that changes a list  OURS
-   legacy
-! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
-! broken.receive(request_line(1, "initialize", **hello(revision)))
-! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
-! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-''')
-class TestLists(unittest.TestCase):
-    """The four lists of a server: tools, prompts, resources and resource templates."""
-
-    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
-        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
-        plays_rows(self, r"""
-== The list has two pages  MUST on pages
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
-> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
-< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
-            ("resources/templates", "resourceTemplates"))])
-
-    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
-        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
-        too, unless its type is object. [tools.structured.absent-early]
-        [tools.def.output-root-object]
-        [life.operate.version-must] [life.operate.version-should]"""
-        for method, always, since_2025_03, since_2025_06 in (
-                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
-                ("prompts", {"arguments"}, set(), set()),
-                ("resources", {"uri", "mimeType"}, set(), set()),
-                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
-            bare, rows = {"name"} | always, []
-            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
-            for revision, new in zip(REVISIONS, (
-                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
-                full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
-                rows.append((method, revision, method, full, bare))
-            plays_rows(self, r"""
-== The first entry has all members of the revision, and the second entry has the required members
-   MUST %s on entries
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
-= set(first) == %s and set(second) == %s
-""", rows)
-
-    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
-        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
-        [cache.ttl-range] [cache.scope-values]
-        [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
-        [res.list.not-per-connection] [prompts.list.not-per-connection]"""
-        plays_rows(self, r"""
-== The result has caching hints, and it is the same on another connection  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "%s":"$it","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-! end.session = server.connect(end.lines.put, end.start)
-= raised is None
-> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("server/discover", "capabilities"), ("tools/list", "tools"),
-            ("prompts/list", "prompts"), ("resources/list", "resources"),
-            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
-
-    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence. The
-        decorators accept a name alone."""
-        def spoken() -> None:
-            """Say it.
-
-                Example:
-                    x = 1
-
-            """
-
-        server = Server("s", "1")
-        self.assertIs(spoken, server.tool(spoken))
-        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
-        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
-        said = "Say it.\n\nExample:\n    x = 1"
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(
-                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
-                 ("one", said)],
-                [(one["name"], one.get("description"))
-                 for one in client.list_tools() + client.list_prompts()])
-
-    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
-        [base.method.rpc-prefix] [res.custom-scheme] [res.template.rfc6570]"""
-        def key(key: str) -> str:
-            return key
-
-        def number(n: int) -> None:
-            pass
-
-        server = fixture_server()
-        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
-        self.addCleanup(client.close)
-        before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
-        for words, kind, register in (
-                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
-                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
-                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
-                ("number", TypeError, lambda: server.prompt(number)),
-                ("number", TypeError, lambda: resource("x://{n}")(number)),
-                ("x://{other}", TypeError, lambda: resource("x://{other}")(key)),
-                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
-                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
-                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
-                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
-                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
-                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
-                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
-            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
-                register()
-        self.assertEqual(before, (
-            client.list_tools(), client.list_prompts(), client.list_resource_templates()))
-
-
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
     ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
     ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
@@ -4322,1159 +5447,27 @@ class TestForgiving(unittest.TestCase):
                     on_elicit=lambda params: {"action": "accept"}) as client:
                 self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
 
-
-class TestReadyMadeResults(unittest.TestCase):
-    """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
-
-    def client(self, revision: str = MODERN, **functions: Any) -> Client:
-        server = Server("s", "1")
-        for name, function in functions.items():
-            server.tool(name=name, description="?")(function)
-        client = Client(server, protocol_version=revision, timeout=DEADLINE)
-        self.addCleanup(client.close)
-        return client.connect()
-
-    def test_the_members_of_a_result_have_priority(self) -> None:
-        meta = {"anthropic/maxResultSizeChars": 5, mcp_ref.META + "serverInfo": {"name": "other"}}
-        block = {"type": "text", "text": "a", "_meta": {"x/y": 1}}
-        given = {"content": [block], "isError": True, "_meta": meta, "x/more": [1]}
-        for revision in REVISIONS:
-            with self.subTest(revision):
-                result = self.client(revision, tool=lambda: Result(given)).call_tool("tool")
-                result.pop("resultType", None)
-                self.assertEqual(given, result)
-
-    def test_a_result_is_adapted_to_the_revision(self) -> None:
-        """Blocks and structured content that a revision does not have are replaced or left out.
-        A missing content is empty."""
-        sound = mcp_ref.audio(b"a", "audio/wav")
-        tools = {"sound": lambda: Result({"content": [sound]}),
-                 "data": lambda: Result({"structuredContent": {"a": 1}}),
-                 "number": lambda: Result({"structuredContent": 1})}
-        for revision in REVISIONS:
-            with self.subTest(revision):
-                client = self.client(revision, **tools)
-                kind = client.call_tool("sound")["content"][0]["type"]
-                self.assertEqual("audio" if revision >= "2025-03-26" else "text", kind)
-                data, number = client.call_tool("data"), client.call_tool("number")
-                self.assertEqual([[], []], [data["content"], number["content"]])
-                self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
-                self.assertEqual(revision == MODERN, "structuredContent" in number)
-
-    def test_structured_content_of_a_result_has_to_fit_the_output_schema(self) -> None:
-        """A result with isError need not have it. The hint Result makes no output schema."""
-        server, results = Server("s", "1"), {
-            "good": {"structuredContent": {"x": 1}}, "failed": {"isError": True},
-            "wrong": {"structuredContent": {"x": "a"}}, "missing": {}}
-
-        @server.tool(output_schema={"type": "object", "properties": {"x": {"type": "integer"}},
-                                    "required": ["x"]})
-        def tool(name: str) -> Result:
-            """Return it."""
-            return Result(results[name])
-
-        @server.tool
-        async def free() -> Result:
-            """Return tuples and enums."""
-            return Result(content=({"type": "text", "text": SchemaColor.RED},))
-
-        with Client(server, timeout=DEADLINE) as client:
-            tools = {tool["name"]: tool for tool in client.list_tools()}
-            self.assertNotIn("outputSchema", tools["free"])
-            self.assertEqual("red", text_of(client.call_tool("free")))
-            good = client.call_tool("tool", {"name": "good"})
-            self.assertEqual({"x": 1}, good["structuredContent"])
-            self.assertEqual([], client.call_tool("tool", {"name": "failed"})["content"])
-            for name in "wrong", "missing":
-                with self.assertLogs(mcp_ref.__name__, "WARNING"):
-                    said = text_of(client.call_tool("tool", {"name": name}))
-                self.assertIn("structuredContent", said)
-
-    def test_resources_and_prompts_may_return_a_result(self) -> None:
-        server, contents = Server("s", "1"), [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
-        message = {"role": "assistant", "content": mcp_ref.audio(b"a", "audio/wav")}
-        server.resource("ui://a", mime_type="text/html;profile=mcp-app")(
-            lambda: Result({"contents": contents}))
-        server.prompt(name="p", description="?")(
-            lambda: Result(messages=[message], description="own", _meta={"x/y": 1}))
-        for revision in LEGACY[0], MODERN:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
-                self.assertEqual(contents, client.read_resource("ui://a")["contents"])
-                prompt = client.get_prompt("p")
-                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
-                kind = prompt["messages"][0]["content"]["type"]
-                self.assertEqual("audio" if revision == MODERN else "text", kind)
-
-    def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
-        """In a resource or a prompt it is an internal error, and is logged."""
-        def fail() -> None:
-            raise ToolError("not today")
-
-        server = Server("s", "1")
-        server.tool(description="?")(fail)
-        server.resource("x://a")(fail)
-        with Client(server, timeout=DEADLINE) as client, self.assertLogs(
-                mcp_ref.__name__, "WARNING") as logs:
-            result = client.call_tool("fail")
-            self.assertEqual(("not today", True), (text_of(result), result["isError"]))
-            with self.assertRaises(RpcError) as caught:
-                client.read_resource("x://a")
-        self.assertEqual(-32603, caught.exception.code)
-        self.assertNotIn("not today", str(caught.exception))
-        self.assertEqual(1, len(logs.output))
-        self.assertRegex(logs.output[0], "(?s)x://a.*not today")
-
-
-class TestExtensions(unittest.TestCase):
-    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
-
-    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
-        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
-        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
-
-        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
-        def clock(context: Context) -> str:
-            """Show the time."""
-            seen.append(context.client_capabilities.get("extensions"))
-            return "12:00"
-
-        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                with Client(server, protocol_version=revision, extensions=offered,
-                            timeout=DEADLINE) as client:
-                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
-                                     client.server_capabilities["extensions"])
-                    self.assertEqual("ui://clock",
-                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                    client.call_tool("clock")
-                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
-                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
-        self.assertEqual([offered, None] * 2, seen)
-
-    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
-        """MUST: [ver.ext.id-grammar]"""
-        for make in (lambda value: Server("s", "1", extensions=value),
-                     lambda value: Client(["x"], extensions=value)):
-            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
-                make({name: {}})
-            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
-                         "a b/c", "\u00e4/b", "a/b\n"):
-                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
-                    make({name: {}})
-            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
-            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
-
-
-def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
-    """Return the first thing that is wanted."""
-    while True:
-        thing = heard.get(timeout=DEADLINE)
-        if wanted(thing):
-            return thing
-
-
-@plays(r'''
-== A server serves a method that its author has added, and passes the params by name  OURS on empty
-! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
-< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
-> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-
-== A method that its author has added may have the name of a member  OURS on empty
-! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"title"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":2,"method":"icons"}
-< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":3,"method":"_meta"}
-< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
-
-== A method cannot be added twice under the same name  OURS on empty
-! server.method("sum")(lambda: {"n": 1})
-= raised is None
-! server.method("sum")(lambda: {"n": 2})
-= type(raised) is ValueError
-> {"jsonrpc":"2.0","id":1,"method":"sum"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-''')
-class TestRegistration(unittest.TestCase):
-    """Registering tools, prompts, completions and further methods."""
-
-    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
-        """A client that connected before learns of the first tool."""
-        names = ["tools", "resources", "prompts", "completions"]
-        for revision in LEGACY[-1], MODERN:
-            heard: "queue.Queue[Any]" = queue.Queue()
-            server = Server("s", "1", title="A title", capabilities=names)
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_notification=lambda method, params: heard.put(method)) as client:
-                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
-                                 client.server_info)
-                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
-                self.assertEqual([], client.list_tools() + client.list_prompts())
-                client.subscribe(tools=True)
-                if revision == MODERN:
-                    until(heard, lambda method: method.endswith("acknowledged"))
-                server.tool(name="t", description="?")(lambda: 1)
-                self.assertEqual("notifications/tools/list_changed", until(
-                    heard, lambda method: method.endswith("changed")))
-                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
-                               capabilities=["tool"])
-
-    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
-        class Echo(mcp_ref.ServerSession):
-            def admit_request(self, request: Any) -> Any:
-                if request.method == "example/echo":
-                    return lambda request: {"params": request.params}
-                return super().admit_request(request)
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
+        """Only strings and nulls are corrected."""
+        import tracemalloc
 
         end = HeldServer(fixture_server())
-        end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
-        end.open("2025-11-25")
-        end.say("example/echo", {"a": 1}, id=1)
-        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
-        echo, added = (one["result"] for one in end.run())
-        self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
-
-
-# The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
-# `hold` has seen that it is cancelled.
-@plays(r'''
-== The log level of a legacy session is info until the client sets another level  MUST legacy on
-   values [log.setlevel-answer] [log.setlevel-threshold] [log.default-level] [log.shape]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb","arguments":{"levels":2}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"n":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"critical"}}
-< {"jsonrpc":"2.0","id":2,"result":{}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"climb"}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
-
-== A logging/setLevel request with an unknown level gets an error  SHOULD legacy
-   [log.setlevel-invalid]
-> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== A modern request gets log messages only if it names a log level, and only from this level on
-   MUST modern on values [log.optin-required] [log.optin-threshold] [log.shape]
-   [log.same-stream-before-response]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"climb","_meta":{"io.modelcontextprotocol/logLevel":"notice"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"notice","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"alert","data":{"n":1}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"emergency","data":{"n":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-
-== The data of a log message may be null  MUST modern on empty [log.shape]
-! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":null}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-
-== A modern request that names an unknown log level gets an error  SHOULD modern [log.optin-invalid]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{
-   "_meta":{"io.modelcontextprotocol/logLevel":"loud"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== Progress notifications carry the token of the request and come before the response  MUST
-   2025-03-26+ [progress.token-echoed] [progress.message-readable]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"count","arguments":{"to":2},"_meta":{"progressToken":"0"}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":"0","progress":1,"total":2,"message":"step 1"}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":"0","progress":2,"total":2,"message":"step 2"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"counted to 2"}],"...":0}}
-
-== Progress is sent only if the request has a progress token, only if it increases, and only before
-   the response  MUST on values [progress.active-token-only] [progress.increasing] [progress.stops]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wobble"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{
-   "name":"wobble","_meta":{"progressToken":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":0,"progress":1,"message":"$message?"}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":0,"progress":2,"message":"$message?"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"late"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[]}}
-= globals().get("message", "none") == ("none" if revision == "2024-11-05" else "go")
-
-== A cancelled legacy request should get no response, and its tool stops without further
-   notifications  SHOULD legacy [cancel.receiver-silent] [cancel.receiver-stops] [progress.stops]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"hold","arguments":{"key":"a"},
-   "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
-
-== A cancelled modern request must not get a response, and its tool stops without further
-   notifications  MUST modern [cancel.server-silent-must] [cancel.server-silent-should]
-   [cancel.server-stops] [cancel.server-listen-only] [progress.stops]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
-   "name":"hold","arguments":{"key":"a"},
-   "_meta":{"progressToken":"t","io.modelcontextprotocol/logLevel":"debug"}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"enough"}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stopped","arguments":{"key":"a"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"yes"}],"...":0}}
-
-== A cancellation that is late, malformed or has a different id is ignored, and the ids 1, "1" and
-   true differ  MUST [cancel.race-tolerated] [cancel.invalid-ignored]
-> {"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
-< {"jsonrpc":"2.0","id":0,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"hello"}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":true}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-
-== The id of a cancelled request may be used again at once  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"}]}}
-''')
-class TestUtilities(unittest.TestCase):
-    """Log messages, progress and cancellation."""
-
-    def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
-        [progress.rate-limited]"""
-        begun, end = time.monotonic(), Memory(fixture_server())
-        end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
-                              _meta={**modern_meta(), "progressToken": "t"}))
-        lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
-        told = [params["progress"] for params in lines]
-        self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
-        self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
-
-    def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
-        """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
-        message = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s",%s}}'
-        plays_rows(self, r"""
-== A request gets messages from this log level on  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
-   "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
-%s
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-""", [(level, level, "\n".join(message % (one, '"data":{"n":1}') for one in SERVER_LEVELS[n:]))
-      for n, level in enumerate(SERVER_LEVELS)])
-
-
-# --- Part III: what a server asks of its client ---------------------------------------------------
-# While a server processes a request, it may need input from the client: a form that the user fills
-# in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
-# list of roots. In the legacy era the server sends a request to the client. In the modern era the
-# server responds with a result that names the required input, and the client sends its request
-# again together with the input. The author of a tool writes the same code for both eras.
-
-ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-
-
-def asking_server(**options: Any) -> Server:
-    """Build a server that asks the client in other ways than the fixture."""
-    server, runs = Server("asking", "1.0", **options), itertools.count(1)
-
-    @server.tool
-    @server.prompt
-    @server.resource("asking://both/{a}/{b}")
-    def both(context: Context, a: str = "", b: str = "") -> str:
-        """Ask for the roots and for a name at the same time."""
-        try:
-            got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
-                "message": "Who?", "requestedSchema": ASKING_FORM})})
-        except Exception:
-            return "caught an exception"  # must not happen: asking is not a failure
-        return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
-
-    @server.method("vendor/both")
-    def vendor_both(context: Context) -> Dict[str, Any]:
-        return {"text": both(context)}
-
-    @server.tool
-    def thrice(words: List[str], context: Context) -> str:
-        """Ask three times, and remove a word from the argument each time."""
-        return " ".join(context.elicit(words.pop(), ASKING_FORM, key=key)["content"]["name"]
-                        for key in (None, None, "third"))
-
-    @server.tool
-    def hurry(context: Context) -> str:
-        """Ask the user, with a timeout of a twentieth of a second."""
-        return str(context.elicit("Now?", ASKING_FORM, timeout=0.05)["action"])
-
-    @server.tool
-    def confirm(context: Context) -> str:
-        """Ask the user to accept or decline, without a form."""
-        return str(context.elicit("Sure?")["action"])
-
-    @server.tool
-    def fickle(context: Context) -> str:
-        """Ask a different question in each run."""
-        return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
-
-    @server.tool
-    def keyed(context: Context) -> str:
-        """Ask twice, with keys that the tool chooses."""
-        roots = context.list_roots(key="where")
-        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
-
-    @server.tool
-    def anything(method: str, params: Dict[str, Any], context: Context) -> str:
-        """Send the client a request with this method and these params."""
-        return str(context.ask({"it": (method, params)}))
-
-    return server
-
-
-def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
-    """Build a fixture that calls then(server, session) while it sends a line with this word."""
-    def connect(send: Callable[[bytes], None], start: Any) -> Any:
-        def sent(line: bytes) -> None:
-            send(line)
-            if word in line:
-                then(server, session)
-
-        session = server.connect(sent, start)
-        return session
-
-    server = fixture_server()
-    return types.SimpleNamespace(connect=connect)
-
-
-def cancels(server: Server, session: Any) -> None:
-    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
-    thread = threading.Thread(target=session.receive, args=(
-        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
-    thread.start()
-    thread.join(DEADLINE)
-
-
-SERVERS.update(
-    asking=asking_server,
-    bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    two=lambda: fixture_server(bounds=Bounds(subscriptions=2)),
-    cancelling=lambda: moment_server(b'"roots/list"', cancels),
-    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
-
-
-@plays(r'''
-== A legacy server asks the user with an elicitation/create request and waits for the response  MUST
-   legacy 2025-06-18+ offers [elic.message] [elic.form.params] [elic.form.flat-schema]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Who?",
-   "requestedSchema":{"type":"object","properties":{"name":{"type":"string","...":0}},
-   "required":["name"],"...":0},"...":0}}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
-
-== In 2025-11-25 a request to visit a URL has the mode "url" and an elicitationId, and the user may
-   decline  MUST 2025-11-25 offers [elic.url.params-2025-11]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call",
-   "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Visit this.",
-   "mode":"url","url":"https://a.example/pay?id=1","elicitationId":"$id","...":0}}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"decline"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"decline"}],"...":0}}
-
-== A tool that asks the user to visit an invalid URL fails, and the URL is not sent  OURS
-   2025-11-25+ offers [elic.url.valid]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"visit","arguments":{"url":"x"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":["..."],"isError":true,"...":0}}
-
-== A legacy server requests the roots with roots/list, and an answer of the client's model with
-   sampling/createMessage  MUST legacy offers [samp.request.shape] [samp.content.single]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-> {"jsonrpc":"2.0","id":"$q","result":{"roots":[{"uri":"file:///a"}]}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
-< {"jsonrpc":"2.0","id":"$r","method":"sampling/createMessage","params":{"messages":[
-   {"role":"user","content":{"type":"text","text":"2 + 2?"}}],"maxTokens":9,"...":0}}
-> {"jsonrpc":"2.0","id":"$r","result":{"role":"assistant","model":"m",
-   "content":{"type":"text","text":"four"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"four"}],"...":0}}
-
-# An end that stops waiting for a response cancels its request, and ignores a late response.
-== If a legacy client cancels a request, the server cancels the requests that the tool has sent to
-   the client  SHOULD legacy offers [cancel.own-inflight] [cancel.request-id-given]
-   [cancel.late-response-ignored]
-> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}
-< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
-> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
-
-== A request to the client is cancelled when its timeout expires, and the tool fails  SHOULD legacy
-   2025-06-18+ offers on asking [timeout.cancels] [timeout.configurable]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hurry"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
-<* {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
-
-== A form without a schema has no fields, and the user can only accept or decline  OURS legacy
-   2025-06-18+ offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":{"message":"Sure?",
-   "requestedSchema":{"type":"object","properties":{},"...":0}}}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"accept"}]}}
-
-== If the client responds to an elicitation with an unknown action, the tool fails at once  OURS
-   legacy 2025-06-18+ offers on asking [elic.validate-server]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
-< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
-
-== Context.ask sends a legacy client one request for each key, and other requests are served
-   meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
-> {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
-< {"jsonrpc":"2.0","id":"$r","method":"elicitation/create","params":"..."}
-= q != r
-.
-> {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
-
-== A request to the client is cancelled even if the cancellation arrives while the request is being
-   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
-
-== A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
-   offers on bounded
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":"..."}}
-> {"jsonrpc":"2.0","id":"$q","result":{"roots":[]}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$r","method":"roots/list"}
-''')
-class TestRequestsToTheClient(unittest.TestCase):
-    """The legacy era: a server sends requests to its client."""
-
-    def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
-        end = HeldServer(fixture_server())
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "roots"}, id=1)
-        call = threading.Thread(target=end.jobs.pop())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            call.start()
-            self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
-            end.say("notifications/cancelled", {"requestId": 1})
-            call.join(DEADLINE)
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(([], 1), ([one["id"] for one in end.out() if "id" in one], len(logs.output)))
-
-    def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
-        """Asking fails because the connection is broken, and not because the call was cancelled."""
-        end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
-
-        def ask(context: Context) -> None:
-            seen.append(context.cancelled)
-            gone.append(1)
-            end.give(request_line(2))  # its response cannot be written
-            seen.append(context.cancelled)
-            try:
-                context.list_roots()
-            except Exception as error:
-                seen.append(type(error))
-
-        end.server.tool(description="Ask.")(ask)
-        end.session = end.server.connect(lambda line: gone and os.write(-1, line), end.start)
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "ask"}, id=1)
-        end.run()
-        self.assertEqual([False, True, ConnectionClosed], seen)
-
-
-@plays(r'''
-# The server gives each input request a key, and the client returns each answer under the same key.
-# The client also returns the requestState unchanged, and does not interpret it.
-== A modern server responds with the input requests of a tool, and the client sends the request
-   again with the answers  MUST modern offers [mrtr.only-way] [mrtr.result-type] [mrtr.some-field]
-   [mrtr.entry-kind] [tools.input-required] [elic.message] [elic.form.params]
-   [elic.form.flat-schema]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$key":{
-   "method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object",
-   "properties":{"name":{"type":"string","...":0}},"required":["name"],"...":0},"...":0}}},
-   "requestState":"$state?","...":0}}
-.
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"},
-   "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
-   "requestState":"$state?"}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
-
-== A modern server uses input requests also for sampling, roots and URLs to visit, and no error for
-   a URL  MUST modern offers [samp.request.shape] [samp.role-and-content] [elic.url.params-2026]
-   [base.error.no-32042]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call",
-   "params":{"name":"sample","arguments":{"text":"2 + 2?"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$one":{
-   "method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{
-   "type":"text","text":"2 + 2?"}}],"maxTokens":9,"...":0}}},"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"visit","arguments":{"url":"https://a.example/pay?id=1"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$two":{
-   "method":"elicitation/create","params":{"message":"Visit this.","mode":"url",
-   "url":"https://a.example/pay?id=1"}}},"...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","inputRequests":{"$three":{
-   "method":"roots/list","params":"$params?"}},"...":0}}
-
-== A result that requires input has no caching hints  SHOULD modern offers on asking
-   [cache.none-on-input-required]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"asking://both/1/2"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"...",
-   "requestState":"...","_meta":"..."}}
-
-== Only tools, resources and prompts may require input, and any other method that does so fails
-   MUST modern offers on asking [mrtr.methods]
-> {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"..."}}
-
-== A modern server requests missing input again, and ignores input that it did not request  SHOULD
-   modern offers [mrtr.server.asks-again] [mrtr.server.ignores-extra] [mrtr.repeatable]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
-   "requestState":"$one?","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots",
-   "inputResponses":{"other":{"roots":[]}},"requestState":"$one?"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
-   "requestState":"$two?","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots",
-   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
-
-== The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
-   offers [state.interleaved-contexts]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
-   "requestState":"$one?","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":"..."},
-   "requestState":"$two?","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"},
-   "inputResponses":{"$a":{"action":"cancel"}},"requestState":"$one?"}}
-< {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"cancel"}],"...":0}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"roots",
-   "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]}},"requestState":"$two?"}}
-< {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
-
-== An answer of the user counts only for a question with exactly the same message  OURS modern
-   offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fickle"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":{
-   "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
-   "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
-   "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
-
-== A tool may choose the keys of its input requests  OURS modern offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
-   "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"keyed",
-   "inputResponses":{"where":{"roots":[]}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
-   "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
-
-== A server ignores a requestState in a request that cannot require input  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":"...","...":0}}
-''')
-class TestInputRequests(unittest.TestCase):
-    """The modern era: a server responds with the input that it needs."""
-
-
-class Talk(Memory):
-    """A client with a revision and capabilities, which is connected to a server in memory.
-
-    The function write(client, line) gets each line that the server sends to it.
-    """
-
-    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS,
-                 write: "Callable[[Talk, bytes], None]" = lambda talk, line: talk.lines.put(line)
-                 ) -> None:
-        self.lines, self.server, self.over = queue.Queue(), server, False
-        self.revision, self.offers = revision, offers
-        self.session = server.connect(lambda line: write(self, line), self.start)
-        if revision != MODERN:
-            self.request("initialize", hello(revision, offers))
-            self.give(OPENING[1])
-
-    def say(self, rid: str, method: str, params: Any) -> None:
-        """Send a request."""
-        if self.revision == MODERN:  # with a new progressToken each time
-            params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
-                                          "progressToken": time.monotonic_ns()}}
-        self.give(request_line(rid, method, **params))
-
-    def request(self, method: str, params: Any, **more: Any) -> Any:
-        """Send a request. Return the next message that arrives."""
-        self.say(method, method, {**params, **more})
-        return json.loads(self.take(DEADLINE) or b"null")
-
-
-ASKING_TEXT = {"maxTokens": 9, "messages": [{"role": "user", "content": mcp_ref.text("?")}]}
-ASKING_KINDS = {  # name -> method, params, and the capability that the client has to offer
-    "form": ("elicitation/create", {"message": "?", "requestedSchema": ASKING_FORM},
-             {"elicitation": {"form": {}}}),
-    "url": ("elicitation/create", {"message": "?", "mode": "url", "url": "https://a.example/"},
-            {"elicitation": {"url": {}}}),
-    "sampling": ("sampling/createMessage", ASKING_TEXT, {"sampling": {}}),
-    "tools": ("sampling/createMessage", {**ASKING_TEXT, "tools": []}, {"sampling": {"tools": {}}}),
-    "choice": ("sampling/createMessage", {**ASKING_TEXT, "toolChoice": {"mode": "none"}},
-               {"sampling": {"tools": {}}}),
-    "context": ("sampling/createMessage", {**ASKING_TEXT, "includeContext": "thisServer"},
-                {"sampling": {"context": {}}}),
-    "roots": ("roots/list", {}, {"roots": {}})}
-# yes: the request is sent; no: it is refused; open: the specification does not say, and nothing is
-# tested.
-ASKING_TABLE = """
-    asked     offered                     2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28
-    form      {"sampling":{},"roots":{}}  no         no         no         no         no
-    form      {"elicitation":{}}          no         no         yes        yes        yes
-    form      {"elicitation":{"form":{}}} no         no         yes        yes        yes
-    form      {"elicitation":{"url":{}}}  no         no         open       no         no
-    form      {"elicitation":{"new":{}}}  no         no         yes        yes        yes
-    url       {"elicitation":{}}          no         no         no         no         no
-    url       {"elicitation":{"form":{}}} no         no         no         no         no
-    url       {"elicitation":{"url":{}}}  no         no         no         yes        yes
-    sampling  {"roots":{}}                no         no         no         no         no
-    sampling  {"sampling":{}}             yes        yes        yes        yes        yes
-    tools     {"sampling":{}}             no         no         no         no         no
-    tools     {"sampling":{"tools":{}}}   open       open       open       yes        yes
-    choice    {"sampling":{}}             no         no         no         no         no
-    context   {"sampling":{}}             yes        yes        yes        no         no
-    context   {"sampling":{"context":{}}} yes        yes        yes        yes        yes
-    roots     {"sampling":{}}             no         no         no         no         no
-    roots     {"roots":{}}                yes        yes        yes        yes        yes
-"""
-
-
-class TestClientCapabilities(unittest.TestCase):
-    """A server sends only requests that the client offers and that the revision has."""
-
-    def test_a_request_that_the_client_or_the_revision_does_not_support_is_refused(self) -> None:
-        """The modern error is -32021. A legacy tool fails. [meta.capability.missing-error]
-        [elic.not-without-capability] [elic.capability.empty-is-form] [elic.mode.supported-only]
-        [samp.not-without-capability] [samp.tools.not-without-capability] [samp.context.capability]
-        [roots.server-check-capability] [meta.capability.no-reliance] [mrtr.capability-gate]"""
-        heads, *rows = [line.split() for line in ASKING_TABLE.strip().split("\n")]
-        for asked, offered, *marks in rows:
-            method, params, needs = ASKING_KINDS[asked]
-            for revision, mark in zip(heads[2:], marks):
-                with self.subTest(asked=asked, offered=offered, revision=revision):
-                    talk = Talk(asking_server(), revision, json.loads(offered))
-                    got = talk.request("tools/call", {"name": "anything", "arguments": {
-                        "method": method, "params": params}})
-                    talk.close()
-                    if mark == "yes":
-                        request = got if "method" in got else got["result"]["inputRequests"]["it"]
-                        self.assertEqual((method, params), (request["method"], request["params"]))
-                    elif mark == "no" and revision == MODERN:
-                        self.assertEqual((-32021, {"requiredCapabilities": needs}),
-                                         (got["error"]["code"], got["error"]["data"]))
-                    elif mark == "no":
-                        self.assertIs(True, got["result"]["isError"])
-
-
-ASKING_ADA = {"action": "accept", "content": {"name": "Ada"}}
-# (name, inputResponses, outcome); the outcome is the name in the result, the keys that the server
-# requests again, or an error code.
-ASKING_RETRIES = [
-    ("complete", {"where": {"roots": []}, "who": ASKING_ADA}, ["Ada"]),
-    ("declined", {"where": {"roots": []}, "who": {"action": "decline"}}, ["nobody"]),
-    ("one unknown key", {"where": {"roots": []}, "who": ASKING_ADA, "x": {}}, ["Ada"]),
-    ("empty", {}, ["where", "who"]),
-    ("one is missing", {"where": {"roots": []}}, ["who"]),
-    ("the roots are not a list", {"where": {"roots": 5}, "who": ASKING_ADA}, ["where"]),
-    ("an unknown action", {"where": {"roots": []}, "who": {"action": "perhaps"}}, ["who"]),
-    ("no content", {"where": {"roots": []}, "who": {"action": "accept"}}, ["who"]),
-    ("wrong content", {"who": {"action": "accept", "content": {"name": 5}}}, ["where", "who"]),
-    ("not an object", [], -32602),
-    ("a response is not an object", {"who": 5}, -32602)]
-ASKING_REQUESTS = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
-                   ("prompts/get", {"name": "both", "arguments": {"a": "1", "b": "2"}}),
-                   ("resources/read", {"uri": "asking://both/1/2"})]
-
-
-class TestRequestState(unittest.TestCase):
-    """A server stores nothing between two rounds. The client keeps the signed state for it."""
-
-    def setUp(self) -> None:
-        self.talk = Talk(asking_server(state_key=b"k" * 32))
-        self.addCleanup(self.talk.close)
-
-    def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
-        """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
-        [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
-        [elic.decline-handled] [state.explicit-handles]"""
-        other = Talk(asking_server(state_key=b"k" * 32))
-        for method, params in ASKING_REQUESTS:
-            for why, responses, outcome in ASKING_RETRIES:
-                with self.subTest(why, method=method):
-                    first = self.talk.request(method, params)["result"]
-                    got = other.request(method, params, inputResponses=responses,
-                                        requestState=first["requestState"])
-                    result = got.get("result", {})
-                    self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
-                        result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
-
-    def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
-        """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
-        [mrtr.keys-unique]"""
-        call = {"name": "thrice", "arguments": {"words": ["?", "?", "?"]}}
-        result, keys = self.talk.request("tools/call", call)["result"], set()
-        for _ in range(3):
-            key, = result["inputRequests"]
-            keys.add(key)
-            result = self.talk.request("tools/call", call, inputResponses={key: ASKING_ADA},
-                                       requestState=result["requestState"])["result"]
-        self.assertEqual(("third", 3), (key, len(keys)))
-        self.assertEqual([{"type": "text", "text": "Ada Ada Ada"}], result["content"])
-
-    def test_a_client_cannot_replace_an_answer_that_its_request_state_contains(self) -> None:
-        """OURS: An answer in the signed state has priority over another one with the same key."""
-        bob = {"action": "accept", "content": {"name": "Bob"}}
-        for method, params in ASKING_REQUESTS:
-            with self.subTest(method):
-                first = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})
-                got = self.talk.request(
-                    method, params, inputResponses={"who": bob, "where": {"roots": []}},
-                    requestState=first["result"]["requestState"])
-                self.assertEqual(["Ada"], re.findall("Ada|Bob", str(got["result"])))
-
-    def test_a_request_state_is_valid_only_for_the_request_that_it_was_made_for(self) -> None:
-        """The order of the members in params does not matter. [mrtr.state.replay-binding]"""
-        more = [("tools/call", {"name": "both", "arguments": {"a": "1", "b": "3"}}),
-                ("tools/call", {"name": "hurry"}),
-                ("tools/call", {"arguments": {"b": "2", "a": "1"}, "name": "both"})]
-        for own in ASKING_REQUESTS:
-            state = self.talk.request(*own)["result"]["requestState"]
-            for one in ASKING_REQUESTS + more:
-                with self.subTest(own=own, one=one):
-                    got = self.talk.request(*one, requestState=state)
-                    self.assertEqual(-32602 if one != own else None,
-                                     got.get("error", {}).get("code"))
-
-    def test_a_request_state_that_was_changed_or_signed_with_another_key_is_refused(self) -> None:
-        """[mrtr.state.untrusted] [mrtr.state.integrity]"""
-        method, params = ASKING_REQUESTS[0]
-        state = self.talk.request(method, params, inputResponses={"who": ASKING_ADA})[
-            "result"]["requestState"]
-        for bad in (*(state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1:] for at in range(len(
-                state))), state + " ", state + "x", state[:-1], state[1:], " " + state, state * 2,
-                    "", "{}", "\u00e9", "x" * 5000, 5, None, {}, []):
-            with self.subTest(bad):
-                got = self.talk.request(method, params, requestState=bad)
-                self.assertEqual(-32602, got["error"]["code"])
-        got = Talk(asking_server()).request(method, params, requestState=state)
-        self.assertEqual(-32602, got["error"]["code"])
-
-    def test_a_request_state_expires(self) -> None:
-        """[mrtr.state.replay-binding]"""
-        end, got = time.monotonic() + DEADLINE, self.talk.request("tools/call", {"name": "hurry"})
-        state = got["result"]["requestState"]
-        while "error" not in got:
-            self.assertLess(time.monotonic(), end)
-            got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
-        self.assertEqual(-32602, got["error"]["code"])
-
-    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
-        """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
-        program = PROCESS_FIXTURE[-1].replace(
-            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
-
-        def run(**more: Any) -> Any:
-            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
-            done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
-                                  stdout=subprocess.PIPE, timeout=DEADLINE)
-            return json.loads(done.stdout)["result"]
-
-        asked = run()
-        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
-            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
-        self.assertEqual("file:///a", text_of(done))
-
-
-class Subscriber(Talk):
-    """A client that is subscribed to fixture://text."""
-    UPDATED = b'"notifications/resources/updated"'
-
-    def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
-        super().__init__(server, revision, write=write)
-        method, params = ("subscriptions/listen", {"notifications": {
-            "resourceSubscriptions": ["fixture://text"]}}) if revision == MODERN else (
-            "resources/subscribe", {"uri": "fixture://text"})
-        self.request(method, params)
-
-
-@plays(r'''
-== A legacy client gets notifications about a resource from resources/subscribe until
-   resources/unsubscribe  MUST legacy [res.subscribe.answer] [res.subscribe.updates]
-   [res.subscribe.only-subscribed]
-> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"fixture://text"}}
-<* {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-< {"jsonrpc":"2.0","id":4,"result":"..."}
-
-# A modern client opens subscriptions. A subscription is a request that gets no response while it is
-# open. Each of its notifications has the id of this request as a tag, equal in value and in type.
-== A modern subscription is acknowledged, and sends the notifications that its filter selects until
-   it is cancelled  MUST modern [subs.ack-sent] [subs.ack-subset] [subs.pending-response]
-   [subs.tagged] [subs.tag-value] [subs.only-requested] [subs.watched-uris-only]
-   [subs.silent-after-cancel] [tools.list-changed.subscribed] [prompts.list-changed.subscribed]
-   [res.list-changed.subscribed]
-> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen","params":{"notifications":{
-   "toolsListChanged":true,"promptsListChanged":false,"news":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":0},
-   "notifications":{"toolsListChanged":true,"promptsListChanged":"$off?"}}}
-> {"jsonrpc":"2.0","id":"0","method":"subscriptions/listen","params":{"notifications":{
-   "promptsListChanged":true,"resourcesListChanged":true,
-   "resourceSubscriptions":["fixture://text"]}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"notifications":{
-   "promptsListChanged":true,"resourcesListChanged":true,
-   "resourceSubscriptions":["fixture://text"]}}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"tools"}}}
-<* {"jsonrpc":"2.0","method":"notifications/tools/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":0}}}
-<* {"jsonrpc":"2.0","id":1,"result":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"prompts"}}}
-<* {"jsonrpc":"2.0","method":"notifications/prompts/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
-<* {"jsonrpc":"2.0","id":2,"result":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://text"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{
-   "_meta":{"io.modelcontextprotocol/subscriptionId":"0"},"uri":"fixture://text"}}
-<* {"jsonrpc":"2.0","id":3,"result":"..."}
-> {"jsonrpc":"2.0","id":4,"method":"tools/call",
-   "params":{"name":"update","arguments":{"uri":"fixture://blob"}}}
-< {"jsonrpc":"2.0","id":4,"result":"..."}
-# The client ends the first subscription. The second subscription continues.
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"tools"}}}
-< {"jsonrpc":"2.0","id":5,"result":"..."}
-> {"jsonrpc":"2.0","id":6,"method":"tools/call",
-   "params":{"name":"change","arguments":{"kind":"resources"}}}
-<* {"jsonrpc":"2.0","method":"notifications/resources/list_changed",
-   "params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"0"}}}
-<* {"jsonrpc":"2.0","id":6,"result":"..."}
-
-== A log message never has the tag of a subscription  MUST modern [subs.no-request-scoped]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"say",
-   "arguments":{"level":"info","text":"hi"},"_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
-< {"jsonrpc":"2.0","method":"notifications/message","params":{
-   "level":"info","logger":"fixture","data":"hi"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-
-# One page of the specification demands a notification in this case, another page a response.
-== A server that ends a modern subscription sends notifications/cancelled and a result  MUST modern
-   [cancel.server-teardown] [subs.graceful-result] [subs.graceful-result-meta]
-> {"jsonrpc":"2.0","id":0,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-! end.close(); server.remove_tool("fail")
-<* {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0,"...":0}}
-<* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
-   "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
-
-== A modern server declares the changes to which a client can subscribe  OURS modern
-> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
-< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
-   "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
-
-== A legacy subscription belongs to one connection, and other connections get no notification  MUST
-   legacy [res.subscribe.only-subscribed]
-! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
-! other.receive(request_line(1, "initialize", **hello(revision)))
-! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
-   b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
-! server.resource_updated("fixture://text")
-= [json.loads(lines.get(timeout=DEADLINE)) for _ in range(3)][2]["params"] == {
-   "uri": "fixture://text"}
-
-== A progress notification never has the tag of a subscription  MUST modern [subs.no-request-scoped]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count","arguments":{"to":1},
-   "_meta":{"progressToken":7}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{
-   "progressToken":7,"progress":1,"total":1,"message":"step 1"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-
-== A change during the acknowledgement of a subscription is reported after the acknowledgement  MUST
-   modern on changing [subs.ack-sent] [subs.nothing-before-ack]
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"toolsListChanged":true}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":"..."}
-
-== A legacy subscription beyond the bound is refused until another subscription ends  OURS legacy on
-   bounded
-> {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/unsubscribe","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":3,"result":{}}
-> {"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":4,"result":{}}
-
-== A modern subscription counts once towards the bound of subscriptions, and each of its URIs counts
-   once more  OURS modern on bounded
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-
-== The URIs of open modern subscriptions count towards the bound when another subscription is opened
-   OURS modern on two
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-''')
-class TestSubscriptions(unittest.TestCase):
-    """Notifications about changes, and the clients that get them."""
-
-    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
-        """OURS: There are two subscribers. One of them does not read a response, or does not read a
-        notification. The other one is served, and gets its notifications."""
-        def check(revision: str, word: bytes) -> None:
-            server, first, over = fixture_server(), threading.Lock(), threading.Event()
-            self.addCleanup(over.set)
-            deaf: "queue.Queue[Subscriber]" = queue.Queue()
-
-            def write(client: Subscriber, line: bytes) -> None:
-                if word in line and first.acquire(False):
-                    deaf.put(client)
-                    over.wait(6 * DEADLINE)
-                client.lines.put(line)
-
-            both = [Subscriber(server, revision, write) for _ in range(2)]
-            if word == b'"stuck"':
-                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing = later(server.resource_updated, "fixture://text")
-            if len(both) > 1:  # it is not known which subscriber is notified first
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing.result(DEADLINE)
-            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
-            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
-            self.assertEqual("served", text_of(got["result"]))
-
-        for revision, word in itertools.product(
-                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
-            with self.subTest(revision, word=word):
-                check(revision, word)
-
-    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
-        """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
-        call arrives, and so do notifications when the client has read."""
-        for revision, way in itertools.product((LEGACY[-1], MODERN), ("change", "log")):
-            with self.subTest(revision, way=way):
-                writes, reads, done = threading.Event(), threading.Event(), threading.Event()
-                self.addCleanup(reads.set)
-
-                def write(client: Subscriber, line: bytes) -> None:
-                    if Subscriber.UPDATED in line and not reads.is_set():
-                        writes.set()
-                        reads.wait(3 * DEADLINE)
-                    client.lines.put(line)
-
-                server = fixture_server(bounds=Bounds(line=2000))
-
-                @server.tool
-                def talk(context: Context) -> None:
-                    "Send much more than may wait."
-                    for _ in range(100):
-                        if way == "log":
-                            context.log("info", "x" * 100)
-                        else:
-                            server.resource_updated("fixture://text")
-                    done.set()
-
-                client = Subscriber(server, revision, write)
-                server.resource_updated("fixture://text")
-                self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
-                client.say("end", "tools/call", {"name": "talk"})
-                self.assertTrue(done.wait(DEADLINE))
-                reads.set()
-                lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
-                sizes = [len(line) for line in itertools.takewhile(
-                    lambda line: b'"end"' not in line, lines)]
-                self.assertEqual(2000 // sizes[1] + 2, len(sizes))
-                server.resource_updated("fixture://text")
-                self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
-
-
-# --- Part III: the client -------------------------------------------------------------------------
-# These transcripts test our Client. It writes the lines with ">", and the runner plays the server.
+        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
+            "text": [[] for _ in range(50_000)]})
+        peaks = []
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
+            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
+            before = tracemalloc.get_traced_memory()[0]
+            use(line)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        self.assertLess(peaks[1], 1.3 * peaks[0])
+
+
+# --- Part 7: The client ---------------------------------------------------------------------------
+# The transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
 @plays(r'''
@@ -5715,6 +5708,24 @@ class TestClientOpening(unittest.TestCase):
 
 
 @plays(r"""
+== Each request of a client has a unique id, by which the client finds the response  MUST client
+   [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
+   [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
+! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
+> {"jsonrpc":"2.0","id":"$id1","method":"x/one"}
+> {"jsonrpc":"2.0","id":"$id2","method":"x/two","params":{"a":1}}
+! other = "x" if type(id1) is int else 1
+= other != id1 and id1 != id2 and {type(id1), type(id2)} <= {int, str}
+< {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
+< {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
+< {"jsonrpc":"2.0","id":"$id1","error":{"code":-32001,"message":"Request timed out","data":[0]}}
+! one.result(DEADLINE)
+= type(raised) is RpcError and raised.message == "Request timed out"
+= (raised.code, raised.data, two.result(DEADLINE)["n"]) == (-32001, [0], 2)
+! three = client.start("x/three")
+> {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
+= id3 not in (id1, id2)
+
 == call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
    client
 ! got = client.call_tool("add", {"x": 1})
@@ -6931,7 +6942,7 @@ print(*client.call_tool(code)["at"])
                          (done.returncode, done.stdout, done.stderr))
 
 
-# --- Part IV: the command line --------------------------------------------------------------------
+# --- Part 8: The command line ---------------------------------------------------------------------
 
 PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
@@ -7232,6 +7243,16 @@ def facts():
 before = facts()
 import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
+
+    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
+        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
+        for function, name, figure in (
+                (Server.run, "drain", 5.0), (Server, "workers", 64),
+                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
+                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
+            with self.subTest(name):
+                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
+        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
 
 
 def main(arguments: List[str]) -> int:
