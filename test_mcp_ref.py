@@ -1852,8 +1852,8 @@ class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
 
     def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.memory. The next batch has room again."""
-        end = HeldServer(Server("s", "1", bounds=Bounds(memory=10_000)))
+        """The bound is Bounds.line. The next batch has room again."""
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=10_000)))
         end.server.tool(name="big")(lambda size: "x" * size)
         end.open("2025-03-26")
         for _ in range(2):
