@@ -3749,17 +3749,19 @@ class TestRequestsToTheClient(unittest.TestCase):
 
     def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
         end = HeldServer(fixture_server())
+        end.server.tool(name="asks")(schema_hinted(
+            lambda context: context.list_roots(), context=Context))
         end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "roots"}, id=1)
+        end.say("tools/call", {"name": "asks"}, id=1)
         call = threading.Thread(target=end.jobs.pop())
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             call.start()
             self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
             end.say("notifications/cancelled", {"requestId": 1})
             call.join(DEADLINE)
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        answered = [one["id"] for one in end.out() if "id" in one]
-        self.assertEqual(([], 1), (answered, len(logs.output)))
+            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
+        self.assertEqual([], [one["id"] for one in end.out() if "id" in one])
+        self.assertNotIn("asks", "".join(logs.output))
 
     def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
         """Asking fails because the connection is broken, and not because the call was cancelled."""
