@@ -492,10 +492,19 @@ def name_of(function: Any) -> str:
 
 
 def check_json(where: str, value: Any) -> None:
-    """Raise TypeError, with where, if a value of the author is not JSON."""
+    """Raise TypeError, with the place of the fault, if a value of the author is not
+    JSON."""
     try:
         encode(value)
     except (TypeError, ValueError, RecursionError) as error:
+        parts: list[tuple[object, Any]] = []
+        if isinstance(value, dict):
+            parts = [(f".{name}", item) for name, item in value.items()]
+        elif isinstance(value, list):
+            parts = [(f"[{index}]", item) for index, item in enumerate(value)]
+        if not isinstance(error, RecursionError):
+            for step, part in parts:
+                check_json(f"{where}{step}", part)
         raise TypeError(f"{where}: {error}") from None
 
 
@@ -1860,6 +1869,8 @@ def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
     try:
         if not inspect.isroutine(target) and not isinstance(target, type):
             target = target.__call__  # of an object that can be called
+        if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+            raise ValueError
         signature = inspect.signature(function)
         return (target.__globals__, list(signature.parameters.values()),
                 signature.return_annotation)
@@ -1867,8 +1878,9 @@ def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
         raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
                         "type that is defined at the top level of its module") from None
     except (AttributeError, TypeError, ValueError):
-        raise TypeError(f"{function!r:.60} is not a function, or not one written in "
-                        "Python; write a function that calls it") from None
+        raise TypeError(f"{function!r:.60} is not a function that is written in Python "
+                        "and returns a value (a class, a generator and partial() are "
+                        "not either); write a function that calls it") from None
 
 
 # Advice for errors that Python raises for a hint, by words of its message.
@@ -1938,6 +1950,10 @@ REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
 # A kind of hints -> a function that returns the output schema for the hint of a result;
 # None: not its kind. In this part, no hint makes an output schema.
 RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
+
+# A kind of mistake -> a function that looks for it in a dict or a list that a function
+# has returned. It gets the name of the function and the value, and yields warnings.
+RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
 
 MOST_FAULTS = 1000  # faults of one call that repairs can look at
 
@@ -2034,9 +2050,14 @@ class Function:
             return value
         if type(value) is types.CoroutineType:
             value = run_coroutine(value)
+        plain = to_plain(value)
         if isinstance(value, Result):
-            return Result(to_plain(value))
-        return to_plain(value)
+            return Result(plain)
+        if isinstance(plain, (dict, list)):
+            for look in RESULT_CHECKS.values():
+                for warning in look(self.name, plain):
+                    warn("%s", warning)
+        return plain
 
     def _checked_and_cast(self, arguments: Json, name: str, repairs: bool) -> Json:
         faults = self.input_schema.faults(arguments, most=MOST_FAULTS)
@@ -2078,9 +2099,9 @@ def run_coroutine(coroutine: Any) -> Any:
 
 
 class ToolError(Exception):
-    """A failure that a tool expects. The model reads the text, and nothing is logged.
-
-    In a resource or a prompt, it is like any other exception. [2025-11-25 server/tools]
+    """A failure that the author expects. The model reads the text, and nothing is
+    logged. (In a resource or a prompt, it becomes an error response with this text.)
+    [2025-11-25 server/tools]
     """
 
 
@@ -2129,7 +2150,11 @@ def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
         return adapted_result(schema, value, row)
-    result: Json = {"content": to_content(value, row)}
+    try:
+        result: Json = {"content": to_content(value, row)}
+    except (TypeError, ValueError):
+        check_json("result", value)  # raises, and names the member that is not JSON
+        raise
     if schema is None:
         is_data = not is_content(value)
     else:
@@ -2148,12 +2173,15 @@ def failure_of_tool(reason: str) -> Json:
 def reason_of(error: BaseException) -> str:
     """Return the reason of a failure, for the model.
 
-    This is the text of the exception. But the text of an ImportError may name paths, so
-    only its type is named. For an error of a file, the file is not named.
+    This is the text of the exception. The text of an ImportError may name paths, so
+    only its type is named; for an error of a file, the file is not named. The text of a
+    KeyError is just the key.
     """
     reason = str(error)
     if isinstance(error, ImportError):
         reason = ""
+    elif isinstance(error, KeyError):
+        reason = f"KeyError: {reason}"
     elif isinstance(error, OSError) and error.strerror is not None:
         reason = error.strerror
     return reason or type(error).__name__
@@ -2517,6 +2545,9 @@ class ToolServer:
         _meta. TypeError or ValueError means that a hint or a schema cannot be used.
         [2025-11-25 server/tools]
         """
+        if not isinstance(self, ToolServer):
+            raise TypeError("@Server.tool belongs to the class; make a server first, "
+                            "and write @server.tool")
         own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
@@ -3397,7 +3428,7 @@ PROGRESS_PAUSE = 0.02  # seconds; after the burst, a report that comes sooner is
 class ThreadedSession(ThreadedResponder, ToolSession):
     """Runs tools on several threads."""
 
-    incoming_type = ReportingContext
+    incoming_type: type[IncomingRequest] = ReportingContext
 
 
 @handles("logging/setLevel", shape("level", level={"enum": LOG_LEVELS}), "logging")
@@ -3419,6 +3450,7 @@ class ThreadedServer(ToolServer):
                  **options: Any) -> None:
         super().__init__(name, version, **options)
         self.workers = workers
+        self._is_running = threading.Lock()
         self.offer("logging", CAPABILITIES["logging"])
 
     def run(self, drain: float = 5.0) -> None:
@@ -3432,8 +3464,21 @@ class ThreadedServer(ToolServer):
         belongs to the protocol. [2025-11-25 basic/transports]
         """
         check_types("Server.run", (int, float), drain=drain)
+        if not self._is_running.acquire(False):
+            raise RuntimeError("Server.run() is running already, and a process has "
+                               "only one stdin")
+        try:
+            self._warn_before_run()
+            serve_stdio(self.connect, self.workers, drain)
+        finally:
+            self._is_running.release()
+
+    def _warn_before_run(self) -> None:
         self.warn_of_terminal()
-        serve_stdio(self.connect, self.workers, drain)
+        if not self.capabilities.keys() - {"logging"}:
+            warn("%s offers nothing; register tools before run()", self.info["name"])
+        if sys.flags.optimize > 1:
+            warn("python -OO removes docstrings, so a model reads no descriptions")
 
 
 # Part 3: Asking the user
@@ -3892,8 +3937,11 @@ class Context(ReportingContext):
     """
 
     binding: str | None = None  # method and params, for StateSigner
+    question: InputRequired | None = None  # that this run has raised
     responses: Json  # key of an input request -> the response that a modern client sent
     _inputs = 0  # how many inputs the function has asked for
+    asked: frozenset[str] = frozenset()  # the keys of these inputs
+    asked_earlier: frozenset[str] = frozenset()  # those of the run before
 
     def prepare(self) -> None:
         """Note the params. The client may have to repeat the call with the same ones,
@@ -3901,16 +3949,27 @@ class Context(ReportingContext):
         if self.row.modern:
             self.binding = binding_of(self)
 
-    def elicit(self, message: str, schema: Json | None = None, *,
-               url: str | None = None, key: str | None = None,
-               timeout: float = INPUT_TIMEOUT) -> Json:
+    def elicit(self, message: str, schema: Any = None, *, url: str | None = None,
+               key: str | None = None, timeout: float = INPUT_TIMEOUT) -> Any:
         """Ask the user to fill in a form, or to visit a url.
 
         schema describes the form: an object with flat properties. Without it, the user
         can only accept or decline. Returns a dict: "action" is "accept", "decline" or
         "cancel", and "content" has the values of an accepted form. timeout is in
         seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
+
+        schema may also be a dataclass or a TypedDict (from Part 6 on). Then this
+        returns an instance, or None if the user declines or cancels.
+
+        A modern client runs the function again, so the message and the schema have to
+        be the same in each run: no time, no count. If they differ, give a key.
         """
+        if schema is not None and not isinstance(schema, dict):
+            form = describe(schema, Place(name_of(schema)))
+            answer = self.elicit(message, form.schema, key=key, timeout=timeout)
+            if answer["action"] != "accept":
+                return None
+            return form.cast(answer.get("content", {}))
         if url is None:
             params: Json = {"message": message, "requestedSchema": schema or shape()}
         else:
@@ -3977,9 +4036,25 @@ class Context(ReportingContext):
             if input_fault(method, params, response) is not None:
                 missing[key] = {"method": method, "params": params}
                 self.responses.pop(key, None)  # a wrong response is not kept
+        self.asked = self.asked.union(requests)
         if missing:
-            raise InputRequired(missing, timeout)
+            self._check_answers(missing)
+            self.question = InputRequired(missing, timeout)
+            raise self.question
         return {key: self.responses[key] for key in requests}
+
+    def _check_answers(self, missing: Json) -> None:
+        """Refuse to ask again if an earlier answer belongs to no question of this run:
+        the questions are then different in each run, and the client would be asked for
+        ever."""
+        unused = (self.asked_earlier & self.responses.keys()) - self.asked
+        if unused:
+            asked = [request["params"].get("message", request["method"])
+                     for request in missing.values()]
+            raise RuntimeError(
+                f"the question is {asked[0]!r:.80} now, and was another one before. A "
+                "function that asks runs again from its top, so ask with the same text "
+                "each time, or give a key")
 
     def _request_input(self, method: str, params: Json, timeout: float) -> Json:
         """Send a legacy request on behalf of this one, and wait for its result."""
@@ -4037,6 +4112,10 @@ class InputRequired(Interrupted):
     `except Exception` of the author does not catch it.
     """
 
+    def __str__(self) -> str:
+        return ("the client is asked for input by this exception; do not catch it, and "
+                "ask on the thread that runs the function")
+
 
 def input_fault(method: str, params: Json, result: Any) -> str | None:
     """Return what is wrong with the result of a request for input, or None."""
@@ -4079,7 +4158,8 @@ class StateSigner:
 
     def sign(self, context: Context, timeout: float) -> str:
         """Return the responses so far, signed for timeout seconds."""
-        state = json.dumps([time.time() + timeout, context.responses])
+        state = json.dumps([time.time() + timeout, context.responses,
+                            sorted(context.asked)])
         return self._signature(context.binding, state) + state
 
     def responses_of(self, context: Context) -> Json:
@@ -4102,9 +4182,10 @@ class StateSigner:
         if not hmac.compare_digest(signature.encode(), given_signature):
             raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
                            "request")
-        expires, earlier = json.loads(state)
+        expires, earlier, asked = json.loads(state)
         if expires < time.time():
             raise RpcError(INVALID_PARAMS, "requestState has expired")
+        context.asked_earlier = frozenset(asked)
         responses.update(earlier)  # the signed responses have priority
         return responses
 
@@ -4137,17 +4218,23 @@ class AskingSession(Requester, ThreadedSession):
         may_ask = context.rules.may_ask
         signer = self.server.signer
         context.responses = signer.responses_of(context) if may_ask else {}
+        result = None
         try:
-            return super().compute_modern(context)
-        except InputRequired as asking:
+            result = super().compute_modern(context)
+        except InputRequired:
             if not may_ask:
                 raise RuntimeError(
                     f"{context.method} cannot ask for input; only tools, resources and "
                     "prompts can") from None
-            requests, timeout = asking.args
-            return with_server_info(context, {
-                "resultType": "input_required", "inputRequests": requests,
-                "requestState": signer.sign(context, timeout)})
+        if context.question is None:
+            return result or {}
+        if result is not None:
+            warn("%s has caught the exception that asks the user; is there a bare "
+                 "`except:`, or another thread? The user is asked all the same", context)
+        requests, timeout = context.question.args
+        return with_server_info(context, {
+            "resultType": "input_required", "inputRequests": requests,
+            "requestState": signer.sign(context, timeout)})
 
 
 class AskingServer(ThreadedServer):
@@ -4415,6 +4502,26 @@ def template_pattern(uri: str) -> re.Pattern[str] | None:
     return re.compile(pattern)
 
 
+class NotFound(ToolError):
+    """What the client asks for does not exist.
+
+    Raised by a resource, it becomes the error that the revision has for this: -32002
+    for legacy clients, -32602 for modern ones. [2025-11-25 server/resources]
+    """
+
+
+@contextlib.contextmanager
+def expected_failures(not_found: int, data: Any = None) -> Iterator[None]:
+    """Turn a ToolError of a resource or a prompt into an error response, with the code
+    `not_found` for NotFound."""
+    try:
+        yield
+    except NotFound as error:
+        raise RpcError(not_found, reason_of(error), data) from error
+    except ToolError as error:
+        raise RpcError(INTERNAL_ERROR, reason_of(error)) from error
+
+
 def image(data: bytes, mime_type: str) -> Json:
     """Build an image block from bytes."""
     check_types("image", str, mime_type=mime_type)
@@ -4491,8 +4598,10 @@ class Server(ChangingServer):
         could lead out of a folder, such as "..", is refused. So the function can use
         the value as the name of a file.
         If the function returns a str, it is sent as text. bytes are sent as a blob, and
-        any other value is sent as JSON text. An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/resources]
+        any other value is sent as JSON text. Raise NotFound if the resource does not
+        exist, and ToolError for another failure that the client may read about. Any
+        other exception becomes an internal error, and its text goes to the log.
+        [2025-11-25 server/resources]
         """
         check_types("Server.resource", str, uri=uri, mime_type=mime_type)
         pattern = template_pattern(uri)
@@ -4560,8 +4669,9 @@ class Server(ChangingServer):
 
         Its parameters are strings; those with a default are optional.
         It returns a str, a content block, a message {"role", "content"}, or a list of
-        these. role is "user" or "assistant". An exception becomes an internal error,
-        and its text goes to the log. [2025-11-25 server/prompts]
+        these. role is "user" or "assistant". The client reads the text of a ToolError.
+        Any other exception becomes an internal error, and its text goes to the log.
+        [2025-11-25 server/prompts]
         """
         own_name = function if isinstance(function, str) else name  # prompt("name")
 
@@ -4655,7 +4765,8 @@ def _resources_read(context: Context) -> Json:
     """
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
-    value = resource.function.call(context, arguments, "uri", repairs=False)
+    with expected_failures(context.row.unknown_resource, {"uri": uri}):
+        value = resource.function.call(context, arguments, "uri", repairs=False)
     if isinstance(value, Result):
         return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
@@ -4716,7 +4827,9 @@ def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = context.session.server.find("prompts", params["name"])
-    value = prompt.function.call(context, params.get("arguments", {}), repairs=False)
+    with expected_failures(INVALID_PARAMS):
+        value = prompt.function.call(context, params.get("arguments", {}),
+                                     repairs=False)
     ready_made: Json = {}
     if isinstance(value, Result):
         ready_made = value
@@ -4780,6 +4893,7 @@ def _completion_complete(context: Context) -> Json:
 # --- 6.1 JSON Schema, dialect 2020-12 -------------------------------------------------
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_7 = "http://json-schema.org/draft-07/schema"
 MATCH_LIMIT = 1_000_000  # steps of one match, about 10 ms
 
 
@@ -5023,7 +5137,9 @@ def prepare_anchor(schema: Schema, name: str, place: str) -> str:
 
 
 def prepare_dialect(schema: Schema, dialect: str, place: str) -> str:
-    if dialect.rstrip("#") != DIALECT:
+    # Draft 7 agrees with 2020-12 in most keywords, and many servers name it.
+    is_similar = not schema.trusted and dialect.rstrip("#") == DRAFT_7
+    if dialect.rstrip("#") != DIALECT and not is_similar:
         refuse_keyword(schema, dialect, place)
     return dialect
 
@@ -5103,6 +5219,9 @@ KEYWORDS.update({
 #   an Enum                      one of the members' values        the member
 #   a TypedDict                  object with these members         dict
 #   a dataclass                  object with these members         an instance
+#   a NamedTuple                 array of exactly these members    an instance
+#   datetime, date, time         string, ISO 8601                  an instance
+#   UUID, Decimal, Path          string                            an instance
 #   Annotated[X, "text"]         X, with a description             X
 #   Annotated[X, {"minimum": 0}] X, with more keywords             X
 
@@ -5270,6 +5389,75 @@ DESCRIBERS.update({
     typing.Literal: describe_literal, typing.Annotated: describe_annotated,
     tuple: describe_tuple})
 
+class TextClass(NamedTuple):
+    """A class of the standard library whose values are strings in JSON."""
+    parse: str  # the method that makes an instance of a string; "": the class itself
+    schema: Json
+    write: Cast
+
+
+# By module and name, because an import of these modules would take 10 ms. A Path has
+# another name on each platform and in each version. Some hosts refuse each format but
+# date-time, so the others are described in words.
+TEXT_CLASSES = {
+    "datetime.datetime": TextClass(
+        "fromisoformat", {"format": "date-time"}, operator.methodcaller("isoformat")),
+    "datetime.date": TextClass(
+        "fromisoformat", {"description": "A date, YYYY-MM-DD."},
+        operator.methodcaller("isoformat")),
+    "datetime.time": TextClass(
+        "fromisoformat", {"description": "A time, HH:MM:SS."},
+        operator.methodcaller("isoformat")),
+    "uuid.UUID": TextClass("", {"description": "A UUID."}, str),
+    "decimal.Decimal": TextClass("", {"description": "A decimal number."}, str),
+    "pathlib.PurePath": TextClass("", {"description": "A path."}, str)}
+
+
+def text_class(class_: Any) -> TextClass | None:
+    """Return the row of a class in TEXT_CLASSES; None if it has none."""
+    for base in getattr(class_, "__mro__", ()):
+        module = base.__module__.split(".")[0]  # since 3.13, pathlib is a package
+        found = TEXT_CLASSES.get(f"{module}.{base.__name__}")
+        if found is not None:
+            return found
+    return None
+
+
+def describe_text_class(hint: Any, args: Any, where: Place) -> Described:
+    row = text_class(hint)
+    assert row is not None
+
+    def cast(value: str) -> Any:
+        if row.parse == "":
+            make = hint
+        else:
+            make = getattr(hint, row.parse)
+            if value.endswith(("Z", "z")):  # which fromisoformat() knows since 3.11
+                value = value[:-1] + "+00:00"
+        try:
+            return make(value)
+        except (ValueError, ArithmeticError) as error:
+            raise InvalidArguments(
+                INVALID_PARAMS, f"{where}: {value!r:.60} is not a {hint.__name__} "
+                f"({error})") from None
+
+    return Described({"type": "string", **row.schema}, cast)
+
+
+def text_of_instance(value: Any) -> str:
+    row = text_class(type(value))
+    assert row is not None
+    return str(row.write(value))
+
+
+def describe_named_tuple(hint: Any, args: Any, where: Place) -> Described:
+    where = inside(where, hint)
+    hints = resolve_hints(hint, where, shown=hint)
+    described = describe_fixed_tuple(
+        [hints.get(name, Any) for name in hint._fields], where)
+    return Described(described.schema, lambda value: hint(*described.cast(value)))
+
+
 def has(attribute: str) -> Callable[[Any], bool]:
     """Return a function that tells whether a class has an attribute."""
     return lambda class_: hasattr(class_, attribute)
@@ -5281,11 +5469,14 @@ CLASS_HINTS.update({
                       has_output=False),
     "TypedDict": ClassHint(has("__required_keys__"), describe_typed_dict, dict),
     "dataclass": ClassHint(has("__dataclass_fields__"), describe_dataclass,
-                           members_of_dataclass)})
+                           members_of_dataclass),
+    "NamedTuple": ClassHint(has("_fields"), describe_named_tuple, list,
+                            has_output=False),
+    "date": ClassHint(lambda class_: text_class(class_) is not None,
+                      describe_text_class, text_of_instance, has_output=False)})
 
 INSTEAD_OF.update({
-    "frozenset": "list", "date": "str", "datetime": "str", "time": "str",
-    "Path": "str", "UUID": "str",
+    "frozenset": "list",
     "Context": "Context alone, imported from the same module as Server"})
 
 HINT_ERRORS["unhashable"] = "put Annotated outside of Optional and Union"
@@ -5317,6 +5508,10 @@ def read_args(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
     parts = ARGS_ITEM.split(clean_text(section[0]))
     if len(parts) < 4:
         return doc, {}
+    for name in parts[3::2]:
+        if name not in hints:
+            warn("Args: describes %r, which is not a parameter; the parameters are %s",
+                 name, ", ".join(hints) or "none")
     parameters = {name: " ".join(text.split())
                   for name, text in zip(parts[3::2], parts[4::2])
                   if not has_description(hints.get(name))}
@@ -5459,8 +5654,59 @@ def check_defaults(kind: str, definition: Json, function: Function,
                        f"not fit the hint; {advice}")
 
 
+HINTS_OF_TOOLS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint",
+                  "openWorldHint")
+
+
+def check_annotations(kind: str, definition: Json, function: Function,
+                      ) -> Iterator[str]:
+    """[2025-11-25 server/tools, ToolAnnotations]"""
+    for name in definition.get("annotations", {}) if kind == "tools" else ():
+        if name not in HINTS_OF_TOOLS and "/" not in name:
+            similar = nearest(name, HINTS_OF_TOOLS)[0]
+            yield (f"{function.name}(): clients do not know the annotation {name!r}; "
+                   f"did you mean {similar}?")
+
+
+def check_input_schema(kind: str, definition: Json, function: Function,
+                       ) -> Iterator[str]:
+    """Look for arguments that the author's own schema allows, and that the function
+    does not take, or the other way round."""
+    schema = function.input_schema.schema
+    hinted = function.hinted_schema
+    if kind != "tools" or schema is hinted or "$ref" in schema:
+        return
+    properties = schema.get("properties", {})
+    if hinted["additionalProperties"] is False:
+        for name in properties:
+            if name not in hinted["properties"]:
+                yield (f"{function.name}() has no parameter {name!r}, which "
+                       "input_schema names; a call with it fails")
+    for name in hinted["required"]:
+        if name not in schema.get("required", ()):
+            yield (f"{function.name}() needs {name!r}, which input_schema does not "
+                   "require; add it to required, or give the parameter a default")
+
+
 CHECKS.update(definition=check_definition, description=check_description,
-              name=check_name, defaults=check_defaults)
+              name=check_name, defaults=check_defaults, annotations=check_annotations,
+              input_schema=check_input_schema)
+
+
+def check_blocks(name: str, value: Any) -> Iterator[str]:
+    """Look for content that was meant as content, and is sent as JSON text."""
+    if isinstance(value, dict) and isinstance(value.get("content"), list):
+        if any(map(is_block, value["content"])):
+            yield (f"{name}() returned a dict with content, which is sent as data; "
+                   "return Result({...})")
+    for item in value if isinstance(value, list) else [value]:
+        kind = item.get("type") if isinstance(item, dict) else None
+        if isinstance(kind, str) and kind in BLOCKS and not is_block(item):
+            yield (f"{name}() returned a {kind} block without {BLOCKS[kind]}, which is "
+                   "sent as data")
+
+
+RESULT_CHECKS["blocks"] = check_blocks
 
 
 # Part 7: The client
@@ -5662,7 +5908,8 @@ class RunningProcess:
         elif status > 0:
             how = f"ended with status {status}; its stderr is above"
         else:
-            how = "ended with status 0; does it call run()?"
+            how = ("ended with status 0; does it call run(), and does no tool end the "
+                   "process, as os._exit() does?")
         self._on_close(ConnectionClosed(f"{self._name} {how}"))
 
     def send(self, line: bytes) -> None:
@@ -5762,6 +6009,9 @@ class Client:
         if protocol_version is not None and protocol_version not in REVISIONS:
             raise ValueError(f"Client: protocol_version is {protocol_version!r:.40}; "
                              f"give one of {', '.join(REVISIONS)}")
+        if isinstance(server, list):  # a command may have paths
+            server = [os.fspath(word) if isinstance(word, os.PathLike) else word
+                      for word in server]
         self._transport = transport_of(server, env, cwd, bounds.line, close_timeout)
         self.name = " ".join(server) if isinstance(server, list) else "the server"
         self.bounds = bounds
@@ -5906,6 +6156,13 @@ class Client:
             # At the end, so that another close() can finish an interrupted one.
             self._new_session = None
 
+    async def __aenter__(self) -> Client:
+        raise TypeError("Client is not asynchronous; write `with Client(...)`, for "
+                        "example in asyncio.to_thread()")
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
     def __enter__(self) -> Client:
         return self if self.connected else self.connect()
 
@@ -5945,22 +6202,24 @@ class Client:
         asks for too much input. [2026-07-28 basic/patterns/mrtr]
         """
         check_types("Client.request", dict, **present(params=params))
-        deadline = self._deadline_after(timeout)
+        return self._request(method, params, Deadline(self._seconds(timeout)))
+
+    def _request(self, method: str, params: Json | None, deadline: Deadline) -> Json:
         pending = self._prepare(method, params)
         with pending:
             pending.send()
             return self._result_of(pending, deadline)
 
-    def _deadline_after(self, timeout: float | None) -> float:
+    def _seconds(self, timeout: float | None) -> float:
         if timeout is None:
-            return time.monotonic() + self.timeout
+            return self.timeout
         check_types("Client", (int, float), timeout=timeout)
-        return time.monotonic() + timeout
+        return timeout
 
     def call_tool(self, name: str, arguments: Json | None = None,
                   timeout: float | None = None,
                   on_progress: Callable[..., Any] | None = None,
-                  meta: Json | None = None) -> Json:
+                  meta: Json | None = None, max_timeout: float | None = None) -> Json:
         """Call a tool; return {"content": [...], "structuredContent", "isError"}.
 
         content is for the model: blocks of type text, image, audio, resource_link or
@@ -5975,20 +6234,23 @@ class Client:
         callbacks wait, further progress is dropped. If call_tool() raises, it does not
         wait for progress that has arrived.
 
-        meta goes into _meta. Raises what request() raises, and ValueError if the
-        structured result does not fit the output schema that list_tools() returned.
+        With max_timeout (seconds), each progress notification starts timeout anew, but
+        the whole call ends after max_timeout. meta goes into _meta. Raises what
+        request() raises, and ValueError if the structured result does not fit the
+        output schema that list_tools() returned.
         """
         check_types("Client.call_tool", str, name=name)
         check_types("Client.call_tool", dict, **present(arguments=arguments))
         params = present(name=name, arguments=arguments, _meta=meta or None)
-        if on_progress is None:
-            result = self.request("tools/call", params, timeout)
+        deadline = Deadline(self._seconds(timeout), max_timeout)
+        if on_progress is None and max_timeout is None:
+            result = self._request("tools/call", params, deadline)
         else:
-            check_types("Client.call_tool", Callable, on_progress=on_progress)
-            deadline = self._deadline_after(timeout)
+            check_types("Client.call_tool", Callable,
+                        **present(on_progress=on_progress))
             with self.callbacks.progress_to(on_progress, deadline) as token:
                 params["_meta"] = {**(meta or {}), "progressToken": token}
-                result = self.request("tools/call", params, timeout)
+                result = self._request("tools/call", params, deadline)
         output_schema = self._output_schemas.get(name)
         if output_schema is not None and not result.get("isError"):
             output_schema.check(result.get("structuredContent"))
@@ -6012,7 +6274,7 @@ class Client:
                                    f"process {self._pid}, which has forked this one; "
                                    "make a new Client here")
 
-    def _result_of(self, pending: PendingRequest, deadline: float) -> Json:
+    def _result_of(self, pending: PendingRequest, deadline: Deadline) -> Json:
         """Wait for the result of a request that was sent. The server may ask for input
         first: answer, and send the request again with the answers.
 
@@ -6021,7 +6283,7 @@ class Client:
         session: Any = pending.peer  # another thread may have called connect()
         method = pending.method
         params: Any = pending.params or {}
-        result: Json = pending.result(deadline - time.monotonic())
+        result: Json = deadline.result_of(pending)
         if not session.row.modern:
             result_schema("a legacy result").check(result, method)
             return result
@@ -6043,15 +6305,15 @@ class Client:
                 **present(requestState=result.get("requestState"))})
             with repeated:
                 repeated.send()
-                result = repeated.result(deadline - time.monotonic())
+                result = deadline.result_of(repeated)
             pending.size += repeated.size  # for _list()
 
     def _answer_inputs(self, session: ClientSession, method: str, requests: Json,
-                       deadline: float) -> Json:
+                       deadline: Deadline) -> Json:
         """Answer the input requests of a modern result."""
         responses = {}
         for key, one in requests.items():
-            if time.monotonic() > deadline:
+            if deadline.left() < 0:
                 raise RequestTimeout(f"{method}: the time was over before all input "
                                      "requests of the server were answered")
             try:
@@ -6076,7 +6338,7 @@ class Client:
             if not isinstance(call, (tuple, list)) or len(call) != 2:
                 raise TypeError(f"Client.batch: calls contains {call!r:.60}; give "
                                 "(method, params) for each request")
-        deadline = self._deadline_after(timeout)
+        deadline = Deadline(self._seconds(timeout))
         pending: list[PendingRequest] = []
         results: list[Any] = []
         try:
@@ -6109,7 +6371,7 @@ class Client:
         bounds.line in bytes, or that the list has no end.
         """
         kind = LISTS[method]
-        deadline = self._deadline_after(None)
+        deadline = Deadline(self.timeout)
         items: list[Json] = []
         params: Json = {}
         cursors = set()
@@ -6140,7 +6402,7 @@ class Client:
             if size > longest or len(cursors) >= PAGE_LIMIT:
                 raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages "
                                  f"or {longest} bytes")
-            if time.monotonic() > deadline:
+            if deadline.left() < 0:
                 raise RequestTimeout(f"{method}: not all pages in {self.timeout} s")
             params = {"cursor": cursor}
 
@@ -6247,6 +6509,37 @@ class Client:
         """
         is_modern = self._connected_session().row.modern
         self.request("server/discover" if is_modern else "ping")
+
+
+class Deadline:
+    """The time at which a call ends. Progress puts it off, if max_timeout is given."""
+
+    def __init__(self, timeout: float, max_timeout: float | None = None) -> None:
+        self._timeout = timeout
+        self._lock = threading.Lock()  # guards the two below
+        self._end = time.monotonic() + timeout
+        self._latest: float | None = None
+        if max_timeout is not None:
+            check_types("Client", (int, float), max_timeout=max_timeout)
+            self._latest = time.monotonic() + max_timeout
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        with self._lock:
+            return self._end - time.monotonic()
+
+    def put_off(self) -> None:
+        """Start the timeout anew, because there was progress."""
+        with self._lock:
+            if self._latest is not None:
+                self._end = min(time.monotonic() + self._timeout, self._latest)
+
+    def result_of(self, pending: PendingRequest) -> Any:
+        """Wait for a result. Raises what PendingRequest.result() raises."""
+        left = self.left()
+        while self._latest is not None and left > 0 and not pending.wait(left):
+            left = self.left()
+        return pending.result(left)
 
 
 CLOSED_HERE = "closed by this client"
@@ -6362,7 +6655,9 @@ class ClientSession(McpPeer):
     def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
-        if error.code == PARSE_ERROR:
+        if isinstance(message, bytes) and len(message) > self.bounds.line:
+            cause += " (give Client larger bounds)"
+        elif error.code == PARSE_ERROR:
             cause += " (is it from print()? stdout is for messages; print to stderr)"
         self.complain("messages that are not valid", "%signored %.80s: %s", self.label,
                       ascii(message), cause)
@@ -6580,11 +6875,12 @@ class Callbacks:
         self._thread: threading.Thread | None = None
         self._has_dropped = False
         self._newest_token = 0
-        self._listeners: dict[int, Callable[..., Any]] = {}  # by progress token
+        # By progress token: whom progress goes to, and the time that it puts off.
+        self._listeners: dict[int, tuple[Callable[..., Any] | None, Deadline]] = {}
 
     @contextlib.contextmanager
-    def progress_to(self, on_progress: Callable[..., Any],
-                    deadline: float) -> Iterator[int]:
+    def progress_to(self, on_progress: Callable[..., Any] | None,
+                    deadline: Deadline) -> Iterator[int]:
         """In the `with` block, progress with the token that this yields goes to
         on_progress. Before the block ends, on_progress has been called for all progress
         that has arrived.
@@ -6595,7 +6891,7 @@ class Callbacks:
         with self._changed:
             self._newest_token += 1
             token = self._newest_token
-            self._listeners[token] = on_progress
+            self._listeners[token] = on_progress, deadline
         try:
             yield token
             with self._changed:
@@ -6603,7 +6899,7 @@ class Callbacks:
             if is_waiting:
                 done = threading.Event()
                 self.put(done.set)
-                if not done.wait(valid_timeout(deadline - time.monotonic())):
+                if not done.wait(valid_timeout(deadline.left())):
                     raise RequestTimeout("on_progress did not return in time")
         finally:
             with self._changed:
@@ -6615,7 +6911,9 @@ class Callbacks:
         token: Any = params.get("progressToken")
         if method == "notifications/progress" and type(token) is int:
             with self._changed:
-                on_progress = self._listeners.get(token)
+                on_progress, deadline = self._listeners.get(token, (None, None))
+            if deadline is not None:
+                deadline.put_off()
             if on_progress is not None and "progress" in params:
                 self.put(functools.partial(
                     on_progress, params["progress"], params.get("total"),
@@ -6728,6 +7026,9 @@ def transport_of(server: Any, env: dict[str, str] | None, cwd: Any, longest: int
         return ChildProcess(server, env, cwd, longest, close_timeout)
     if all(hasattr(server, name) for name in ("open", "send", "close")):
         return server
+    if type(server).__name__ == Server.__name__:
+        raise TypeError(f"Client: server is a Server of {type(server).__module__}, "
+                        f"another copy of {__name__}; import both from one module")
     raise TypeError(f"Client: server is {server!r:.50}; give a command as a list of "
                     "strings, such as ['python3', 'server.py'], a Server of this "
                     "module, or a transport")
@@ -7039,7 +7340,8 @@ def ask_on_terminal(params: Json) -> Json:
 
 __all__ = [
     "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
-    "Subscription", "Bounds", "Result", "ToolError", "RpcError", "ConnectionClosed",
+    "Subscription", "Bounds", "Result", "ToolError", "NotFound", "RpcError",
+    "ConnectionClosed",
     "RequestTimeout", "RequestCancelled",
     "text", "image", "audio", "decode", "encode", "validate", "schema_of",
     "PARSE_ERROR", "INVALID_REQUEST", "METHOD_NOT_FOUND", "INVALID_PARAMS",

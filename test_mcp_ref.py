@@ -103,7 +103,7 @@ from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Li
                     Optional, Tuple, TypedDict)
 
 import mcp_ref
-from mcp_ref import (Bounds, Client, ConnectionClosed, Context, Peer,  # noqa: F401
+from mcp_ref import (Bounds, Client, ConnectionClosed, Context, NotFound, Peer,  # noqa: F401
                      RequestCancelled, RequestTimeout, Result, RpcError, Server,
                      ToolError)  # for transcripts
 
@@ -2382,23 +2382,34 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertIn("structuredContent", said)
 
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
-        """In a resource or a prompt it is an internal error, and is logged."""
-        def fail() -> None:
-            raise ToolError("not today")
+        """In a resource or a prompt it becomes an error response with the same text. NotFound has
+        the code of the revision. [res.not-found.32002] [res.not-found.32602]"""
+        failures = {"fail": ToolError("not today"), "lack": NotFound("no such thing")}
+
+        def fail(name: str = "fail") -> None:
+            raise failures[name]
 
         server = Server("s", "1")
         server.tool(description="?")(fail)
-        server.resource("x://a")(fail)
-        with Client(server, timeout=DEADLINE) as client, self.assertLogs(
-                mcp_ref.__name__, "WARNING") as logs:
-            result = client.call_tool("fail")
-            self.assertEqual(("not today", True), (text_of(result), result["isError"]))
-            with self.assertRaises(RpcError) as caught:
-                client.read_resource("x://a")
-        self.assertEqual(-32603, caught.exception.code)
-        self.assertNotIn("not today", str(caught.exception))
-        self.assertEqual(1, len(logs.output))
-        self.assertRegex(logs.output[0], "(?s)x://a.*not today")
+        server.resource("x://{name}")(fail)
+        server.prompt(fail)
+        for revision, name in itertools.product(REVISIONS, failures):
+            with self.subTest(revision, name=name), self.assertLogs() as logs, Client(
+                    server, timeout=DEADLINE, protocol_version=revision) as client:
+                logging.warning("the only line")
+                said = str(failures[name])
+                result = client.call_tool("fail", {"name": name})
+                self.assertEqual((said, True), (text_of(result), result["isError"]))
+                found = []
+                for ask in (lambda: client.read_resource("x://" + name),
+                            lambda: client.get_prompt("fail", {"name": name})):
+                    with self.assertRaises(RpcError) as caught:
+                        ask()
+                    self.assertEqual(said, caught.exception.message)
+                    found.append(caught.exception.code)
+                missing = -32602 if revision == MODERN else -32002
+                self.assertEqual([-32603] * 2 if name == "fail" else [missing, -32602], found)
+                self.assertEqual(1, len(logs.output), logs.output)
 
 
 # --- Part 2: Side by side -------------------------------------------------------------------------
@@ -3876,8 +3887,10 @@ class TestRequestsToTheClient(unittest.TestCase):
    "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
    "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
-   "method":"elicitation/create","params":{"message":"2?","...":0}}},"...":0}}
+# The user would be asked for ever, so the model reads that the question has changed.
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","isError":true,
+   "content":["$why"],"...":0}}
+= "2?" in why["text"]
 
 == A tool may choose the keys of its input requests  OURS modern offers on asking
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
@@ -6227,7 +6240,7 @@ class TestClientRequests(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
    "method":"elicitation/create","params":{"message":"?","requestedSchema":{
-   "$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{}}}}}}}
+   "$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{}}}}}}}
 = isinstance(raised, ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):

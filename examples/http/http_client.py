@@ -34,6 +34,7 @@ from http_wire import (
 
 from mcp_ref import (
     HEADER_MISMATCH, PAGE_LIMIT, Bounds, Client, ConnectionClosed, classify, decode,
+    fault_of_response,
     encode)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
@@ -404,7 +405,9 @@ class HttpTransport:
         # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
         message = decode(response.read(size))
-        if not isinstance(message, list) and classify(message) != ("response", None):
+        kind, _ = classify(message)
+        is_valid = kind == "response" and fault_of_response(message) is None
+        if not isinstance(message, list) and not is_valid:
             raise ValueError(f"HTTP {response.status} without a response")
         waiting = exchange.waiting()
         if member(message, "error") and waiting and message.get("id") not in waiting:
