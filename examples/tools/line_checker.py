@@ -9,14 +9,16 @@ their structure.
     checker.said(line)          what the checked end wrote, as bytes
     checker.findings            (slug, text, line) for each rule that a line broke
 
-A slug names a requirement in .ci/spec/requirements-stdio.tsv. Findings with an empty
-slug concern promises of mcp_ref that the specification does not require.
+A slug names a requirement in .ci/spec/requirements-stdio.tsv, or a habit in NOTES that
+the specification does not demand. Findings with an empty slug concern promises of
+mcp_ref that the specification does not require.
 `checker.judged_slugs` has the requirements that at least one line gave an occasion to
 check.
 """
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -68,6 +70,41 @@ SHAPES = {  # method -> the requirement about the shape of its result or params
     "sampling/createMessage": "samp.request.shape",
     "notifications/subscriptions/acknowledged": "subs.ack-subset"}
 SHAPE = "base.msg.jsonrpc-conformant"  # of any other message
+NOTES = {  # slug -> a habit that the specification does not demand
+    "note.result.modern-members":
+        "A legacy result has no resultType, ttlMs, cacheScope and serverInfo",
+    "note.result.early-structure":
+        "Before 2025-06-18 a result has no structured content"}
+# The beginning of a stack trace in Python, JavaScript, Java, Go and Rust
+STACK = re.compile(r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
+SUBSCHEMA = {"$ref": "#/$defs/schema"}
+SUBSCHEMAS = {"type": "array", "minItems": 1, "items": SUBSCHEMA}
+NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
+COUNT = {"type": "integer", "minimum": 0}
+META_SCHEMA = {  # what every dialect says of the common keywords
+    "$ref": "#/$defs/schema",
+    "$defs": {"schema": {"type": ["object", "boolean"], "properties": {
+        "type": {"anyOf": [{"enum": TYPES}, {"type": "array", "items": {"enum": TYPES}}]},
+        "enum": {"type": "array"},
+        "required": {"type": ["array", "boolean"], "items": {"type": "string"}},
+        "properties": NAMED_SUBSCHEMAS,
+        "patternProperties": NAMED_SUBSCHEMAS,
+        "$defs": NAMED_SUBSCHEMAS,
+        "additionalProperties": SUBSCHEMA,
+        "items": {"anyOf": [SUBSCHEMA, {"type": "array", "items": SUBSCHEMA}]},
+        "not": SUBSCHEMA,
+        "anyOf": SUBSCHEMAS,
+        "oneOf": SUBSCHEMAS,
+        "allOf": SUBSCHEMAS,
+        "minimum": {"type": "number"},
+        "maximum": {"type": "number"},
+        "minLength": COUNT,
+        "maxLength": COUNT,
+        "minItems": COUNT,
+        "maxItems": COUNT,
+        "pattern": {"type": "string"}}}}}
 
 
 class Finding(NamedTuple):
@@ -104,6 +141,11 @@ def schema_of(revision: str, name: str) -> Any:
 @functools.lru_cache(maxsize=None)
 def compiled(revision: str, name: str) -> Any:
     return mcp_ref.Schema(schema_of(revision, name))
+
+
+@functools.lru_cache(maxsize=None)
+def meta_schema() -> Any:
+    return mcp_ref.Schema(META_SCHEMA)
 
 
 def own_validator(revision: str, name: str, value: Any) -> str:
@@ -193,6 +235,8 @@ class LineChecker:
         self.granted: dict[str, Any] = {}  # the capabilities of the client of a session
         # of the pages of lists
         self.scopes: dict[str, set[str]] = collections.defaultdict(set)
+        self.listed: set[str] = set()  # names of tools on the pages so far
+        self.outputs: dict[str, Any] = {}  # name of a tool -> its outputSchema
         self.judged = 0
         self.line = b""  # the line that is being judged
 
@@ -276,7 +320,10 @@ class LineChecker:
             self.check(SHAPE, False, f"it cannot be judged further: {error!r}")
 
     def check_line(self, message: Any) -> None:
-        self.check("stdio.no-embedded-newline", not set(self.line) & set(b"\r\n"),
+        # JSON allows blanks around a value, so CRLF ends a line as well as LF does. A
+        # carriage return elsewhere ends a line for clients with universal newlines.
+        inside = self.line.removesuffix(b"\r")
+        self.check("stdio.no-embedded-newline", not set(inside) & set(b"\r\n"),
                    "a message within a line holds no newline")
         if isinstance(message, list):
             self.check("batch.not-sent", bool(message) and self.revision == BATCHES,
@@ -331,7 +378,7 @@ class LineChecker:
         elif name:
             self.check_schema(SHAPES.get(method, SHAPE), revision, name, message)
         else:
-            self.check(SHAPE, not known,
+            self.check(self.agreed("version", revision), not known,
                        f"{revision} has no {method} of the {self.side.lower()}")
             self.check("base.method.rpc-prefix", not method.startswith("rpc."),
                        "the prefix rpc. belongs to JSON-RPC")
@@ -356,16 +403,19 @@ class LineChecker:
         self.check_message(revision, "Request", message)
         need = ASKED_OF_CLIENT.get(method)
         if need and self.side == "Server" and self.revision:
-            self.check(self.operating(), need in self.granted,
+            self.check(self.agreed("capabilities", self.revision), need in self.granted,
                        f"{method} is sent to a client that does not offer {need}")
         params = message.get("params")
         for name in (params or {}).get("capabilities", {}).get("extensions", ()):
             self.check_extension(name)
 
-    def operating(self) -> str:
-        """Name the requirement to use only capabilities that were agreed on."""
-        early = self.revision < "2025-06-18"
-        return "life.operate.capabilities-" + ("should" if early else "must")
+    @staticmethod
+    def agreed(what: str, revision: str) -> str:
+        """Name the requirement to use only what both sides agreed on."""
+        if revision in ("", MODERN):
+            return SHAPE
+        level = "should" if revision < "2025-06-18" else "must"
+        return f"life.operate.{what}-{level}"
 
     def check_extension(self, name: str) -> None:
         prefix, _, rest = name.rpartition("/")
@@ -417,7 +467,7 @@ class LineChecker:
             member = "subscribe" if changes[2] == "updated" else "listChanged"
             declared = self.offered.get(changes[1])
             good = isinstance(declared, dict) and declared.get(member) is True
-            self.check(self.operating(), good,
+            self.check(self.agreed("capabilities", self.revision), good,
                        f"{method} is sent, but {changes[1]}.{member} is not declared")
 
     def check_progress(self, params: Any) -> None:
@@ -457,7 +507,7 @@ class LineChecker:
         if "error" in message:
             self.check_error(message, revision)
         else:
-            self.check_result(message["result"], method, revision)
+            self.check_result(message["result"], method, revision, params)
 
     def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
         """Judge whether somebody waits for a response."""
@@ -490,6 +540,8 @@ class LineChecker:
                           type(code) is int and type(error.get("message")) is str,
                           "an error has an integer code and a message"):
             return
+        self.check("base.error.message-short", not STACK.search(error["message"]),
+                   "the message of an error holds a stack trace")
         if code not in STANDARD and code not in known:
             legacy = not -32768 <= code <= -32100
             modern = not -32768 <= code <= -32000
@@ -508,7 +560,8 @@ class LineChecker:
                               known.get(code) or name,
                               message)
 
-    def check_result(self, result: Any, method: str, revision: str) -> None:
+    def check_result(self, result: Any, method: str, revision: str, params: Any
+                     ) -> None:
         if not self.check("base.response.result-object", isinstance(result, dict),
                           "a result is an object") or method == "?":
             return
@@ -522,18 +575,52 @@ class LineChecker:
         name = "InputRequiredResult" if asks else result_of(revision, self.other,
                                                             method)
         shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
-        self.check_schema(shape, revision, name, result)
+        if self.check_schema(shape, revision, name, result) and method == "tools/list":
+            self.check_tools(result["tools"], params)
         named = META + "serverInfo" in result.get("_meta", {})
         if self.side == "Server" and modern:
             self.check("meta.result.server-info", named,
                        NAMED)
         else:
             own = {"resultType", "ttlMs", "cacheScope"} & set(result)
-            self.check("", not own or modern,
-                       f"{method} must not have {', '.join(own)} here")
-            self.check("", not named,
-                       NAMED)
+            self.check("note.result.modern-members", not own or modern,
+                       f"{method} must not have {', '.join(sorted(own))} here")
+            self.check("note.result.modern-members", not named, NAMED)
         self.check_over_time(result, method)
+        if method == "tools/call" and not asks:
+            self.check_call(result, revision, str(params.get("name")))
+
+    def check_call(self, result: Any, revision: str, name: str) -> None:
+        """Judge the structured content of a call."""
+        if revision in REVISIONS[:2]:
+            self.check("note.result.early-structure", "structuredContent" not in result,
+                       f"{revision} has no structuredContent")
+        elif name in self.outputs and not result.get("isError"):
+            content = result.get("structuredContent")
+            with contextlib.suppress(ValueError):  # a schema that is not supported
+                faults = mcp_ref.Schema(self.outputs[name]).faults(content)
+                where = f"structuredContent{faults[0]}" if faults else ""
+                self.check("tools.output.conforms", not faults,
+                           f"the outputSchema of {name}: {where}")
+
+    def check_tools(self, tools: Any, params: Any) -> None:
+        """Judge the names and schemas on a page of tools/list."""
+        if "cursor" not in params:
+            self.listed.clear()
+        for tool in tools:
+            name = tool["name"]
+            self.check("tools.name.unique", name not in self.listed,
+                       f"two tools have the name {name!r}")
+            self.listed.add(name)
+            self.check("tools.name.charset", bool(TOOL_NAME.fullmatch(name)),
+                       f"the name {name!r} has characters beyond A-Z a-z 0-9 _ . -, or "
+                       "more than 128")
+            for member in ("inputSchema", "outputSchema"):
+                faults = meta_schema().faults(tool.get(member, {}))
+                where = f"{member}{faults[0]}" if faults else ""
+                self.check("jsonschema.schemas-valid", not faults, f"{name}: {where}")
+            if type(tool.get("outputSchema")) is dict:
+                self.outputs[name] = tool["outputSchema"]
 
     def check_modern(self, result: Any, method: str, kind: Any) -> bool:
         """Judge the members that only modern results have. Return whether to go on."""
