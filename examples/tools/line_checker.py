@@ -74,7 +74,9 @@ NOTES = {  # slug -> a habit that the specification does not demand
     "note.result.modern-members":
         "A legacy result has no resultType, ttlMs, cacheScope and serverInfo",
     "note.result.early-structure":
-        "Before 2025-06-18 a result has no structured content"}
+        "Before 2025-06-18 a result has no structured content",
+    "note.page.ends":
+        "A list ends: its cursors do not repeat"}
 # The beginning of a stack trace in Python, JavaScript, Java, Go and Rust
 STACK = re.compile(r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
