@@ -52,7 +52,8 @@ BYTES = {  # what <NAME> stands for in a rule
     "DEEP JSON": b"[" * 100_000 + b"]" * 100_000,
     "A PING OF 1 MB": padded_ping("1 MB", b"x" * 1_000_000),
     "A PING OF 100 KB": padded_ping("100 kB", b"x" * 100_000),
-    "A PING IN TWO WRITES": padded_ping("cut", b"\xc3" + PAUSE + b"\xa4"),
+    "A PING IN TWO WRITES":  # with an id that the response has to repeat
+        padded_ping("cut", b"").replace(b"cut", b"c\xc3" + PAUSE + b"\xa4t"),
     "TWO PINGS IN ONE WRITE":
         padded_ping("one", b"") + b"\n" + padded_ping("two", b"")}
 

@@ -66,7 +66,36 @@ FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its ou
     ("flood", "ping.answered", "FAIL"),
     ("wrong-code", "base.error.method-not-found", "FAIL"),
     ("no-content", "tools.result.content-present", "FAIL"),
-    ("bad-output", "tools.output.conforms", "FAIL")]
+    ("bad-output", "tools.output.conforms", "FAIL"),
+    ("null-arguments", "tools.call.arguments-optional", "FAIL"),
+    ("lost-calls", "Calls that arrive before the end of stdin", "note"),
+    ("refuses-page", "page.operations", "FAIL"),
+    ("endless-pages", "note.page.ends", "note"),
+    ("picky-initialize", "whatever else a client says", "FAIL"),
+    ("refuses-revision", "life.version.server-other", "FAIL"),
+    ("cut-character", "whose bytes arrive apart", "FAIL"),
+    ("chunks", "arrive in one piece", "FAIL"),
+    ("short-lines", "A line of 100 kB", "FAIL"),
+    ("trace", "base.error.message-short", "WARN"),
+    ("modern-initialize", "A request initialize with", "note"),
+    ("no-handshake", "Before the session is open", "note"),
+    ("early-requests", "Before notifications/initialized, only", "note"),
+    ("pure-lax", "A server without legacy sessions", "FAIL"),
+    ("forgets-session", "life.operate.version-must", "FAIL"),
+    ("early-elicitation", "life.operate.version-should", "WARN"),
+    ("changed-state", "mrtr.state.integrity", "FAIL"),
+    ("foreign-state", "mrtr.state.replay-binding", "WARN"),
+    ("int-schema", "jsonschema.schemas-valid", "FAIL"),
+    ("blank-name", "tools.name.charset", "WARN"),
+    ("twin-name", "tools.name.unique", "WARN"),
+    ("stray-progress", "progress.active-token-only", "FAIL"),
+    ("token-back", "progress.increasing", "FAIL"),
+    ("old-result-type", "note.result.modern-members", "note"),
+    ("early-structure", "note.result.early-structure", "note"),
+    ("fourth-call", "Calls of a tool that arrive together", "FAIL"),
+    ("error-null", "base.response.result-xor-error", "FAIL"),
+    ("no-jsonrpc", "stdio.stdout-only-messages", "FAIL"),
+    ("leaky-shout", "stdio.stdout-only-messages", "FAIL")]
 TOUCH = """
 import os
 from mcp_ref import Server
@@ -81,9 +110,18 @@ server.run()
 HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
 # enough for what never comes
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
-MODERN_FAULTS = ("no-listen", "no-ttl", "remembers")
-WIDER = {"progress-back": "progress.", "progress-late": "progress.",
-         "late-batch": "batch."}
+REVISION_OF = {  # fault -> the revision in which it shows, if it is not 2025-11-25
+    **dict.fromkeys(("no-listen", "no-ttl", "remembers", "modern-initialize", "pure-lax",
+                     "changed-state", "foreign-state"), judge.MODERN),
+    "early-elicitation": "2025-03-26",
+    "early-structure": "2025-03-26"}
+WIDER = {  # fault -> rules that have to be played so that it shows
+    "progress-back": "progress.",
+    "progress-late": "progress.",
+    "late-batch": "batch.",
+    "token-back": "progress.",
+    "stray-progress": "progress.",
+    "leaky-shout": "stdout"}
 
 
 def run(arguments: List[str]) -> Tuple[int, str]:
@@ -102,7 +140,7 @@ class TestJudge(ProcessCase):
 
     def judged(self, fault: str, only: str) -> Any:
         """Judge the server with a fault, by few rules in one revision."""
-        revision = judge.MODERN if fault in MODERN_FAULTS else "2025-11-25"
+        revision = REVISION_OF.get(fault, "2025-11-25")
         one = judge.Judge([*SERVER, "--fault", fault], RULES, (revision,), ADD,
                           only=only,
                           waits=SHORT)
