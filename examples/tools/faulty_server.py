@@ -182,6 +182,7 @@ class Session:
                                           FAULT == "late-batch"):
             return self.batch(message)
         if isinstance(message, (int, float)) and FAULT == "number-ends":
+            print("a number\nends the server", file=sys.stderr)
             sys.exit(1)
         answer = self.message(message)
         if answer and FAULT == "lost-calls" and "tools/call" in str(message):

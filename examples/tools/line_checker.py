@@ -487,7 +487,10 @@ class LineChecker:
         if not self.check("base.response.result-xor-error",
                           ("result" in message) is not ("error" in message),
                           "a response has one of result and error"):
-            return
+            message = {name: value for name, value in message.items()
+                       if name not in ("result", "error") or value is not None}
+            if ("result" in message) is ("error" in message):
+                return
         entry = None
         if message.get("id") is None:
             self.check_without_id(message)
