@@ -561,7 +561,7 @@ def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Br
     if type(got) is dict and type(want) is dict:
         for member in ("error", "result"):
             if member in got and member not in want:
-                said = f"the {member} {shown(got[member], 300)}"
+                said = f"the {member} {shown(got[member], 120)}"
                 return Broken(wish(want), said, json.dumps(got, ensure_ascii=False))
     where = ".".join(map(str, path)) or "the line"
     mark = caret(got, path)

@@ -145,9 +145,20 @@ def compiled(revision: str, name: str) -> Any:
     return mcp_ref.Schema(schema_of(revision, name))
 
 
-@functools.lru_cache(maxsize=None)
-def meta_schema() -> Any:
-    return mcp_ref.Schema(META_SCHEMA)
+@functools.lru_cache(maxsize=1000)
+def parsed_schema(text: str) -> Any:
+    return mcp_ref.Schema(json.loads(text))
+
+
+def faults_of(schema: Any, value: Any) -> list[str]:
+    """Return the faults of a value. A schema that is not supported finds none.
+
+    The common keywords mean the same in every dialect, so $schema does not matter.
+    """
+    with contextlib.suppress(Exception):
+        plain = {name: item for name, item in schema.items() if name != "$schema"}
+        return [str(fault) for fault in parsed_schema(json.dumps(plain)).faults(value)]
+    return []
 
 
 def own_validator(revision: str, name: str, value: Any) -> str:
@@ -601,12 +612,9 @@ class LineChecker:
             self.check("note.result.early-structure", "structuredContent" not in result,
                        f"{revision} has no structuredContent")
         elif name in self.outputs and not result.get("isError"):
-            content = result.get("structuredContent")
-            with contextlib.suppress(ValueError):  # a schema that is not supported
-                faults = mcp_ref.Schema(self.outputs[name]).faults(content)
-                where = f"structuredContent{faults[0]}" if faults else ""
-                self.check("tools.output.conforms", not faults,
-                           f"the outputSchema of {name}: {where}")
+            faults = faults_of(self.outputs[name], result.get("structuredContent"))
+            self.check("tools.output.conforms", not faults,
+                       f"the outputSchema of {name}: structuredContent{''.join(faults[:1])}")
 
     def check_tools(self, tools: Any, params: Any) -> None:
         """Judge the names and schemas on a page of tools/list."""
@@ -621,9 +629,9 @@ class LineChecker:
                        f"the name {name!r} has characters beyond A-Z a-z 0-9 _ . -, or "
                        "more than 128")
             for member in ("inputSchema", "outputSchema"):
-                faults = meta_schema().faults(tool.get(member, {}))
-                where = f"{member}{faults[0]}" if faults else ""
-                self.check("jsonschema.schemas-valid", not faults, f"{name}: {where}")
+                faults = faults_of(META_SCHEMA, tool.get(member, {}))
+                self.check("jsonschema.schemas-valid", not faults,
+                           f"the {member} of {name}{''.join(faults[:1])}")
             if type(tool.get("outputSchema")) is dict:
                 self.outputs[name] = tool["outputSchema"]
 
