@@ -69,6 +69,7 @@ FAULTS = {  # name -> what the server does wrong
     "forgets-session": "a modern request ends the legacy session",
     "early-elicitation": "it asks the user in a revision without elicitation",
     "changed-state": "a requestState is not checked",
+    "needless-state": "a requestState is not checked, and has no effect",
     "foreign-state": "a requestState is not bound to the arguments of its call",
     "int-schema": "an inputSchema has the type int",
     "blank-name": "the name of a tool has a blank",
@@ -470,10 +471,11 @@ class Session:
         bound = b"" if FAULT == "foreign-state" else given["text"].encode()
         state = hashlib.sha256(SECRET + bound).hexdigest()
         answer = params.get("inputResponses", {}).get("name")
-        if "requestState" in params and FAULT != "changed-state":
-            if params["requestState"] != state:
-                raise Wrong(-32602, "The requestState is not valid")
-        if answer:
+        given_state = params.get("requestState")
+        if given_state and given_state != state and FAULT not in (
+                "changed-state", "needless-state"):
+            raise Wrong(-32602, "The requestState is not valid")
+        if answer and (given_state or FAULT == "needless-state"):
             return text(spoken(answer))
         return {"resultType": "input_required", "requestState": state, "inputRequests": {
             "name": {"method": "elicitation/create", "params": question}}}

@@ -93,6 +93,14 @@ COMMON = ("echo", "add")  # tools that these transcripts may need as well
 # A malformed message of the server can lead to these exceptions.
 MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
+# Rules about the envelope of a response see it unchanged. All others go on after a fault
+# of an envelope.
+STRICT = {
+    "base.notification.no-response",
+    "base.response.same-id",
+    "base.response.result-xor-error",
+    "base.msg.jsonrpc-conformant",
+    "base.jsonrpc.version"}
 ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "roots/list": {"roots": []},
     "elicitation/create": {"action": "decline"},
@@ -322,6 +330,8 @@ class Judge:
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts]
+            slowest = max((facts.start for facts in self.spoken), default=0)
+            self.until += TIME_LIMIT * slowest
             for end in self.unspoken:
                 self.judge_refusal(end)
             for facts in self.spoken:
@@ -479,20 +489,27 @@ class Judge:
 
     def choose_question(self, talk: Talk, facts: Facts, name: str, arguments: Any
                         ) -> None:
-        """Choose a tool that asks the client, and leaves a requestState with it."""
-        if "asking" in facts.names:
+        """Choose a tool that asks the client, and leaves a requestState with it.
+
+        The specification demands that the state is protected if the outcome depends on
+        it. It does if the answers alone do not complete the call.
+        """
+        if "leaving" in facts.names:
             return
-        got = talk.ask("tools/call", {"name": name, "arguments": arguments,
-                                      "_meta": modern_meta(OFFERS)})
-        result = got.get("result", {})
-        if result.get("requestState"):
-            questions = result.get("inputRequests", {})
+        params = {"name": name, "arguments": arguments, "_meta": modern_meta(OFFERS)}
+        result = talk.ask("tools/call", params).get("result", {})
+        if not result.get("requestState"):
+            return
+        answers = {key: ANSWERS[question["method"]]
+                   for key, question in result.get("inputRequests", {}).items()}
+        facts.names["leaving"] = name
+        facts.names["asked"] = arguments
+        facts.names["answers"] = answers
+        if changed(arguments) != arguments:
+            facts.names["others"] = changed(arguments)
+        got = talk.ask("tools/call", {**params, "inputResponses": answers})
+        if got.get("result", {}).get("resultType") != "complete":
             facts.names["asking"] = name
-            facts.names["asked"] = arguments
-            if changed(arguments) != arguments:
-                facts.names["others"] = changed(arguments)
-            facts.names["answers"] = {key: ANSWERS[question["method"]]
-                                      for key, question in questions.items()}
 
     def choose_resource(self, talk: Talk, facts: Facts) -> None:
         """Choose the first resource that can be read."""
@@ -558,8 +575,8 @@ class Judge:
             needed = name in SPECIAL or rule.suite and name in COMMON
             if needed and not special(facts.tools().get(name)):
                 return Lack("tool", name)
-        for name in ("tool", "wrong", "uri", "prompt", "needy", "paged", "asking",
-                     "others"):
+        for name in ("tool", "wrong", "uri", "prompt", "needy", "paged", "leaving",
+                     "asking", "others"):
             if f'"${name}"' in text and name not in facts.names:
                 called = name == "tool" or name == "wrong" and "tool" not in facts.names
                 return Lack("call" if called else "feature", name)
@@ -646,8 +663,7 @@ class Judge:
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
-        # Rules about envelopes see them unchanged. All others go on after a fault there.
-        end.tolerant = rule.subject not in ("base", "batch")
+        end.tolerant = not STRICT & {*rule.slugs}
         talk = Talk(rule.transcript, end, facts.names)
         try:
             talk.run()

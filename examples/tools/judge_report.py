@@ -62,7 +62,8 @@ FEATURES = {
     "needy": "a prompt with a required argument",
     "wrong": "a tool that does not accept every object",
     "paged": "a list with several pages",
-    "asking": "a tool that leaves a requestState with the client",
+    "leaving": "a tool that leaves a requestState with the client",
+    "asking": "a tool whose result depends on a requestState",
     "others": "such a tool with arguments",
     "fixture": "resources of the test suite"}
 LIBRARIES = (  # (pattern in what the server writes, the library below it)

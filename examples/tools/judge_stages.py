@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_report import (changed_tools, conversation, counted,  # noqa: E402
                           failure, labelled, safe, stderr_lines, wrapped)
-from judge_talk import (OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
+from judge_talk import (GRACE, OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
                         answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
@@ -24,7 +24,8 @@ LAST = 7
 STEPS = {  # number -> (name, what to build)
     1: ("messages",
         "Read one line, parse it as JSON, and check that it is a request: jsonrpc is "
-        '"2.0", method is a string, id is a string or an integer. Answer an unknown '
+        '"2.0", method is a string, id is a string or an integer, and params, if there '
+        "are any, are an object. Answer an unknown "
         "method with -32601, a message that is not a request with -32600, and a line "
         "that is not JSON with -32700. A message with a method and without an id is a "
         "notification: do not answer it, even if its method is unknown. A message with "
@@ -134,6 +135,7 @@ class Line(NamedTuple):
     line: bytes
     expected: str
     got: str
+    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Envelope:
@@ -145,7 +147,7 @@ class Envelope:
         self.right = 0
         self.silent = 0  # lines without an answer
         self.why = ""  # why the server does not answer at all
-        self.stderr: tuple[str, ...] = ()
+        self.stderr: tuple[str, ...] = ()  # of a server that does not answer
         self.wrong: list[Line] = []
         self.details: list[Line] = []
         self.end: Any = None
@@ -163,15 +165,15 @@ class Envelope:
             if fault is None:
                 self.right += 1
                 continue
-            one = Line(why, line, *fault)
-            (self.details if why.startswith(DETAILS) else self.wrong).append(one)
+            one = Line(why, line, *fault, self.end.crash())
+            kind = self.details if why.startswith(DETAILS) else self.wrong
+            kind.append(one)
             if self.end.ended:
                 self.close()
         self.close()
 
     def close(self) -> None:
         if self.end:
-            self.stderr = self.end.crash() or self.stderr
             self.end.close()
             self.end = None
 
@@ -181,35 +183,46 @@ class Envelope:
         self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
                                   "method": "initialize",
                                   "params": hello("2025-11-25")}).encode())
-        answers = self.until_barrier()
+        answers = self.answers(True)
         if any("result" in one for one in answers if type(one) is dict):
             self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
         if self.end.fresh:
-            self.why = UNFLUSHED if answers_at_end(self.end) else (
-                f"Two requests got no answer: {self.end.ended}.")
+            self.why = f"Two requests got no answer: {self.end.ended}."
+            if answers_at_end(self.end):
+                self.why = UNFLUSHED
+            self.stderr = self.end.crash()
 
-    def until_barrier(self) -> list[Any]:
-        """Return all messages that come before the response to a further request."""
+    def answers(self, expects: bool) -> list[Any]:
+        """Return all messages that come before the response to a further request.
+
+        Responses may come in any order, so that an expected one may come a bit later.
+        """
         name = self.end.ask_barrier()
         found: list[Any] = []
-        while True:
-            waits = self.end.waits
-            seconds = waits.first if self.end.fresh else waits.answer
+        over = False  # the further request was answered
+        while not over or expects and not found:
+            seconds = GRACE if over else self.end.waits.answer
+            if self.end.fresh:
+                seconds = self.end.waits.first
             line = self.end.next(self.end.scaled(seconds))
             if line is None or line == OVER:
-                self.end.ended = self.end.ended or "the next request gets no response"
+                if not over:
+                    why = "the next request gets no response"
+                    self.end.ended = self.end.ended or why
                 return found
             message = parsed(line)
             if type(message) is dict and message.get("id") == name:
-                return found
-            if line.strip():
-                found.append(message if message is not None
-                             else line.decode("utf-8", "replace"))
+                over = True
+            elif message is not None:
+                found.append(message)
+            elif line.strip():
+                found.append(line.decode("utf-8", "replace"))
+        return found
 
     def fault(self, why: str, line: bytes, reply: Any) -> tuple[str, str] | None:
         """Return what was expected for a line and what came, or None if it is right."""
         self.end.give(line)
-        answers = self.until_barrier()
+        answers = self.answers(reply is not None)
         expected = "no response"
         if reply:
             rid = f"the id {shown(reply[0], 60)}"
@@ -263,7 +276,6 @@ def stage_one(command: list[str], stage: int, verbose: bool,
         lines.append(f"The others were not played: {MOST_SILENT} lines got no answer.")
     if play.wrong:
         lines += wrong_line(play.wrong[0])
-        lines += stderr_lines(play.stderr)
     if play.why or play.wrong:
         return 1, lines + to_build(1)
     if play.details:
@@ -284,6 +296,7 @@ def wrong_line(one: Line) -> Iterator[str]:
     yield from conversation(said, Broken(one.expected, one.got))
     yield from labelled("Expected", safe(one.expected))
     yield from labelled("Got", safe(one.got[:300]))
+    yield from stderr_lines(one.stderr)
 
 
 def to_build(step: int) -> list[str]:
@@ -328,8 +341,12 @@ def count_of(step: int, rows: list[Any], judge: Any) -> str:
     waiting = [row.lack() for row in rows if row.outcome == "not judged" and row.applies]
     tools = judge.special_needed([lack.what for lack in waiting if lack.kind == "tool"])
     calls = any(lack.kind == "call" for lack in waiting)
-    wishes = [f"the special tools {', '.join(tools)}"] if tools else []
-    wishes += ["a tool that the judge may call"] if calls else []
+    wishes = []
+    if tools:
+        word = "tool" if len(tools) == 1 else "tools"
+        wishes.append(f"the special {word} {', '.join(tools)}")
+    if calls:
+        wishes.append("a tool that the judge may call")
     if not wishes:
         return text + "."
     wait = counted(len(waiting), "waits", "wait")

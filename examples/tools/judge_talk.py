@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -31,6 +32,7 @@ SILENCE = 0.3  # seconds after which the judge asks whether the server is still 
 GRACE = 0.4  # seconds that a line may be later than the answer to that question
 LONGEST_LINE = 1 << 24  # bytes
 MOST_OF_ERROR = 500  # bytes of a line of stderr
+FRAME = re.compile(r"\s+at ")  # begins a line of a stack trace in JavaScript and Java
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
 UNFLUSHED = "It answers only at the end of the input: flush stdout after each line."
@@ -164,6 +166,7 @@ class Connection:
         params = {"params": {"_meta": modern_meta()}} if self.revision == MODERN else {}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
+        self.sent_ids[name] = name
         self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
         return name
 
@@ -184,7 +187,7 @@ class Connection:
         with io.BufferedReader(self.child.stderr) as out:  # type: ignore[type-var]
             for line in iter(lambda: out.readline(LONGEST_LINE), b""):
                 text = line[:MOST_OF_ERROR].decode("utf-8", "replace").rstrip()
-                if text:
+                if text and not FRAME.match(text):
                     self.errors.append(text)
 
     def next(self, seconds: float) -> bytes | None:
@@ -256,15 +259,20 @@ class Connection:
         """Tell whether the line checker reports a line that belongs to no rule.
 
         These are requests, notifications and second responses that are wrong in
-        themselves.
+        themselves, and responses without a request.
         """
         faults = [one for one in self.checker.findings if one.line is line and one.slug]
-        if self.tolerant:  # mend() repairs what breaks this requirement
-            faults = [one for one in faults if one.slug != "stdio.stdout-only-messages"]
-        second = any("second response" in one.text for one in faults)
         if type(message) is not dict or not faults:
             return False
-        return second or "method" in message
+        if any("second response" in one.text for one in faults):
+            return True
+        if not self.tolerant:
+            return "method" in message
+        # mend() repairs the envelope
+        worse = any(one.slug != "stdio.stdout-only-messages" for one in faults)
+        rid = message.get("id")
+        stray = rid is not None and str(rid) not in self.sent_ids
+        return worse and ("method" in message or stray)
 
     def mend(self, message: Any) -> bool:
         """Repair the envelope of a message. Return whether it needed that.

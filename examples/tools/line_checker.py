@@ -69,6 +69,9 @@ SHAPES = {  # method -> the requirement about the shape of its result or params
     "elicitation/create": "elic.form.params",
     "sampling/createMessage": "samp.request.shape",
     "notifications/subscriptions/acknowledged": "subs.ack-subset"}
+BLOCKS = {  # revision -> the requirement about the content blocks of a call
+    "2024-11-05": "tools.content.types-2024",
+    "2025-03-26": "tools.content.types-2025-03"}
 SHAPE = "base.msg.jsonrpc-conformant"  # of any other message
 NOTES = {  # slug -> a habit that the specification does not demand
     "note.result.modern-members":
@@ -591,6 +594,8 @@ class LineChecker:
         name = "InputRequiredResult" if asks else result_of(revision, self.other,
                                                             method)
         shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
+        if method == "tools/call" and type(result.get("content")) is list:
+            shape = BLOCKS.get(revision, "tools.content.types-2025-06")
         if self.check_schema(shape, revision, name, result) and method == "tools/list":
             self.check_tools(result["tools"], params)
         named = META + "serverInfo" in result.get("_meta", {})

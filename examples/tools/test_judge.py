@@ -83,7 +83,8 @@ FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its ou
     ("pure-lax", "A server without legacy sessions", "FAIL"),
     ("forgets-session", "life.operate.version-must", "FAIL"),
     ("early-elicitation", "life.operate.version-should", "WARN"),
-    ("changed-state", "mrtr.state.integrity", "FAIL"),
+    ("changed-state", "A requestState that matters", "FAIL"),
+    ("needless-state", "requestState", "note"),
     ("foreign-state", "mrtr.state.replay-binding", "WARN"),
     ("int-schema", "jsonschema.schemas-valid", "FAIL"),
     ("blank-name", "tools.name.charset", "WARN"),
@@ -129,7 +130,7 @@ HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
 REVISION_OF = {  # fault -> the revision in which it shows, if it is not 2025-11-25
     **dict.fromkeys(("no-listen", "no-ttl", "remembers", "modern-initialize", "pure-lax",
-                     "changed-state", "foreign-state"), judge.MODERN),
+                     "changed-state", "foreign-state", "needless-state"), judge.MODERN),
     "early-elicitation": "2025-03-26",
     "early-structure": "2025-03-26"}
 WIDER = {  # fault -> rules that have to be played so that it shows
