@@ -60,11 +60,16 @@ from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids, Transcript,  # noqa:
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
 LISTS = {  # method -> member of its result
-    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 NEEDS = {  # method -> the capability that it belongs to
-    "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
-    "prompts/get": "prompts", "resources/list": "resources",
+    "tools/list": "tools",
+    "tools/call": "tools",
+    "prompts/list": "prompts",
+    "prompts/get": "prompts",
+    "resources/list": "resources",
     "resources/read": "resources",
     "resources/templates/list": "resources",
     "resources/subscribe": "resources.subscribe",
@@ -73,14 +78,27 @@ NEEDS = {  # method -> the capability that it belongs to
     "notifications/tools/list_changed": "tools.listChanged",
     "notifications/prompts/list_changed": "prompts.listChanged",
     "notifications/resources/list_changed": "resources.listChanged",
-    "completion/complete": "completions", "logging/setLevel": "logging",
+    "completion/complete": "completions",
+    "logging/setLevel": "logging",
     "notifications/message": "logging"}
 # in MODERN
 GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
 # Tools of the fixture. The transcripts that need them are played.
 SPECIAL = (
-    "place", "fail", "shout", "count", "hold", "release", "stopped", "say", "ask",
-    "visit", "sample", "roots", "change", "update")
+    "place",
+    "fail",
+    "shout",
+    "count",
+    "hold",
+    "release",
+    "stopped",
+    "say",
+    "ask",
+    "visit",
+    "sample",
+    "roots",
+    "change",
+    "update")
 SHOUT = {  # the special tool that the fixture does not have
     "name": "shout",
     "description": "Print the text to stdout, here and in a child process. "

@@ -71,10 +71,30 @@ DEMANDS = {  # step -> what it demands
               "No tool asks the client: ask and roots are missing."),
     7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
 AREAS = {  # area of requirements -> step
-    "base": 2, "meta": 2, "batch": 2, "life": 2, "ping": 2, "stdio": 2, "tools": 3,
-    "tasks": 3, "jsonschema": 3, "res": 3, "prompts": 3, "comp": 3, "page": 3,
-    "cancel": 5, "progress": 5, "log": 5, "roots": 6, "samp": 6, "elic": 6, "mrtr": 7,
-    "ver": 7, "state": 7, "cache": 7, "subs": 7}
+    "base": 2,
+    "meta": 2,
+    "batch": 2,
+    "life": 2,
+    "ping": 2,
+    "stdio": 2,
+    "tools": 3,
+    "tasks": 3,
+    "jsonschema": 3,
+    "res": 3,
+    "prompts": 3,
+    "comp": 3,
+    "page": 3,
+    "cancel": 5,
+    "progress": 5,
+    "log": 5,
+    "roots": 6,
+    "samp": 6,
+    "elic": 6,
+    "mrtr": 7,
+    "ver": 7,
+    "state": 7,
+    "cache": 7,
+    "subs": 7}
 STEPS_OF = {  # requirement -> step, where the area has another one
     "stdio.stdout-only-messages": 4,
     "stdio.shutdown.server-eof-exit": 5}
@@ -82,20 +102,46 @@ ASKING = {"roots", "ask", "visit", "sample"}
 BESIDE = {"count", "hold", "release", "stopped", "say", "update", "change"}
 # Lines of ENVELOPE that show the most frequent mistakes. They are played first.
 COMMON = (
-    "the id 7", "the id 0", 'the id "7"', "not JSON: {bad json", "ID is not id",
-    "not a valid message: 42", "null is not a valid id", "params 5", "the method is 5",
+    "the id 7",
+    "the id 0",
+    'the id "7"',
+    "not JSON: {bad json",
+    "ID is not id",
+    "not a valid message: 42",
+    "null is not a valid id",
+    "params 5",
+    "the method is 5",
     'a response to an unknown request: "id":99,"result"')
 # Lines whose name begins like this need a thorough parser. They fail no stage, because
 # some languages cannot tell 1 from 1.0, for example. They are played last.
 DETAILS = (
-    "the id 9007", "the id 1000000", 'the id "\\ud8', "1.0 is not", "1e0 is not",
-    "1e400 is not", "the last of two ids", 'the method "\\ud800',
-    "a malformed response", 'a response to an unknown request: "id":null',
-    'a response to an unknown request: "error"', "bad params without",
-    "a byte order mark", "white space", "not UTF-8", "not JSON: \x0c",
-    "not JSON: {}\u00a0", 'not JSON: "\r', 'not JSON: "\0', "not JSON: \0",
-    "not JSON: \ufeff", "not JSON: NaN", 'not JSON: {"a"', "not JSON: -Inf",
-    "not JSON: [[", "not JSON: 9", 'not JSON: {"jsonrpc"')
+    "the id 9007",
+    "the id 1000000",
+    'the id "\\ud8',
+    "1.0 is not",
+    "1e0 is not",
+    "1e400 is not",
+    "the last of two ids",
+    'the method "\\ud800',
+    "a malformed response",
+    'a response to an unknown request: "id":null',
+    'a response to an unknown request: "error"',
+    "bad params without",
+    "a byte order mark",
+    "white space",
+    "not UTF-8",
+    "not JSON: \x0c",
+    "not JSON: {}\xa0",
+    'not JSON: "\r',
+    'not JSON: "\x00',
+    "not JSON: \x00",
+    "not JSON: \ufeff",
+    "not JSON: NaN",
+    'not JSON: {"a"',
+    "not JSON: -Inf",
+    "not JSON: [[",
+    "not JSON: 9",
+    'not JSON: {"jsonrpc"')
 ALSO = {  # name of a line -> another code that is right
     "a byte order mark": -32700,  # a parser of JSON may refuse it
     "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
@@ -232,9 +278,8 @@ class Envelope:
         if self.end.ended:
             self.silent += self.end.child.poll() is None
             return f"{expected}, and that the server goes on", self.end.ended
-        also = ALSO.get(why[:30])
-        if right(answers, reply) or also and right(answers, (reply[0], also)) or (
-                also and right(answers, (None, also))):
+        also = (None, ALSO.get(why[:30]))
+        if right(answers, reply) or right(answers, also):
             return None
         got = ", ".join(json.dumps(one, ensure_ascii=False) for one in answers)
         return expected, got or "no response"
@@ -251,13 +296,16 @@ def place_of(row: Any) -> tuple[int, int]:
 
 def right(answers: list[Any], reply: Any) -> bool:
     """Compare the answers to a line with the reply of the table."""
-    if reply is None or len(answers) != 1 or type(answers[0]) is not dict:
-        return reply is None and not answers
+    if reply is None:
+        return not answers
+    if len(answers) != 1 or type(answers[0]) is not dict:
+        return False
+    rid, code = reply
     error = answers[0].get("error")
-    code = error.get("code") if type(error) is dict else None
-    # bad params, for example
-    close = code == reply[1] or (reply[1], code) == (-32600, -32602)
-    return close and json.dumps(answers[0].get("id")) == json.dumps(reply[0])
+    if type(error) is not dict or json.dumps(answers[0].get("id")) != json.dumps(rid):
+        return False
+    # some libraries take params of a wrong type for invalid params
+    return error.get("code") == code or (code, error.get("code")) == (-32600, -32602)
 
 
 # --- The report -----------------------------------------------------------------------

@@ -401,13 +401,15 @@ class Talk(Play):
         return bytes(super().completed(text))
 
     def filled(self, value: Any) -> Any:
-        """Replace each "$x" by its value, and "$x~" by that value with another character."""
-        if isinstance(value, str) and value[:1] == "$" and value[-1:] == "~":
-            text = str(self.space[value[1:-1]])
-            middle = len(text) // 2
-            other = "B" if text[middle:middle + 1] == "A" else "A"
-            return text[:middle] + other + text[middle + 1:]
-        return super().filled(value)
+        """Replace each "$x" by its value, and "$x~" by that value with a change."""
+        if not isinstance(value, str) or not re.fullmatch(r"\$\w+~", value):
+            return super().filled(value)
+        text = str(self.space[value[1:-1]])
+        middle = len(text) // 2
+        other = "A"
+        if text[middle:middle + 1] == other:
+            other = "B"
+        return text[:middle] + other + text[middle + 1:]
 
     def say(self, mark: str, line: bytes) -> None:
         message = parsed(line)
@@ -423,24 +425,27 @@ class Talk(Play):
 
         Answer a request that may come at any time.
         """
-        if any(difference(one, message, {}, False) is None for one in self.allowed):
-            return False
-        if type(message) is dict and str(message.get("id")).startswith(BARRIER):
-            return False  # it is late
-        method = str(message.get("method")) if type(message) is dict else ""
-        if self.modern or not method or "method" not in message:
+        for one in self.allowed:
+            if difference(one, message, {}, False) is None:
+                return False
+        if type(message) is not dict:
             return True
-        if f'"{method}"' in self.expected:
+        if str(message.get("id")).startswith(BARRIER):
+            return False  # it is late
+        method = str(message.get("method"))
+        if self.modern or "method" not in message or f'"{method}"' in self.expected:
             return True
         if "id" not in message:
-            return not (method == "notifications/message" or
-                        method.endswith("/list_changed"))
-        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers
-                       else None}.get(method)
-        if result is not None:
-            self.end.give(json.dumps(
-                {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
-        return result is None
+            log = method == "notifications/message"
+            return not log and not method.endswith("/list_changed")
+        answers: dict[str, Any] = {"ping": {}}
+        if self.offers:
+            answers["roots/list"] = {"roots": []}
+        if method not in answers:
+            return True
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": answers[method]}
+        self.end.give(json.dumps(answer).encode())
+        return False
 
     def take(self, why: str) -> Any:
         """Return the next message that belongs to the rule."""
@@ -496,26 +501,29 @@ class Talk(Play):
 
         No other line may come before its response.
         """
-        if any(mark == ">" and not text for mark, text in self.transcript.steps):
-            self.end.writer.submit(bool).result(1)
-            seconds = self.end.scaled(self.end.waits.end)
-            line = self.end.next(seconds)
-            while line is not None and line != OVER:
-                message = parsed(line)
-                if not self.end.known(line, message) and self.wanted(message):
-                    raise Broken("no further line", shown(message, 200))
-                line = self.end.next(seconds)
+        if (">", "") in self.transcript.steps:
+            self.silence_at_the_end()
             return
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
             type(got) is dict and got.get("id") == barrier or self.wanted(got)))
-        got = parsed(line) if line else None
-        if got is None:
+        if line is None:
             raise Broken("that the server goes on", self.end.ended or "silence")
+        got = parsed(line)
         if type(got) is not dict or got.get("id") != barrier:
-            assert line
             self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
             raise Broken("no such line", shown(got, 60))
+
+    def silence_at_the_end(self) -> None:
+        """Read until the process closes its stdout. No wanted line may come."""
+        seconds = self.end.scaled(self.end.waits.end)
+        while True:
+            line = self.end.next(seconds)
+            if line is None or line == OVER:
+                return
+            message = parsed(line)
+            if not self.end.known(line, message) and self.wanted(message):
+                raise Broken("no further line", shown(message, 200))
 
     def ask(self, method: str, params: Any = None) -> Any:
         """Send a request of the judge's own.
@@ -566,16 +574,17 @@ def integers(value: Any, depth: int) -> Any:
 
 def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Broken:
     """Say in words how a message differs from the one that was expected."""
+    line = json.dumps(got, ensure_ascii=False)
     if type(got) is dict and type(want) is dict:
         for member in ("error", "result"):
             if member in got and member not in want:
                 said = f"the {member} {shown(got[member], 120)}"
-                return Broken(wish(want), said, json.dumps(got, ensure_ascii=False))
+                return Broken(wish(want), said, line)
     where = ".".join(map(str, path)) or "the line"
     mark = caret(got, path)
     at = len(mark) - len(mark.lstrip())
-    line = json.dumps(got, ensure_ascii=False)
-    wanted, found = at_path(want, path, names), at_path(got, path, {})
+    wanted = at_path(want, path, names)
+    found = at_path(got, path, {})
     if wanted is MISSING:
         return Broken(f"no member {where}", shown(found, 60), line, at)
     if found is MISSING:
@@ -598,6 +607,11 @@ def wish(want: Any) -> str:
 
 
 MISSING = object()
+KINDS = {
+    int: "number",
+    float: "number",
+    str: "string",
+    bool: "boolean"}
 
 
 def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
@@ -617,10 +631,12 @@ def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
 
 def named(want: Any, names: dict[str, Any]) -> str:
     """Describe an expected value in words."""
-    if isinstance(want, str) and want.startswith("$ours:"):
-        kind = {int: "number", float: "number", str: "string", bool: "boolean"}
-        return f"a {kind.get(type(json.loads(want[6:])), 'value')}"
-    if isinstance(want, str) and want[:1] == "$":
+    if not isinstance(want, str):
+        return shown(want, 200)
+    if want.startswith("$ours:"):
+        kind = type(json.loads(want.partition(":")[2]))
+        return f"a {KINDS[kind]}"
+    if want[:1] == "$":
         name = want[1:].rstrip("?")
         return shown(names[name], 200) if name in names else "a value"
     return "a value" if want == "..." else shown(want, 200)

@@ -57,13 +57,16 @@ ASKED_OF_CLIENT = {"roots/list": "roots", "sampling/createMessage": "sampling",
 SHAPES = {  # method -> the requirement about the shape of its result or params
     "initialize": "life.server-answers-initialize",
     "server/discover": "ver.discover.result",
-    "ping": "ping.answered", "tools/list": "tools.def.required-fields",
-    "tools/call": "tools.result.content-present", "resources/list": "res.def.fields",
+    "ping": "ping.answered",
+    "tools/list": "tools.def.required-fields",
+    "tools/call": "tools.result.content-present",
+    "resources/list": "res.def.fields",
     "resources/templates/list": "res.def.fields",
     "resources/read": "res.read.contents-shape",
     "resources/subscribe": "res.subscribe.answer",
     "resources/unsubscribe": "res.subscribe.answer",
-    "prompts/get": "prompts.message-shape", "logging/setLevel": "log.setlevel-answer",
+    "prompts/get": "prompts.message-shape",
+    "logging/setLevel": "log.setlevel-answer",
     "notifications/message": "log.shape",
     "notifications/progress": "progress.token-echoed",
     "elicitation/create": "elic.form.params",
@@ -87,7 +90,6 @@ TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 SUBSCHEMA = {"$ref": "#/$defs/schema"}
 SUBSCHEMAS = {"type": "array", "minItems": 1, "items": SUBSCHEMA}
 NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
-COUNT = {"type": "integer", "minimum": 0}
 META_SCHEMA = {  # what every dialect says of the common keywords
     "$ref": "#/$defs/schema",
     "$defs": {"schema": {"type": ["object", "boolean"], "properties": {
@@ -103,12 +105,6 @@ META_SCHEMA = {  # what every dialect says of the common keywords
         "anyOf": SUBSCHEMAS,
         "oneOf": SUBSCHEMAS,
         "allOf": SUBSCHEMAS,
-        "minimum": {"type": "number"},
-        "maximum": {"type": "number"},
-        "minLength": COUNT,
-        "maxLength": COUNT,
-        "minItems": COUNT,
-        "maxItems": COUNT,
         "pattern": {"type": "string"}}}}}
 
 
