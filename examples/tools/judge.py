@@ -124,6 +124,9 @@ ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "elicitation/create": {"action": "decline"},
     "sampling/createMessage": {"role": "assistant", "model": "judge",
                                "content": {"type": "text", "text": "a"}}}
+# Names that the survey chooses, if the server has something that fits.
+CHOSEN = ("tool", "wrong", "uri", "prompt", "needy", "paged", "leaving", "asking",
+          "others")
 MISSING_CAPABILITY = -32021
 MOST_PAGES = 50  # of a list
 
@@ -170,22 +173,27 @@ def read_rules() -> list[Rule]:
         parts = re.split(r"(?m)^(?=== )", file.read())[1:]
     rules = []
     for part in parts:
-        told = re.search(r"(?m)^~ (.*)", part)
-        lines = [line for line in part.split("\n") if not line.startswith("~")]
-        text = "\n".join(line.replace("<? ", "= <?") for line in lines)
-        rules.append(rule_of(transcripts(re.sub(r"  NOTE\b", "  OURS", text))[0],
-                             told[1] if told else ""))
+        client = re.search(r"(?m)^~ (.*)", part)
+        text = re.sub(r"(?m)^~.*\n", "", part)
+        text = text.replace("<? ", "= <?")
+        text = re.sub(r"  NOTE\b", "  OURS", text)
+        rules.append(rule_of(transcripts(text)[0], client[1] if client else ""))
     titles = {rule.title for rule in rules}
     for one in TRANSCRIPTS:
-        text = "\n".join(text for _, text in one.steps)
-        words = {*re.findall(r'"name":"(\w+)"', text)}
-        code = any(mark == "!" for mark, _ in one.steps)
-        mine = one.server == "fixture" and one.level != "OURS" and not code
-        if "tools.structured.absent-early" in one.slugs:
-            continue  # further members are allowed; the line checker has a note on them
-        if words & {*SPECIAL} and mine and one.title not in titles:
+        if one.title not in titles and is_for_others(one):
             rules.append(rule_of(one, "")._replace(suite=True))
     return rules
+
+
+def is_for_others(transcript: Transcript) -> bool:
+    """Tell whether a transcript of the suite can judge a server with special tools."""
+    text = "\n".join(text for _, text in transcript.steps)
+    if not {*SPECIAL} & {*re.findall(r'"name":"(\w+)"', text)}:
+        return False
+    if "tools.structured.absent-early" in transcript.slugs:
+        return False  # further members are allowed; the line checker has a note on them
+    code = any(mark == "!" for mark, _ in transcript.steps)
+    return transcript.server == "fixture" and transcript.level != "OURS" and not code
 
 
 def rule_of(transcript: Transcript, client: str) -> Rule:
@@ -253,25 +261,25 @@ def made_up(schema: Any, depth: int = 0) -> Any:
     for word in ("default", "const"):
         if word in schema:
             return schema[word]
-    for word in ("enum", "examples"):
-        if type(schema.get(word)) is list and schema[word]:
-            return schema[word][0]
-    for word in ("anyOf", "oneOf", "allOf"):
-        if type(schema.get(word)) is list and schema[word]:
-            return made_up(schema[word][0], depth + 1)
+    for word in ("enum", "examples", "anyOf", "oneOf", "allOf"):
+        choices = schema.get(word)
+        if type(choices) is list and choices:
+            value = choices[0]
+            return made_up(value, depth + 1) if word.endswith("Of") else value
     kind = schema.get("type")
-    if type(kind) is list:
-        kind = kind[0] if kind else None
+    if type(kind) is list and kind:
+        kind = kind[0]
     if kind == "object" or "properties" in schema:
-        return {name: made_up(schema.get("properties", {}).get(name), depth + 1)
+        properties = schema.get("properties", {})
+        return {name: made_up(properties.get(name), depth + 1)
                 for name in schema.get("required", [])}
-    if kind in ("integer", "number"):
-        return schema.get("minimum", 1)
     if kind == "array":
         return [made_up(schema.get("items"), depth + 1)] * schema.get("minItems", 0)
     if kind == "string":
         return "a" * max(schema.get("minLength", 1), 1)
-    return {"boolean": True}.get(str(kind))
+    if kind == "boolean":
+        return True
+    return schema.get("minimum", 1) if kind in ("integer", "number") else None
 
 
 def misfit(arguments: Any, schema: Any) -> Any:
@@ -361,13 +369,17 @@ class Judge:
                 pass
 
     def judge_refusal(self, end: Connection) -> None:
-        """Judge a revision that the server does not speak."""
+        """Judge a revision that the server does not speak.
+
+        A server without legacy revisions may refuse initialize.
+        """
         if not self.spoken:
             self.take_findings(end)
-        rule = self.by_slug.get("life.version.server-other")
+        rule = self.by_slug.get(end.refusal)
         legacy = any(facts.revision != MODERN for facts in self.spoken)
-        if end.refusal and legacy and rule and self.chosen(rule):
-            self.note(rule, end.revision, end.refusal)
+        malformed = end.refusal == "life.server-answers-initialize"
+        if rule and self.chosen(rule) and (legacy or malformed):
+            self.note(rule, end.revision, end.refusal_verdict)
 
     # Finding out what the server has
 
@@ -418,33 +430,35 @@ class Judge:
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
         if facts.revision == MODERN:
-            facts.opening = talk.ask("server/discover").get("result") or {}
-            if MODERN not in facts.opening.get("supportedVersions", []):
-                facts.opening = {}
-                got = talk.ask("tools/list")  # the server may speak it all the same
-                if "resultType" not in got.get("result", {}):
-                    raise Broken("a modern response", shown(got, 100))
-                facts.opening = {"capabilities": {"tools": {}}}
+            self.discover(talk, facts)
             return
         got = talk.ask("initialize", hello(facts.revision))
         result = got.get("result")
-        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
-            if type(result) is dict and "protocolVersion" not in result:
-                self.breaks_opening(talk, got)
-            if type(result) is not dict:
-                talk.end.refusal = Verdict("FAIL", None, tuple(talk.said), Broken(
-                    "a result", f"the error {shown(got.get('error'), 300)}"))
-            raise Broken(f"the revision {facts.revision}", shown(got, 100))
-        facts.opening = talk.end.opening = result
-        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    def breaks_opening(self, talk: Talk, got: Any) -> None:
-        rule = self.by_slug.get("life.server-answers-initialize")
-        if rule:
+        broken = None
+        if type(result) is not dict:
+            broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
+            talk.end.refusal = "life.version.server-other"
+        elif "protocolVersion" not in result:
             broken = Broken("result.protocolVersion: a value", "no such member",
                             shown(got, 5000), 0)
-            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said),
-                                                   broken))
+            talk.end.refusal = "life.server-answers-initialize"
+        if broken:
+            talk.end.refusal_verdict = Verdict("FAIL", None, tuple(talk.said), broken)
+        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
+            raise Broken(f"the revision {facts.revision}", shown(got, 100))
+        facts.opening = result
+        talk.end.opening = result
+        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def discover(self, talk: Talk, facts: Facts) -> None:
+        result = talk.ask("server/discover").get("result") or {}
+        if MODERN in result.get("supportedVersions", []):
+            facts.opening = result
+            return
+        got = talk.ask("tools/list")  # the server may speak it all the same
+        if "resultType" not in got.get("result", {}):
+            raise Broken("a modern response", shown(got, 100))
+        facts.opening = {"capabilities": {"tools": {}}}
 
     def survey_lists(self, talk: Talk, facts: Facts) -> None:
         """Read all pages of all lists, also of those that are not declared."""
@@ -478,32 +492,36 @@ class Judge:
         return read_only or tool["name"] in self.calls or self.call_all or special(tool)
 
     def choose(self, talk: Talk, facts: Facts) -> None:
-        """Choose the tool, the resource and the prompt that the rules may use.
+        """Choose the tool that the rules may use, and one that asks the client.
 
         The tool is the first one that may be called and whose result is not an error.
         """
         tools = [tool for tool in facts.tools().values() if self.allowed(tool)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
         for tool in tools[:20]:
-            if special(tool) and tool["name"] in SPECIAL:
-                continue
-            schema = tool.get("inputSchema")
-            arguments = self.calls.get(tool["name"], made_up(schema) or {})
-            began = time.monotonic()
-            got = talk.ask("tools/call", {"name": tool["name"], "arguments": arguments})
-            facts.patience = max(facts.patience, 3 + 5 * (time.monotonic() - began))
-            if got.get("error", {}).get("code") == MISSING_CAPABILITY:
-                self.choose_question(talk, facts, tool["name"], arguments)
-            result = got.get("result", {})
-            if "tool" not in facts.names and "content" in result and (
-                    not result.get("isError")):
-                facts.names["tool"] = tool["name"]
-                facts.names["arguments"] = arguments
-                wrong = misfit(arguments, schema)
-                if wrong is not None:
-                    facts.names["wrong"] = wrong
+            if not special(tool) or tool["name"] in COMMON:
+                self.try_tool(talk, facts, tool)
         if special(facts.tools().get("ask")) and facts.revision == MODERN:
             self.choose_question(talk, facts, "ask", {"text": "?"})
+
+    def try_tool(self, talk: Talk, facts: Facts, tool: Any) -> None:
+        name = tool["name"]
+        schema = tool.get("inputSchema")
+        arguments = self.calls.get(name, made_up(schema) or {})
+        began = time.monotonic()
+        got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        seconds = time.monotonic() - began
+        facts.patience = max(facts.patience, 3 + 5 * seconds)
+        if got.get("error", {}).get("code") == MISSING_CAPABILITY:
+            self.choose_question(talk, facts, name, arguments)
+        result = got.get("result", {})
+        if "tool" in facts.names or "content" not in result or result.get("isError"):
+            return
+        facts.names["tool"] = name
+        facts.names["arguments"] = arguments
+        wrong = misfit(arguments, schema)
+        if wrong is not None:
+            facts.names["wrong"] = wrong
 
     def choose_question(self, talk: Talk, facts: Facts, name: str, arguments: Any
                         ) -> None:
@@ -583,21 +601,23 @@ class Judge:
         for need in needed_capabilities(transcript, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
-        for word, good in (("logs", facts.has("logging")),
-                           ("untasked", not facts.has("tasks")),
-                           ("pure", "newest" not in facts.names),
-                           ("listing", "/list" in facts.names["list"])):
+        conditions = {
+            "logs": facts.has("logging"),
+            "untasked": not facts.has("tasks"),
+            "pure": "newest" not in facts.names,
+            "listing": "/list" in facts.names["list"]}
+        for word, good in conditions.items():
             if word in transcript.words and not good:
                 return Lack("feature", word)
         for name in re.findall(r'"name":"(\w+)"', text):
             needed = name in SPECIAL or rule.suite and name in COMMON
             if needed and not special(facts.tools().get(name)):
                 return Lack("tool", name)
-        for name in ("tool", "wrong", "uri", "prompt", "needy", "paged", "leaving",
-                     "asking", "others"):
+        for name in CHOSEN:
             if f'"${name}"' in text and name not in facts.names:
-                called = name == "tool" or name == "wrong" and "tool" not in facts.names
-                return Lack("call" if called else "feature", name)
+                if name == "tool" or name == "wrong" and "tool" not in facts.names:
+                    return Lack("call", name)
+                return Lack("feature", name)
         uris = [one.get("uri") for one in facts.lists["resources/list"]]
         if '"fixture://' in text and "fixture://text" not in uris:
             return Lack("feature", "fixture")

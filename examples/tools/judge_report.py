@@ -167,7 +167,10 @@ def heading_of(rule: Any) -> str:
 def faults_of(rows: dict[str, list[Row]]) -> list[Fault]:
     """Return the faults in the order of harm. Fold those with the same reason."""
     bad = [row for some in rows.values() for row in some if row.bad]
-    bad.sort(key=lambda row: (row.malformed, ORDER.index(row.word)))
+    # The line checker is the most precise about envelopes, so its faults come first.
+    bad.sort(key=lambda row: (row.malformed, ORDER.index(row.word),
+                              row.rule.transcript is not None or
+                              row.rule.subject not in ("stdio", "base")))
     found: dict[Any, Fault] = {}
     for row in bad:
         key = row.malformed, row.known, row.reason()
@@ -183,10 +186,12 @@ def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     must = [row for row in rows if row.rule.level == "MUST" and row.applies]
     if any(row.outcome == "FAIL" and not row.known for row in must):
         return 1
-    judged = sum(row.outcome in ("ok", "FAIL") for row in must)
     if not judge.spoken or any(row.outcome == "late" for row in rows):
         return 2
-    return 2 if whole and 2 * judged < len(must) else 0
+    judged = [row for row in must if row.outcome in ("ok", "FAIL")]
+    if whole and 2 * len(judged) < len(must):
+        return 2
+    return 0
 
 
 # --- For a person ---------------------------------------------------------------------
@@ -469,19 +474,15 @@ def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
 def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
     """Yield the counts of each level. The last line is about MUST."""
     for level in ("NOTE", "SHOULD"):
-        some = [row for row in rows if row.rule.level == level and row.applies]
-        good = sum(row.outcome == "ok" for row in some)
-        bad = sum(row.outcome == "FAIL" for row in some)
-        if good or bad:
-            yield f"{level}: {counted(good, 'rule holds', 'rules hold')}, {bad} not."
+        count = collections.Counter(row.outcome for row in rows
+                                    if row.rule.level == level)
+        if count["ok"] or count["FAIL"]:
+            good = counted(count["ok"], "rule holds", "rules hold")
+            yield f"{level}: {good}, {count['FAIL']} not."
     must = [row for row in rows if row.rule.level == "MUST"]
     count = collections.Counter(row.outcome for row in must)
-    why: collections.Counter[str] = collections.Counter()
-    for row in must:
-        if row.outcome == "not judged":
-            why[why_not(row)] += 1
-    if count["late"]:
-        why["were too late"] = count["late"]
+    why = collections.Counter(why_not(row) for row in must
+                              if row.outcome in ("not judged", "late"))
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
     judged = count["ok"] + count["FAIL"]
     yield from wrapped(f"MUST: {counted(judged, 'rule', 'rules')} judged: "
@@ -490,6 +491,8 @@ def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
 
 
 def why_not(row: Row) -> str:
+    if row.outcome == "late":
+        return "were too late"
     if not row.applies:
         return "do not apply to this server"
     if row.lack().kind == "call":

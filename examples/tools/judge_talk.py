@@ -107,7 +107,8 @@ class Connection:
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
-        self.refusal: Any = None  # the verdict on an error in answer to initialize
+        self.refusal = ""  # the requirement that a bad answer to initialize breaks
+        self.refusal_verdict: Any = None
         self.writer = concurrent.futures.ThreadPoolExecutor(1)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.error_reader = threading.Thread(target=self.read_errors, daemon=True)
