@@ -477,8 +477,9 @@ class Session:
             raise Wrong(-32602, "The requestState is not valid")
         if answer and (given_state or FAULT == "needless-state"):
             return text(spoken(answer))
-        return {"resultType": "input_required", "requestState": state, "inputRequests": {
-            "name": {"method": "elicitation/create", "params": question}}}
+        asked = {"method": "elicitation/create", "params": question}
+        return {"resultType": "input_required", "requestState": state,
+                "inputRequests": {"name": asked}}
 
     def roots(self, params: Any, meta: Any) -> Any:
         given = params.get("inputResponses", {}).get("r")
@@ -599,7 +600,8 @@ LINES = {"silent-end": late_lines, "cut-character": pieces, "chunks": pieces,
 def main() -> None:
     begin()
     session = Session()
-    for line in LINES.get(FAULT, lambda: sys.stdin.buffer)():
+    lines = LINES[FAULT]() if FAULT in LINES else sys.stdin.buffer
+    for line in lines:
         if FAULT != "mute":
             session.line(line)
     if FAULT == "lost-calls":

@@ -28,8 +28,8 @@ tools/list, or one of these options allows it. Then more rules can be judged.
     --verbose           Show also the rules that hold, and those that cannot be judged.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
-fails, or if an expected revision is missing. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
-could be judged.
+fails, or if an expected revision is missing. It is 2 if the server cannot be judged, or
+if fewer than half of the MUST rules could be judged.
 """
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ COMMON = ("echo", "add")  # tools that these transcripts may need as well
 # A malformed message of the server can lead to these exceptions.
 MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
-# Rules about the envelope of a response see it unchanged. All others go on after a fault
-# of an envelope.
+# Rules about the envelope of a response see it unchanged. All others go on after such a
+# fault.
 STRICT = {
     "base.notification.no-response",
     "base.response.same-id",
@@ -206,7 +206,7 @@ def rule_of(transcript: Transcript, client: str) -> Rule:
 
 
 def line_rule(slug: str) -> Rule:
-    """Return the rule of a requirement, or of a habit, that is checked on every line."""
+    """Return the rule of a requirement or habit that is checked on every line."""
     if slug in NOTES:
         return Rule(NOTES[slug], "NOTE", (slug,), "", None)
     row = requirements()[slug]
@@ -317,7 +317,7 @@ class Judge:
         """calls has the arguments of tools that may be called. call_all allows all.
 
         only is a part of a title or of a requirement's name; other rules are not
-        judged. A rule is not judged, either, if it contains one of the texts in ignored.
+        judged. Neither are rules that contain one of the texts in ignored.
         """
         self.command = command
         self.revisions = revisions
@@ -332,7 +332,8 @@ class Judge:
         self.not_spoken: dict[str, str] = {}  # revision -> why
         self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
-        self.stderr: dict[str, tuple[str, ...]] = {}  # revision -> of a server that died
+        # revision -> the last lines of stderr, if the server ended at once
+        self.stderr: dict[str, tuple[str, ...]] = {}
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
         self.unspoken: list[Connection] = []  # in revisions that the server lacks
@@ -571,7 +572,7 @@ class Judge:
                 facts.names.setdefault("argument", needed[0])
 
     def try_completion(self, talk: Talk, facts: Facts) -> None:
-        """Find out whether a server of 2024-11-05, which cannot declare it, completes."""
+        """Find out whether a server of 2024-11-05 completes. It cannot declare it."""
         if facts.revision != "2024-11-05" or "needy" not in facts.names:
             return
         got = talk.ask("completion/complete", {

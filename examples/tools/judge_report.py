@@ -89,7 +89,7 @@ class Row:
     def word(self) -> str:
         if self.outcome == "FAIL":
             return WORDS[self.rule.level]
-        return self.outcome
+        return str(self.outcome)
 
     @property
     def bad(self) -> bool:
@@ -209,8 +209,8 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
             yield from fault_lines(fault, requirements, verbose, color)
     last = [fault for fault in new if fault.row.malformed]
     if last:
-        yield from wrapped("Input that no host sends. These rules belong to the library "
-                           f"below{library_of(judge)}.")
+        yield from wrapped("Input that no host sends. These rules belong to the "
+                           f"library below{library_of(judge)}.")
         yield ""
     for fault in last:
         yield from fault_lines(fault, requirements, verbose, color)
@@ -238,7 +238,7 @@ def info_of(judge: Any) -> Any:
 
 
 def library_of(judge: Any) -> str:
-    """Return the name of the library that the server is made with, as far as it shows."""
+    """Return the name of the library below the server, as far as it shows."""
     texts = [json.dumps([facts.opening, facts.lists]) for facts in judge.spoken]
     for _, verdicts in judge.verdicts.values():
         texts += [line for verdict in verdicts.values() for line in verdict.said
@@ -545,7 +545,7 @@ def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
                    for level in WORDS},
         "revisions": [facts.revision for facts in judge.spoken],
         "notSpoken": judge.not_spoken,
-        "stderr": {revision: lines for revision, lines in judge.stderr.items() if lines},
+        "stderr": {one: lines for one, lines in judge.stderr.items() if lines},
         "hosts": judge.host_findings,
         "rules": [as_entry(row, heading, requirements)
                   for heading, some in rows.items() for row in some]}

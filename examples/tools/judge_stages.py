@@ -55,7 +55,7 @@ STEPS = {  # number -> (name, what to build)
 
 
 class Demand(NamedTuple):
-    """What a step has to show: a rule that holds and whose messages have a pattern."""
+    """A feature of a step: a rule has to hold whose messages have a pattern."""
     pattern: str
     tools: tuple[str, ...]  # special tools that allow it
     missing: str
@@ -66,7 +66,8 @@ DEMANDS = {  # step -> what it demands
               "The judge could not call a tool. Copy echo and add from below, or "
               'declare "annotations": {"readOnlyHint": true} in a tools/list entry.'),
     4: Demand('"shout"', ("shout",), "The tool shout is missing."),
-    5: Demand('"count"', ("count",), "The tool count, which reports progress, is missing."),
+    5: Demand('"count"', ("count",),
+              "The tool count, which reports progress, is missing."),
     6: Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
               "No tool asks the client: ask and roots are missing."),
     7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
@@ -386,7 +387,8 @@ def count_of(step: int, rows: list[Any], judge: Any) -> str:
     """Say how many rules of a step hold, and what the others wait for."""
     good = sum(row.outcome == "ok" for row in rows)
     text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
-    waiting = [row.lack() for row in rows if row.outcome == "not judged" and row.applies]
+    waiting = [row.lack() for row in rows
+               if row.outcome == "not judged" and row.applies]
     tools = judge.special_needed([lack.what for lack in waiting if lack.kind == "tool"])
     calls = any(lack.kind == "call" for lack in waiting)
     wishes = []

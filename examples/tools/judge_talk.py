@@ -101,7 +101,7 @@ class Connection:
         self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
         self.sent: list[bytes] = []
         self.sent_ids: dict[str, Any] = {}  # the text of an id -> the id
-        self.tolerant = False  # mend the envelopes of responses; the checker reports them
+        self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
         self.fresh = True  # nothing has been read yet
@@ -281,7 +281,7 @@ class Connection:
         The line checker has reported the fault. Without this, one fault of the envelope
         would break every rule.
         """
-        if type(message) is not dict or not {"method", "result", "error"} & set(message):
+        if type(message) is not dict:
             return False
         before = json.dumps(message)
         message["jsonrpc"] = "2.0"

@@ -84,7 +84,8 @@ NOTES = {  # slug -> a habit that the specification does not demand
     "note.page.ends":
         "A list ends: its cursors do not repeat"}
 # The beginning of a stack trace in Python, JavaScript, Java, Go and Rust
-STACK = re.compile(r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
+STACK = re.compile(
+    r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 SUBSCHEMA = {"$ref": "#/$defs/schema"}
@@ -93,7 +94,8 @@ NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
 META_SCHEMA = {  # what every dialect says of the common keywords
     "$ref": "#/$defs/schema",
     "$defs": {"schema": {"type": ["object", "boolean"], "properties": {
-        "type": {"anyOf": [{"enum": TYPES}, {"type": "array", "items": {"enum": TYPES}}]},
+        "type": {"anyOf": [{"enum": TYPES},
+                           {"type": "array", "items": {"enum": TYPES}}]},
         "enum": {"type": "array"},
         "required": {"type": ["array", "boolean"], "items": {"type": "string"}},
         "properties": NAMED_SUBSCHEMAS,
@@ -614,8 +616,9 @@ class LineChecker:
                        f"{revision} has no structuredContent")
         elif name in self.outputs and not result.get("isError"):
             faults = faults_of(self.outputs[name], result.get("structuredContent"))
+            where = "structuredContent" + "".join(faults[:1])
             self.check("tools.output.conforms", not faults,
-                       f"the outputSchema of {name}: structuredContent{''.join(faults[:1])}")
+                       f"the outputSchema of {name}: {where}")
 
     def check_tools(self, tools: Any, params: Any) -> None:
         """Judge the names and schemas on a page of tools/list."""

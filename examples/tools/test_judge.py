@@ -125,12 +125,14 @@ def touch(path: str) -> str:
     return "done"
 server.run()
 """
+ENVELOPES = ("Messages", "Standard input and output", "Batches")
 HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
 # enough for what never comes
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
 REVISION_OF = {  # fault -> the revision in which it shows, if it is not 2025-11-25
-    **dict.fromkeys(("no-listen", "no-ttl", "remembers", "modern-initialize", "pure-lax",
-                     "changed-state", "foreign-state", "needless-state"), judge.MODERN),
+    **dict.fromkeys(("no-listen", "no-ttl", "remembers", "modern-initialize",
+                     "pure-lax", "changed-state", "foreign-state",
+                     "needless-state"), judge.MODERN),
     "early-elicitation": "2025-03-26",
     "early-structure": "2025-03-26"}
 WIDER = {  # fault -> rules that have to be played so that it shows
@@ -232,7 +234,8 @@ class TestNoFalseAlarm(ProcessCase):
     def assert_clean(self, command: List[str], folder: str) -> None:
         done = subprocess.run(
             [*PYTHON, JUDGE, "--call-all", "--", *command], stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, cwd=folder, env=PROCESS_ENV, timeout=12 * DEADLINE)
+            stderr=subprocess.STDOUT, cwd=folder, env=PROCESS_ENV,
+            timeout=12 * DEADLINE)
         out = done.stdout.decode()
         self.assertEqual(0, done.returncode, out)
         self.assertNotRegex(out, "(?m)^(FAIL|WARN)")
@@ -243,7 +246,8 @@ class TestNoFalseAlarm(ProcessCase):
             listings = re.findall(r"(?ms)^```python\n(.*?)^```$", file.read())
         examples = os.path.join(HERE, "examples")
         with tempfile.TemporaryDirectory() as folder:
-            paths = [os.path.join(examples, name) for name in sorted(os.listdir(examples))
+            names = sorted(os.listdir(examples))
+            paths = [os.path.join(examples, name) for name in names
                      if re.match(r"0[1-9]_", name)]
             for number, text in enumerate(listings):
                 paths.append(os.path.join(folder, f"listing{number}.py"))
@@ -312,7 +316,7 @@ class TestStages(ProcessCase):
 
     def test_a_server_that_stops_at_a_step_holds_this_stage_and_no_later_one(self
                                                                              ) -> None:
-        """A stage demands its features: it says which one is missing, and what to do."""
+        """A stage demands its features, and says which one is missing."""
         missing = {
             2: "opens no session", 3: "could not call a tool", 4: "tool shout",
             5: "tool count", 6: "ask and roots", 7: "does not speak 2026-07-28"}
@@ -339,7 +343,8 @@ class TestStages(ProcessCase):
             self.assertIn(words, out)
 
         self.beside(check, [
-            ("print holds 3", 3, "leaky-shout", 0), ("print fails 4", 4, "leaky-shout", 1),
+            ("print holds 3", 3, "leaky-shout", 0),
+            ("print fails 4", 4, "leaky-shout", 1),
             ("no-listen fails 7", 7, "no-listen", 1)])
 
     def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
@@ -376,7 +381,7 @@ class TestReport(ProcessCase):
     """The report names the cause first, and what a maintainer needs."""
 
     def report(self, fault: str, *options: str) -> Tuple[int, str, Any]:
-        """Judge the server with a fault. Return the status, the report, and its JSON."""
+        """Judge a fault. Return the status, the report, and the report as JSON."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "report.json")
             status, out = run([
@@ -391,8 +396,7 @@ class TestReport(ProcessCase):
             status, out, report = self.report(fault)
             broken = [rule for rule in report["rules"] if rule["outcome"] == "FAIL"]
             others = [rule["title"] for rule in broken
-                      if rule["subject"] not in ("Messages", "Standard input and output",
-                                                 "Batches")]
+                      if rule["subject"] not in ENVELOPES]
             self.assertEqual([], others, fault)
             self.assertEqual(1, status)
 
@@ -411,7 +415,8 @@ class TestReport(ProcessCase):
 
     def test_input_that_no_host_sends_comes_last(self) -> None:
         status, out, report = self.report("number-ends")
-        self.assertLess(out.index("Input that no host sends"), out.index("FAIL  JSON that"))
+        self.assertLess(out.index("Input that no host sends"),
+                        out.index("FAIL  JSON that"))
         status, out, report = self.report("zero-id")
         self.assertNotIn("Input that no host sends", out)
 
@@ -436,7 +441,8 @@ class TestReport(ProcessCase):
     def test_a_list_change_without_the_capability_is_not_blamed_on_the_client(self
                                                                               ) -> None:
         status, out, report = self.report("undeclared-change")
-        broken = [rule["title"] for rule in report["rules"] if rule["outcome"] == "FAIL"]
+        broken = [rule["title"] for rule in report["rules"]
+                  if rule["outcome"] == "FAIL"]
         self.assertEqual(["Only successfully negotiated capabilities are used"], broken)
 
     def test_a_tool_with_the_name_of_a_special_tool_is_mentioned(self) -> None:
@@ -450,7 +456,8 @@ class TestReport(ProcessCase):
 
     def test_limits_grow_with_the_time_that_the_server_takes_to_start(self) -> None:
         """So that a busy machine gives no verdict."""
-        slow = "import sys, time\ntime.sleep(0.5)\nprint(sys.stdin.readline(), flush=True)"
+        slow = ("import sys, time; time.sleep(0.5); "
+                "print(sys.stdin.readline(), flush=True)")
         end = judge.Connection([*PYTHON, "-c", slow], "2025-11-25", SHORT)
         self.addCleanup(end.close)
         end.give(b'{"jsonrpc":"2.0","method":"a"}')
@@ -462,8 +469,8 @@ class TestForMachines(ProcessCase):
     """Options for a job that runs at each commit."""
 
     def judge(self, *options: str) -> Tuple[int, str]:
-        return run(["--revision", "2025-11-25", "--only", "base.", *options, "--", *SERVER,
-                    "--fault", "zero-id"])
+        return run(["--revision", "2025-11-25", "--only", "base.", *options, "--",
+                    *SERVER, "--fault", "zero-id"])
 
     def test_a_baseline_is_written_once_and_then_only_new_faults_count(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
