@@ -200,11 +200,13 @@ def key_of(value: Any) -> str:
 
 def metas(value: Any) -> Iterator[Any]:
     """Yield every _meta at any depth."""
-    for name, item in value.items() if isinstance(value, dict) else enumerate(
-            value if isinstance(value, list) else ()):
-        if name == "_meta" and isinstance(item, dict):
-            yield item
-        yield from metas(item)
+    if isinstance(value, dict):
+        if isinstance(value.get("_meta"), dict):
+            yield value["_meta"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from metas(item)
 
 
 def meta_of(message: Any) -> Any:
@@ -266,35 +268,46 @@ class LineChecker:
 
     def heard(self, message: Any) -> None:
         """Take note of what the other end wrote, however malformed it is."""
-        for member in message if isinstance(message, list) else ():
-            self.heard(member)
+        if isinstance(message, list):
+            for member in message:
+                self.heard(member)
         if not isinstance(message, dict):
             return
-        key, params = key_of(message.get("id")), message.get("params")
+        key = key_of(message.get("id"))
+        params = message.get("params")
+        if not isinstance(params, dict):
+            params = {}
         if "result" in message or "error" in message:
-            method, _ = self.asks.pop(key, ("", ""))
-            if method == "initialize" and isinstance(message.get("result"), dict):
-                agreed = message["result"].get("protocolVersion")
-                self.revision = agreed if agreed in REVISIONS else ""
+            self.response_heard(key, message.get("result"))
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
-            cancelled = key_of(params.get("requestId") if isinstance(params, dict)
-                               else None)
+            cancelled = key_of(params.get("requestId"))
             self.answered(cancelled)
             self.cancelled.add(cancelled)
         elif type(message.get("id")) in (str, int):
-            self.request_heard(key, message, params if isinstance(params, dict) else {})
+            self.request_heard(key, message, params)
+
+    def response_heard(self, key: str, result: Any) -> None:
+        method, _ = self.asks.pop(key, ("", ""))
+        if method == "initialize" and isinstance(result, dict):
+            agreed = result.get("protocolVersion")
+            self.revision = agreed if agreed in REVISIONS else ""
 
     def request_heard(self, key: str, message: Any, params: Any) -> None:
-        method, meta = message.get("method"), meta_of(message)
-        early = REVISIONS[-2] if method in ("ping", "initialize") else MODERN
-        modern = META + "protocolVersion" in meta
-        self.modern_heard = self.modern_heard or modern
+        method = message.get("method")
+        meta = meta_of(message)
+        revision = self.revision or MODERN
+        if method in ("ping", "initialize") and not self.revision:
+            revision = REVISIONS[-2]
+        if META + "protocolVersion" in meta:
+            revision = MODERN
+            self.modern_heard = True
         if method == "initialize" and isinstance(params.get("capabilities"), dict):
             self.granted = params["capabilities"]
         entries = self.asked.setdefault(key, [])
         if entries:  # it is not known which of them is answered
-            method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
-        entries.append((method, MODERN if modern else self.revision or early, params))
+            method = "?"
+            entries[:] = [("?", *entry[1:]) for entry in entries]
+        entries.append((method, revision, params))
         self.progress.pop(key_of(meta.get("progressToken")), None)
         if method == "subscriptions/listen":
             self.acknowledged[key] = False
@@ -360,17 +373,26 @@ class LineChecker:
                 self.check_meta(member)
 
     def check_meta(self, message: Any) -> None:
-        modern = self.side == "Server" and not self.revision or self.revision == MODERN
-        for key in [key for meta in metas(message) for key in meta]:
-            prefix, slash, name = key.rpartition("/")
-            labels = prefix.split(".")
-            good = NAME.fullmatch(name) and (not slash or PREFIX.fullmatch(prefix))
-            self.check("meta.name-form", bool(good),
-                       f"_meta: {key} does not keep to the grammar")
-            near = labels[1:2] if modern else labels[-2:-1] + labels[1:2]
-            self.check("meta.reserved-prefix-second-label",
-                       not RESERVED & {*near} or key in DEFINED,
-                       f"_meta: {key} is reserved and not defined")
+        modern = self.revision == MODERN
+        if self.side == "Server" and not self.revision:
+            modern = True
+        for meta in metas(message):
+            for key in meta:
+                self.check_meta_key(key, modern)
+
+    def check_meta_key(self, key: str, modern: bool) -> None:
+        prefix, slash, name = key.rpartition("/")
+        labels = prefix.split(".")
+        good = bool(NAME.fullmatch(name))
+        if slash:
+            good = good and bool(PREFIX.fullmatch(prefix))
+        self.check("meta.name-form", good, f"_meta: {key} does not keep to the grammar")
+        near = labels[1:2]
+        if not modern:
+            near += labels[-2:-1]
+        self.check("meta.reserved-prefix-second-label",
+                   not RESERVED & {*near} or key in DEFINED,
+                   f"_meta: {key} is reserved and not defined")
 
     def check_schema(self, slug: str, revision: str, name: str, value: Any) -> bool:
         if not revision:
@@ -464,25 +486,31 @@ class LineChecker:
                        self.acknowledged.get(key_of(tag)) is (not first),
                        "a stream is acknowledged once, first, while it is open")
             self.acknowledged[key_of(tag)] = True
-        log = method == "notifications/message"
+        if method == "notifications/message":
+            self.check_log(modern and tag is None)
         changes = re.match("notifications/(tools|prompts|resources)/(.*)", method)
-        if log and self.offered is not None:
+        if not changes:
+            return
+        if modern:
+            self.check("subs.no-unsolicited", tag is not None,
+                       "in the modern era changes are told on a listen stream, tagged")
+        elif self.offered is not None:
+            kind, what = changes.groups()
+            member = "subscribe" if what == "updated" else "listChanged"
+            declared = self.offered.get(kind)
+            good = isinstance(declared, dict) and declared.get(member) is True
+            self.check(self.agreed("capabilities", self.revision), good,
+                       f"{method} is sent, but {kind}.{member} is not declared")
+
+    def check_log(self, wanted_by_request: bool) -> None:
+        if self.offered is not None:
             self.check("log.capability", "logging" in self.offered,
                        "a log message is sent, but logging is not declared")
-        if modern and log and tag is None:
+        if wanted_by_request:
             wanted = any(META + "logLevel" in entry[2].get("_meta", {})
                          for entries in self.asked.values() for entry in entries)
             self.check("log.optin-required", wanted,
                        "no request that is open asks for log messages")
-        if modern and changes and tag is None:
-            self.check("subs.no-unsolicited", False,
-                       "in the modern era changes are told on a listen stream, tagged")
-        if changes and not modern and self.offered is not None:
-            member = "subscribe" if changes[2] == "updated" else "listChanged"
-            declared = self.offered.get(changes[1])
-            good = isinstance(declared, dict) and declared.get(member) is True
-            self.check(self.agreed("capabilities", self.revision), good,
-                       f"{method} is sent, but {changes[1]}.{member} is not declared")
 
     def check_progress(self, params: Any) -> None:
         token = key_of(params["progressToken"])
@@ -551,31 +579,39 @@ class LineChecker:
 
     def check_error(self, message: Any, revision: str) -> None:
         error = message["error"]
-        code: Any = error.get("code") if isinstance(error, dict) else None
-        known = CODES[MODERN if revision == MODERN else "2025-11-25"]
-        if not self.check("base.error.code-and-message",
-                          type(code) is int and type(error.get("message")) is str,
+        code: Any = None
+        if isinstance(error, dict) and type(error.get("message")) is str:
+            code = error.get("code")
+        if not self.check("base.error.code-and-message", type(code) is int,
                           "an error has an integer code and a message"):
             return
         self.check("base.error.message-short", not STACK.search(error["message"]),
                    "the message of an error holds a stack trace")
+        known = CODES["2025-11-25"]
+        if revision == MODERN:
+            known = CODES[MODERN]
         if code not in STANDARD and code not in known:
-            legacy = not -32768 <= code <= -32100
-            modern = not -32768 <= code <= -32000
-            slug = "base.error.reserved-range" if revision != MODERN else (
-                "base.error.no-32002" if code == -32002 else
-                "base.error.avoid-legacy-block" if code >= -32019 else
-                "base.error.mcp-block-only-defined")
-            self.check(slug, modern if revision == MODERN else legacy,
-                       f"{code} is reserved, and {revision} does not define it")
+            self.check_own_code(code, revision)
         elif code == -32042:
             self.check("", revision == "2025-11-25",
                        f"{revision} does not define {code}")
-        name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
         if message.get("id") is not None:
+            name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
             self.check_schema("base.error.code-and-message", revision,
-                              known.get(code) or name,
-                              message)
+                              known.get(code) or name, message)
+
+    def check_own_code(self, code: int, revision: str) -> None:
+        """Judge a code that the specification does not define."""
+        slug = "base.error.reserved-range"
+        good = not -32768 <= code <= -32100
+        if revision == MODERN:
+            good = not -32768 <= code <= -32000
+            slug = "base.error.mcp-block-only-defined"
+            if code == -32002:
+                slug = "base.error.no-32002"
+            elif code >= -32019:
+                slug = "base.error.avoid-legacy-block"
+        self.check(slug, good, f"{code} is reserved, and {revision} does not define it")
 
     def check_result(self, result: Any, method: str, revision: str, params: Any
                      ) -> None:
