@@ -23,8 +23,8 @@ from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
-MOST_SHOWN = 1200  # characters of a message
-MOST_FOLDED = 5  # titles under a fault with the same reason; --verbose shows all
+MOST_SHOWN = 800  # characters of a message
+MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
 FORMAT = 2  # of the report as JSON
 SITE = "https://modelcontextprotocol.io/specification/"
 HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
