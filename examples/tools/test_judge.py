@@ -527,6 +527,14 @@ class TestCommandLine(ProcessCase):
             status, out = run([*options, "--only", "ping", "--", *SERVER])
             self.assertEqual(0, status, out)
 
+    def test_the_commands_of_the_manual_have_options_that_exist(self) -> None:
+        with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
+            commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", file.read(), re.S)
+        self.assertEqual(4, len(commands))
+        for command in commands:
+            found = judge.options(shlex.split(command))
+            self.assertEqual(["node", "my_server.js"], found.command)
+
     def test_a_wrong_command_line_gets_the_usage(self) -> None:
         for arguments in (["--revision", "1999-01-01", "--", "true"], [], ["--"],
                           ["--call", "add", "{", "--", "true"]):
