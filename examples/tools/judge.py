@@ -125,8 +125,16 @@ ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
     "sampling/createMessage": {"role": "assistant", "model": "judge",
                                "content": {"type": "text", "text": "a"}}}
 # Names that the survey chooses, if the server has something that fits.
-CHOSEN = ("tool", "wrong", "uri", "prompt", "needy", "paged", "leaving", "asking",
-          "others")
+CHOSEN = (
+    "tool",
+    "wrong",
+    "uri",
+    "prompt",
+    "needy",
+    "paged",
+    "leaving",
+    "asking",
+    "others")
 MISSING_CAPABILITY = -32021
 MOST_PAGES = 50  # of a list
 
@@ -284,15 +292,16 @@ def made_up(schema: Any, depth: int = 0) -> Any:
 
 def misfit(arguments: Any, schema: Any) -> Any:
     """Return arguments that do not fit a schema, or None if every object fits."""
-    properties = schema.get("properties") if type(schema) is dict else None
-    for name in properties if type(properties) is dict else ():
-        for value in ({"judge": "wrong"}, "wrong", 1):
-            wrong = {**arguments, name: value}
-            if faults_of(schema, wrong):
-                return wrong
-    if type(schema) is dict and schema.get("required"):
-        return {}
-    return None
+    if type(schema) is not dict:
+        return None
+    properties = schema.get("properties")
+    if type(properties) is dict:
+        for name in properties:
+            for value in ({"judge": "wrong"}, "wrong", 1):
+                wrong = {**arguments, name: value}
+                if faults_of(schema, wrong):
+                    return wrong
+    return {} if schema.get("required") else None
 
 
 # --- The judge ------------------------------------------------------------------------
@@ -626,10 +635,13 @@ class Judge:
 
     def alone(self, rule: Rule, revision: str) -> bool:
         """Tell whether a rule must not share a connection with other rules."""
-        assert rule.transcript
-        text = "\n".join(text for _, text in rule.transcript.steps)
-        return "alone" in rule.transcript.words or '"requestId":true' in text or (
-            "raw" in rule.transcript.words and revision != MODERN)
+        transcript = rule.transcript
+        assert transcript
+        if "alone" in transcript.words:
+            return True
+        if "raw" in transcript.words and revision != MODERN:
+            return True
+        return any('"requestId":true' in text for _, text in transcript.steps)
 
     # Judging
 
@@ -748,13 +760,15 @@ class Judge:
             from hosts import findings
         except ImportError:
             return
-        tools = self.spoken[-1].tools().values() if self.spoken else ()
+        tools = []
+        for facts in self.spoken[-1:]:
+            tools = [tool for tool in facts.tools().values()
+                     if type(tool.get("inputSchema")) is dict]
         places: dict[Any, list[str]] = {}
-        for host, place, rule, source in findings(
-                tool for tool in tools if type(tool.get("inputSchema")) is dict):
+        for host, place, rule, source in findings(tools):
             places.setdefault((host, rule, source), []).append(place)
-        self.host_findings = [(host, some, rule, source)
-                              for (host, rule, source), some in places.items()]
+        for (host, rule, source), some in places.items():
+            self.host_findings.append((host, some, rule, source))
 
     def special_needed(self, names: list[str]) -> list[str]:
         """Add the tools that the same rules need to some special tools."""
@@ -801,11 +815,14 @@ def changed(value: Any) -> Any:
 def asked_before(finding: Finding, end: Connection) -> list[str]:
     """Return the request that a line answers, for the report."""
     answer = parsed(finding.line)
+    if type(answer) is not dict:
+        return []
     for line in reversed(end.sent):
         message = parsed(line)
-        if type(message) is dict and type(answer) is dict and "id" in message:
-            if message["id"] == answer.get("id"):
-                return [f"> {line.decode('utf-8', 'replace')}"]
+        if type(message) is not dict or "id" not in message:
+            continue
+        if message["id"] == answer.get("id"):
+            return [f"> {line.decode('utf-8', 'replace')}"]
     return []
 
 
@@ -914,16 +931,21 @@ def read_baseline(path: str, rows: list[Any]) -> None:
 
 def judge_stage(found: argparse.Namespace, color: bool) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
-    status, lines = stage_one(found.command, found.stage, found.verbose, show)
+    stage = found.stage
+    status, lines = stage_one(found.command, stage, found.verbose, show)
     print("\n".join(lines), flush=True)
-    if status or found.stage == 1:
+    if status or stage == 1:
         return status
-    revisions = REVISIONS if found.stage == LAST else REVISIONS[:-1]
-    rules = [rule for rule in read_rules() if step_of(rule) <= found.stage]
+    revisions: tuple[str, ...] = REVISIONS[:-1]
+    if stage == LAST:
+        revisions = REVISIONS
+    rules = [rule for rule in read_rules() if step_of(rule) <= stage]
     judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
     judge.run()
-    rows = [row for some in rows_of(judge, RANK).values() for row in some]
-    status, lines = stage_report(rows, requirements(), found.stage, judge, color)
+    rows = []
+    for some in rows_of(judge, RANK).values():
+        rows += some
+    status, lines = stage_report(rows, requirements(), stage, judge, color)
     print("\n".join(lines))
     return status
 

@@ -253,19 +253,29 @@ def library_of(judge: Any) -> str:
 def opening(judge: Any) -> Iterator[str]:
     info = info_of(judge)
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
-    spoken = ", ".join(facts.revision
-                       for facts in judge.spoken) or "no revision that was tried"
+    spoken = ", ".join(facts.revision for facts in judge.spoken)
+    if not spoken:
+        spoken = "no revision that was tried"
     yield from wrapped(f"{safe(name)} speaks {spoken}.")
-    names = {name for facts in judge.spoken for name in facts.tools()}
-    for name in judge.calls if judge.spoken else ():
-        if name not in names:
-            yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
     if judge.spoken:
+        yield from unknown_calls(judge)
         return
     for why in dict.fromkeys(judge.not_spoken.values()):
         yield from wrapped(safe(why), "  ", "    ")
-    for stderr in [one for one in judge.stderr.values() if one][:1]:
-        yield from stderr_lines(stderr)
+    for stderr in judge.stderr.values():
+        if stderr:
+            yield from stderr_lines(stderr)
+            return
+
+
+def unknown_calls(judge: Any) -> Iterator[str]:
+    """Name the tools that --call allows and the server does not have."""
+    names: set[str] = set()
+    for facts in judge.spoken:
+        names.update(facts.tools())
+    for name in judge.calls:
+        if name not in names:
+            yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
 
 
 def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
@@ -338,18 +348,26 @@ def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[s
 def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
     """Yield the pages of the specification, that of the revision first."""
     for slug in rule.slugs:
-        pages = requirements[slug].page.split("; ") if slug in requirements else []
-        for page in sorted(pages, key=lambda page: revision not in page):
-            if page.startswith("schema "):
-                yield f"{SITE}{revision}/schema"
-            elif page.startswith("JSON-RPC"):
-                yield "https://www.jsonrpc.org/specification"
-            else:
-                date, _, path = page.partition("/")
-                everywhere = re.match("basic/index|server/|client/", path)
-                if everywhere or MODERN not in (date, revision):
-                    date = revision
-                yield f"{SITE}{date}/{path.replace('/index', '')}"
+        if slug not in requirements:
+            continue
+        pages = requirements[slug].page.split("; ")
+        pages.sort(key=lambda page: revision not in page)
+        for page in pages:
+            yield address_of(page, revision)
+
+
+def address_of(page: str, revision: str) -> str:
+    """Return the address of a page in a revision."""
+    if page.startswith("schema "):
+        return f"{SITE}{revision}/schema"
+    if page.startswith("JSON-RPC"):
+        return "https://www.jsonrpc.org/specification"
+    date, _, path = page.partition("/")
+    everywhere = re.match("basic/index|server/|client/", path)
+    if everywhere or MODERN not in (date, revision):
+        date = revision
+    path = path.replace("/index", "")
+    return f"{SITE}{date}/{path}"
 
 
 def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
@@ -474,20 +492,24 @@ def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
 def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
     """Yield the counts of each level. The last line is about MUST."""
     for level in ("NOTE", "SHOULD"):
-        count = collections.Counter(row.outcome for row in rows
-                                    if row.rule.level == level)
+        count = outcomes(rows, level)
         if count["ok"] or count["FAIL"]:
             good = counted(count["ok"], "rule holds", "rules hold")
             yield f"{level}: {good}, {count['FAIL']} not."
-    must = [row for row in rows if row.rule.level == "MUST"]
-    count = collections.Counter(row.outcome for row in must)
-    why = collections.Counter(why_not(row) for row in must
-                              if row.outcome in ("not judged", "late"))
+    why: collections.Counter[str] = collections.Counter()
+    for row in rows:
+        if row.rule.level == "MUST" and row.outcome in ("not judged", "late"):
+            why[why_not(row)] += 1
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
-    judged = count["ok"] + count["FAIL"]
-    yield from wrapped(f"MUST: {counted(judged, 'rule', 'rules')} judged: "
-                       f"{count['ok']} hold, {count['FAIL']} fail. Not judged: "
-                       f"{reasons or '0'}.")
+    count = outcomes(rows, "MUST")
+    judged = counted(count["ok"] + count["FAIL"], "rule", "rules")
+    yield from wrapped(f"MUST: {judged} judged: {count['ok']} hold, {count['FAIL']} "
+                       f"fail. Not judged: {reasons or '0'}.")
+
+
+def outcomes(rows: list[Row], level: str) -> collections.Counter[str]:
+    """Count the outcomes of the rules of a level."""
+    return collections.Counter(row.outcome for row in rows if row.rule.level == level)
 
 
 def why_not(row: Row) -> str:
@@ -540,9 +562,7 @@ def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
         "command": judge.command,
         "status": status,
         "seconds": round(time.monotonic() - judge.began, 1),
-        "counts": {level: collections.Counter(row.outcome for row in everything
-                                              if row.rule.level == level)
-                   for level in WORDS},
+        "counts": {level: outcomes(everything, level) for level in WORDS},
         "revisions": [facts.revision for facts in judge.spoken],
         "notSpoken": judge.not_spoken,
         "stderr": {one: lines for one, lines in judge.stderr.items() if lines},

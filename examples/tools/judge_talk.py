@@ -394,12 +394,16 @@ class Talk(Play):
             self.said = ["  (a session is open)"]
 
     def completed(self, text: str) -> bytes:
-        if text.startswith("<") and text[1:-1] in BYTES:
-            method = str(self.space["any"]).encode()
-            line = BYTES[text[1:-1]].replace(b"$any", method)
-            meta = json.dumps(modern_meta())[1:-1].encode() + b","
-            return line.replace(b'"_meta":{', b'"_meta":{' + meta * self.modern)
-        return bytes(super().completed(text))
+        name = text[1:-1]
+        if not text.startswith("<") or name not in BYTES:
+            return bytes(super().completed(text))
+        method = str(self.space["any"]).encode()
+        line = BYTES[name].replace(b"$any", method)
+        if not self.modern:
+            return line
+        meta = json.dumps(modern_meta()).encode()
+        begin = b'"_meta":{'
+        return line.replace(begin, begin + meta[1:-1] + b",")
 
     def filled(self, value: Any) -> Any:
         """Replace each "$x" by its value, and "$x~" by that value with a change."""
@@ -491,10 +495,12 @@ class Talk(Play):
         got = json.loads(json.dumps(got))
         if got.get("params") == {} and "params" not in want:
             del got["params"]
-        result, wanted = got.get("result"), want.get("result")
-        if self.modern and type(result) is dict and "resultType" not in (wanted or {}):
-            if result.get("resultType") == "complete":
-                del result["resultType"]
+        result = got.get("result")
+        wanted = want.get("result") or {}
+        if not self.modern or type(result) is not dict or "resultType" in wanted:
+            return got
+        if result.get("resultType") == "complete":
+            del result["resultType"]
         return got
 
     def silence(self) -> None:
@@ -532,15 +538,18 @@ class Talk(Play):
         Return the whole response, or raise Broken.
         """
         name = f"judge {len(self.end.sent)}"
-        if self.modern:
-            params = {"_meta": modern_meta(self.offers), **(params or {})}
-        message = {"jsonrpc": "2.0", "id": name, "method": method}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": name, "method": method}
         if params is not None:
             message["params"] = params
+        if self.modern:
+            meta = {"_meta": modern_meta(self.offers)}
+            message["params"] = {**meta, **(params or {})}
         self.say(">", json.dumps(message).encode())
         for _ in range(100):
             got = self.take(f"the response to {method}")
-            if type(got) is dict and got.get("id") == name and "method" not in got:
+            if type(got) is not dict or "method" in got:
+                continue
+            if got.get("id") == name:
                 return got
         raise Broken(f"the response to {method}", "100 other lines")
 

@@ -43,7 +43,11 @@ DEFINED = {META + name for name in (  # keys of _meta in the modern revision
     "subscriptionId")}
 NAMED = "serverInfo stands in _meta of each modern result, and of no other"
 STANDARD = {-32700, -32600, -32601, -32602, -32603}
-LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+LISTS = (
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list")
 CACHED = ("server/discover", "resources/read", *LISTS)
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")  # input_required
 CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
@@ -52,8 +56,10 @@ CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
 CAPABILITY = {"completion/complete": "completions", "logging/setLevel": "logging", **{
     method: method.split("/")[0] for method in (
         *LISTS, "tools/call", "prompts/get", "resources/read", "resources/subscribe")}}
-ASKED_OF_CLIENT = {"roots/list": "roots", "sampling/createMessage": "sampling",
-                   "elicitation/create": "elicitation"}
+ASKED_OF_CLIENT = {
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation"}
 SHAPES = {  # method -> the requirement about the shape of its result or params
     "initialize": "life.server-answers-initialize",
     "server/discover": "ver.discover.result",
@@ -87,7 +93,14 @@ NOTES = {  # slug -> a habit that the specification does not demand
 STACK = re.compile(
     r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
+TYPES = [
+    "array",
+    "boolean",
+    "integer",
+    "null",
+    "number",
+    "object",
+    "string"]
 SUBSCHEMA = {"$ref": "#/$defs/schema"}
 SUBSCHEMAS = {"type": "array", "minItems": 1, "items": SUBSCHEMA}
 NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
@@ -420,20 +433,20 @@ class LineChecker:
                        "the prefix rpc. belongs to JSON-RPC")
 
     def check_request(self, message: Any) -> None:
-        key, method = key_of(message["id"]), message["method"]
-        alone = method == "server/discover" or (
-            META + "protocolVersion" in meta_of(message))
-        revision = MODERN if alone and self.side == "Client" else self.revision
-        if self.side == "Server" and (not self.revision or revision == MODERN):
-            if self.modern_heard or method != "ping":
-                self.check("base.direction.no-server-requests" if self.modern_heard else
-                           "life.server-no-early-requests", False,
-                           "a server starts no request in the modern era")
+        method = message["method"]
+        params = message.get("params") or {}
+        key = key_of(message["id"])
+        self.check_right_to_ask(method)
         self.check("base.request.id-present", type(message["id"]) in (str, int),
                    "an id is a string or an integer")
         if method != "ping":
             self.check("base.id.unique-session", key not in self.used,
                        "an id is a string or an integer, and used once")
+        revision = self.revision
+        if self.side == "Client":
+            modern = META + "protocolVersion" in meta_of(message)
+            if modern or method == "server/discover":
+                revision = MODERN
         self.used.add(key)
         self.asks[key] = method, revision
         self.check_message(revision, "Request", message)
@@ -441,9 +454,18 @@ class LineChecker:
         if need and self.side == "Server" and self.revision:
             self.check(self.agreed("capabilities", self.revision), need in self.granted,
                        f"{method} is sent to a client that does not offer {need}")
-        params = message.get("params")
-        for name in (params or {}).get("capabilities", {}).get("extensions", ()):
+        for name in params.get("capabilities", {}).get("extensions", ()):
             self.check_extension(name)
+
+    def check_right_to_ask(self, method: str) -> None:
+        """Judge whether a server may send a request now."""
+        if self.side == "Client" or self.revision not in ("", MODERN):
+            return
+        text = "a server starts no request in the modern era"
+        if self.modern_heard:
+            self.check("base.direction.no-server-requests", False, text)
+        elif method != "ping":
+            self.check("life.server-no-early-requests", False, text)
 
     @staticmethod
     def agreed(what: str, revision: str) -> str:

@@ -529,7 +529,8 @@ class TestCommandLine(ProcessCase):
 
     def test_the_commands_of_the_manual_have_options_that_exist(self) -> None:
         with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
-            commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", file.read(), re.S)
+            text = file.read()
+        commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", text, re.S)
         self.assertEqual(4, len(commands))
         for command in commands:
             found = judge.options(shlex.split(command))
