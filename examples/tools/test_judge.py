@@ -424,8 +424,8 @@ class TestReport(ProcessCase):
         status, out, report = self.report("no-content")
         text = "".join(line[8:] if line[8] in "<>" else line[10:]
                        for line in out.split("\n") if line.startswith(" " * 8))
-        self.assertIn('"method":"tools/call","params":{"name":"add","arguments":'
-                      '{"a":1,"b":2}}}', text)
+        self.assertRegex(text, r'> \{"jsonrpc":"2.0","id":[^{}]*"method":"tools/call",'
+                         r'"params":\{"name":"add","arguments":\{"a":1,"b":2\}\}\}')
 
     def test_json_has_a_format_versions_counts_and_messages(self) -> None:
         status, out, report = self.report("zero-id", "--only", "base.response.same-id")
