@@ -198,6 +198,17 @@ class TestJudge(ProcessCase):
 
         self.beside(check, [(fault, fault) for fault in HOPELESS])
 
+    def test_an_error_for_a_revision_that_the_server_does_not_speak_is_a_fault(self
+                                                                              ) -> None:
+        """It has to offer another revision, if it has one."""
+        command = [*SERVER, "--fault", "refuses-revision"]
+        slug = "life.version.server-other"
+        one = judge.Judge(command, RULES, ("2024-11-05", "2025-11-25"), {}, only=slug)
+        one.run()
+        outcomes = {revision: verdict.outcome for _, verdicts in one.verdicts.values()
+                    for revision, verdict in verdicts.items()}
+        self.assertEqual("FAIL", outcomes.get("2024-11-05"), outcomes)
+
     def test_a_server_without_a_fault_keeps_all_rules(self) -> None:
         """The report tells how many rules were judged. JSON has the same verdicts."""
         with tempfile.TemporaryDirectory() as folder:
