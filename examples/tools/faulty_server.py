@@ -2,13 +2,16 @@
 
 test_judge.py judges it with each of its faults. Without a fault it keeps all rules. It
 speaks 2025-03-26, 2025-11-25 and 2026-07-28, and its tools are `add` and some special
-tools of the judge. `faulty_server.py --list` prints the names of all faults.
+tools of the judge. `faulty_server.py --list` prints the names of all faults, and
+`--step N` leaves out the features of later steps of examples/steps/.
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import queue
+import subprocess
 import sys
 import threading
 import time
@@ -49,16 +52,51 @@ FAULTS = {  # name -> what the server does wrong
     "wrong-code": "an unknown method gets the error -32600",
     "no-content": "a call has no content",
     "bad-output": "structured content does not fit the output schema",
+    "null-arguments": "a call with null as its arguments ends it",
+    "lost-calls": "calls that wait at the end of stdin get no result",
+    "refuses-page": "the second page of a list is refused",
+    "endless-pages": "each page of a list names the same next one",
+    "picky-initialize": "initialize is refused if the client has a title",
+    "refuses-revision": "initialize gets an error if it names an unknown revision",
+    "cut-character": "a character whose bytes arrive apart is lost",
+    "chunks": "each piece that arrives is taken for a line",
+    "short-lines": "a line is cut after 64 KiB",
+    "trace": "an error message holds a stack trace",
+    "modern-initialize": "initialize is served with the _meta of a modern request",
+    "no-handshake": "requests are served before initialize",
+    "early-requests": "requests are served before notifications/initialized",
+    "pure-lax": "it has no legacy sessions, and serves a request without _meta",
+    "forgets-session": "a modern request ends the legacy session",
+    "early-elicitation": "it asks the user in a revision without elicitation",
+    "changed-state": "a requestState is not checked",
+    "needless-state": "a requestState is not checked, and has no effect",
+    "foreign-state": "a requestState is not bound to the arguments of its call",
+    "int-schema": "an inputSchema has the type int",
+    "blank-name": "the name of a tool has a blank",
+    "twin-name": "two tools have the same name",
+    "stray-progress": "progress is reported without a token",
+    "token-back": "progress of a call goes back",
+    "old-result-type": "a legacy result has a resultType",
+    "early-structure": "there is structured content before 2025-06-18",
+    "fourth-call": "it hangs from the fourth call on",
+    "error-null": 'each response with a result has "error": null, too',
+    "no-jsonrpc": "responses lack jsonrpc",
+    "leaky-shout": "what the tool shout prints reaches stdout",
     "dead": "it ends at once", "mute": "it never writes", "deaf": "it never reads",
     "closed": "it closes its stdout", "endless": "it writes messages without end",
     "endless-line": "it writes one line without end"}
 FAULT = sys.argv[2] if sys.argv[1:2] == ["--fault"] else ""
+STEP = int(sys.argv[2]) if sys.argv[1:2] == ["--step"] else 7
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 REVISIONS = ["2025-03-26", "2025-11-25", MODERN]
 NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"},
                                             "b": {"type": "integer"}},
            "required": ["a", "b"]}
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}},
+        "required": ["text"]}
+NAME = {"type": "object", "properties": {"name": {"type": "string"}},
+        "required": ["name"]}
 WORD = {"type": "object", "properties": {"key": {"type": "string"}},
         "required": ["key"]}
 TOOLS: list[Any] = [
@@ -69,9 +107,11 @@ TOOLS: list[Any] = [
      "Report progress 1, 2 and so on up to `to`, with the messages "
      '"step 1", "step 2" ...',
      "inputSchema": {"type": "object", "properties": {"to": {"type": "integer"}}}},
-    {"name": "echo", "description": "Return the text.", "inputSchema": {
-        "type": "object", "properties": {"text": {"type": "string"}},
-        "required": ["text"]}},
+    {"name": "echo", "description": "Return the text.", "inputSchema": TEXT},
+    {"name": "shout", "inputSchema": TEXT, "description":
+     "Print the text to stdout, here and in a child process. Return the text."},
+    {"name": "ask", "inputSchema": TEXT, "description":
+     'Ask the user for a name, with this message. Return "accept Ada", or "decline".'},
     {"name": "roots", "description":
      "Return the URIs of the client's roots, separated by spaces.",
      "inputSchema": {"type": "object", "properties": {}}},
@@ -83,6 +123,9 @@ TOOLS: list[Any] = [
     {"name": "release", "inputSchema": WORD,
      "description": "Let one call of hold(key) return: one "
      "that is waiting, or the next one that begins."}]
+STEP_OF = {"shout": 4, "count": 5, "hold": 5, "release": 5, "ask": 6, "roots": 6}
+NOT_LEGACY = ("roots",)  # tools that a legacy session does not have
+SECRET = os.urandom(16)
 GATES = {key: threading.Semaphore(0) for key in "abcdefgh"}
 CANCELLED: set[str] = set()
 LOCK = threading.Lock()
@@ -100,6 +143,10 @@ class Wrong(Exception):
 def write(message: Any) -> None:
     if isinstance(message, dict):
         message = {"jsonrpc": "2.0", **message}
+        if FAULT == "error-null" and "result" in message:
+            message["error"] = None
+        if FAULT == "no-jsonrpc":
+            del message["jsonrpc"]
     with LOCK:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
@@ -110,8 +157,12 @@ class Session:
 
     def __init__(self) -> None:
         self.revision = ""  # of the legacy session, once it is open
+        self.initialized = False
+        self.offered: Any = {}  # the capabilities of the client of the session
         self.remembered: Any = {}
         self.requests = 0
+        self.calls = 0
+        self.questions: dict[str, Any] = {}  # id of an own request -> id of its call
         self.threads: list[threading.Thread] = []
 
     def line(self, data: bytes) -> None:
@@ -132,9 +183,14 @@ class Session:
                                           FAULT == "late-batch"):
             return self.batch(message)
         if isinstance(message, (int, float)) and FAULT == "number-ends":
+            print("a number\nends the server", file=sys.stderr)
             sys.exit(1)
         answer = self.message(message)
-        if answer:
+        if answer and FAULT == "lost-calls" and "tools/call" in str(message):
+            thread = threading.Timer(0.1, write, (answer,))
+            thread.daemon = True
+            thread.start()
+        elif answer:
             write(answer)
             if FAULT == "twice":
                 write(answer)
@@ -165,7 +221,7 @@ class Session:
         if message.get("jsonrpc") != "2.0" or "id" in message and not valid:
             return self.invalid(rid if type(rid) in (str, int) else None)
         if "result" in message or "error" in message:
-            return None
+            return self.response(message)
         if not isinstance(message.get("method"), str):
             return self.invalid(rid)
         if not isinstance(message.get("params", {}), dict):
@@ -179,12 +235,21 @@ class Session:
         name = {"id": rid} if rid is not None or early else {}
         return {**name, "error": {"code": -32600, "message": "Not a request"}}
 
+    def response(self, message: Any) -> Any:
+        """Finish the call that asked for a response."""
+        call = self.questions.pop(str(message.get("id")), None)
+        if call is None or "result" not in message:
+            return None
+        return {"id": call, "result": text(spoken(message["result"]))}
+
     def notification(self, message: Any) -> Any:
         if message["method"] == "notifications/cancelled":
             rid = message.get("params", {}).get("requestId")
             if FAULT == "true-cancels" and rid is True:
                 rid = 1
             CANCELLED.add(json.dumps(rid))
+        elif message["method"] == "notifications/initialized":
+            self.initialized = True
         elif FAULT == "answers-notification" and "judge" in message["method"]:
             return {"id": 0, "result": {}}
         return None
@@ -210,28 +275,69 @@ class Session:
 
     def result(self, message: Any, method: str, params: Any, rid: Any) -> Any:
         meta = params.get("_meta", {})
-        if META + "protocolVersion" in meta or method == "server/discover":
+        modern = META + "protocolVersion" in meta or method == "server/discover"
+        if FAULT == "pure-lax" and not modern and method == "tools/list":
+            return {"tools": TOOLS}
+        if modern and STEP == 7 and not (
+                FAULT == "modern-initialize" and method == "initialize"):
+            if FAULT == "forgets-session":
+                self.revision = ""
             return self.modern(method, params, meta, rid)
-        if method == "initialize":
+        result = self.legacy(method, params, rid)
+        if result is not None and FAULT == "old-result-type":
+            result["resultType"] = "complete"
+        return result
+
+    def legacy(self, method: str, params: Any, rid: Any) -> Any:
+        """Serve a request of a legacy session."""
+        if method == "initialize" and STEP >= 2 and FAULT != "pure-lax":
             return self.initialize(params)
-        if method == "ping":
+        if method == "ping" and STEP >= 2:
             return self.ping()
-        if method == "tools/list":
-            self.check_cursor(params)
-            return {"tools": [tool for tool in TOOLS if tool["name"] != "roots"]}
-        if method == "tools/call":
+        if method in ("tools/list", "tools/call") and STEP >= 3:
+            self.check_time()
+            if method == "tools/list":
+                return self.page(params, [tool for tool in self.tools()
+                                          if tool["name"] not in NOT_LEGACY])
             return self.call(params, rid, {})
-        raise Wrong(-32600 if FAULT == "wrong-code" else -32601, "Unknown method")
+        raise Wrong(-32600 if FAULT == "wrong-code" else -32601, failure())
+
+    def check_time(self) -> None:
+        ready = self.revision and (self.initialized or FAULT == "early-requests")
+        if not ready and FAULT != "no-handshake":
+            raise Wrong(-32600, "The session is not open")
+
+    def tools(self) -> list[Any]:
+        tools = [dict(tool) for tool in TOOLS
+                 if STEP_OF.get(tool["name"], 3) <= STEP]
+        if FAULT == "twin-name":
+            tools.append(tools[0])
+        if FAULT == "blank-name":
+            tools.append({**tools[0], "name": "add two"})
+        if FAULT == "int-schema":
+            tools[0]["inputSchema"] = {"type": "object",
+                                       "properties": {"a": {"type": "int"}}}
+        if self.revision == "2025-03-26":
+            del tools[0]["outputSchema"]
+        return tools
 
     @staticmethod
-    def check_cursor(params: Any) -> None:
-        if "cursor" in params:
+    def page(params: Any, tools: list[Any]) -> Any:
+        """Return all tools, or a page if a fault is about pages."""
+        paged = FAULT in ("refuses-page", "endless-pages")
+        cursor = params.get("cursor")
+        if cursor is not None and not (cursor == "2" and FAULT == "endless-pages"):
             raise Wrong(-32602, "Unknown cursor")
+        return {"tools": tools[:3], "nextCursor": "2"} if paged else {"tools": tools}
 
     def initialize(self, params: Any) -> Any:
         asked = params.get("protocolVersion")
+        picky = FAULT == "picky-initialize" and "title" in params["clientInfo"]
+        if picky or FAULT == "refuses-revision" and asked not in REVISIONS:
+            raise Wrong(-32602, "Invalid params")
         self.revision = asked if asked in REVISIONS[:-1] else "2025-11-25"
-        tools: Any = {} if FAULT == "undeclared-tools" else {"tools": {}}
+        self.offered = params.get("capabilities", {})
+        tools: Any = {} if FAULT == "undeclared-tools" or STEP < 3 else {"tools": {}}
         return {**({} if FAULT == "no-version" else {"protocolVersion": self.revision}),
                 "capabilities": tools, "serverInfo": {"name": "faulty", "version": "1"}}
 
@@ -269,8 +375,7 @@ class Session:
                            "cacheScope": "public",
                            "capabilities": {"tools": {}}}
         elif method == "tools/list":
-            self.check_cursor(params)
-            result = {"tools": TOOLS, **cached}
+            result = {**self.page(params, self.tools()), **cached}
         elif method == "tools/call":
             result = self.call(params, rid, meta)
         elif method == "subscriptions/listen" and FAULT != "no-listen":
@@ -285,9 +390,21 @@ class Session:
 
     def call(self, params: Any, rid: Any, meta: Any) -> Any:
         """Call a tool."""
-        name, given = params.get("name"), params.get("arguments", {})
+        name = params.get("name")
+        given = params.get("arguments", {})
+        if given is None:
+            if FAULT == "null-arguments":
+                sys.exit(1)
+            given = {}
+        self.calls += 1
+        if FAULT == "fourth-call" and self.calls > 3:
+            time.sleep(99)
         if name == "roots":
             return self.roots(params, meta)
+        if name == "ask":
+            return self.ask(given, params, rid, meta)
+        if name == "shout":
+            return self.shout(given["text"])
         if name == "echo":
             good = isinstance(given.get("text"), str)
             return text(given["text"]) if good else {**text("text is a string"),
@@ -314,12 +431,55 @@ class Session:
                       [sys.executable, "-c", "print('adding')"])
         if FAULT == "nan-written":
             return {**text("nan"), "structuredContent": {"sum": float("nan")}}
+        token = params.get("_meta", {}).get("progressToken")
+        if FAULT == "stray-progress" or FAULT == "token-back" and token is not None:
+            for step in (2, 1) if FAULT == "token-back" else (1,):
+                write({"method": "notifications/progress", "params": {
+                    "progressToken": "x" if token is None else token,
+                    "progress": step}})
         number: Any = "many" if FAULT == "bad-output" else given["a"] + given["b"]
         result = {**text(json.dumps({"sum": number})),
                   "structuredContent": {"sum": number}}
         if FAULT == "no-content":
             del result["content"]
+        if self.revision == "2025-03-26" and not meta and FAULT != "early-structure":
+            del result["structuredContent"]
         return result
+
+    @staticmethod
+    def shout(words: str) -> Any:
+        child = None if FAULT == "leaky-shout" else sys.stderr
+        print(words, file=sys.stderr)
+        subprocess.run([sys.executable, "-c", f"print({words!r})"], stdout=child,
+                       stdin=subprocess.DEVNULL, check=True)
+        return text(words)
+
+    def ask(self, given: Any, params: Any, rid: Any, meta: Any) -> Any:
+        """Ask the user for a name, in both eras."""
+        question = {"message": given["text"], "requestedSchema": NAME}
+        if not meta:
+            late = self.revision >= "2025-06-18" or FAULT == "early-elicitation"
+            if not late or "elicitation" not in self.offered:
+                return {**text("the client cannot ask"), "isError": True}
+            name = f"q{self.requests}"
+            self.questions[name] = rid
+            write({"id": name, "method": "elicitation/create", "params": question})
+            return None
+        if "elicitation" not in meta[META + "clientCapabilities"]:
+            raise Wrong(-32021, "elicitation is needed",
+                        {"requiredCapabilities": {"elicitation": {}}})
+        bound = b"" if FAULT == "foreign-state" else given["text"].encode()
+        state = hashlib.sha256(SECRET + bound).hexdigest()
+        answer = params.get("inputResponses", {}).get("name")
+        given_state = params.get("requestState")
+        if given_state and given_state != state and FAULT not in (
+                "changed-state", "needless-state"):
+            raise Wrong(-32602, "The requestState is not valid")
+        if answer and (given_state or FAULT == "needless-state"):
+            return text(spoken(answer))
+        asked = {"method": "elicitation/create", "params": question}
+        return {"resultType": "input_required", "requestState": state,
+                "inputRequests": {"name": asked}}
 
     def roots(self, params: Any, meta: Any) -> Any:
         given = params.get("inputResponses", {}).get("r")
@@ -360,6 +520,17 @@ class Session:
                 info = {META + "serverInfo": {"name": "faulty", "version": "1"}}
                 extra: Any = {"resultType": "complete", "_meta": info} if meta else {}
                 return write({"id": rid, "result": {**extra, **text("released")}})
+
+
+def spoken(answer: Any) -> str:
+    """Return an answer of the user in words."""
+    return " ".join([answer["action"], *answer.get("content", {}).values()])
+
+
+def failure() -> str:
+    if FAULT == "trace":
+        return "Traceback (most recent call last):\n  File \"server.py\", line 1"
+    return "Unknown method"
 
 
 def text(words: str) -> Any:
@@ -404,12 +575,37 @@ def late_lines() -> Any:
         yield line
 
 
+def pieces() -> Any:
+    """Yield what each read() finds, in lines that a fault makes wrong."""
+    rest = b""
+    while True:
+        piece = os.read(0, 1 << 20)
+        if not piece:
+            return
+        if FAULT == "cut-character":
+            piece = piece.decode(errors="replace").encode()
+        if FAULT == "chunks":
+            yield piece
+            continue
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield from (line[at:at + 65536] for at in range(0, len(line), 65536)
+                        ) if FAULT == "short-lines" else (line,)
+
+
+LINES = {"silent-end": late_lines, "cut-character": pieces, "chunks": pieces,
+         "short-lines": pieces}
+
+
 def main() -> None:
     begin()
     session = Session()
-    for line in late_lines() if FAULT == "silent-end" else sys.stdin.buffer:
+    lines = LINES[FAULT]() if FAULT in LINES else sys.stdin.buffer
+    for line in lines:
         if FAULT != "mute":
             session.line(line)
+    if FAULT == "lost-calls":
+        os._exit(0)
     if FAULT == "stays":
         time.sleep(99)
     for key in GATES.values():

@@ -18,12 +18,18 @@ tools/list, or one of these options allows it. Then more rules can be judged.
                         text.
     --stage N           Judge what belongs to steps 1 to N of examples/steps/. Show only
                         the first conversation that fails.
+    --ignore TEXT       Do not judge rules whose title or requirement contains this
+                        text. The option may be repeated.
+    --baseline FILE     If the file does not exist, write the faults to it. Otherwise,
+                        fail only for faults that it does not have.
+    --expect DATES      Fail if the server does not speak all these revisions, for
+                        example 2025-11-25,2026-07-28.
     --json FILE         Write the report to this file, too, as JSON.
     --verbose           Show also the rules that hold, and those that cannot be judged.
 
 The exit status is 0 if all MUST rules that were judged hold, and 1 if one of them
-fails. It is 2 if the server cannot be judged, or if fewer than half of the MUST rules
-could be judged.
+fails, or if an expected revision is missing. It is 2 if the server cannot be judged, or
+if fewer than half of the MUST rules could be judged.
 """
 from __future__ import annotations
 
@@ -38,26 +44,32 @@ import re
 import sys
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Sequence
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
-from judge_talk import Broken, Connection, Talk, Waits, parsed, shown  # noqa: E402
-from line_checker import REVISIONS, ROOT, Finding  # noqa: E402
-from mcp_ref import Client, Schema  # noqa: E402
-from test_mcp_ref import (MODERN, TRANSCRIPTS, Ids, Transcript,  # noqa: E402
-                          fixture_server, hello, transcripts)
+from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
+                        Waits, answers_at_end, parsed, shown)
+from line_checker import NOTES, REVISIONS, ROOT, Finding, faults_of  # noqa: E402
+from mcp_ref import Client  # noqa: E402
+from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids, Transcript,  # noqa: E402
+                          fixture_server, hello, modern_meta, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TIME_LIMIT = 150.0  # seconds for everything
+TIME_LIMIT = 240.0  # seconds for everything
 LISTS = {  # method -> member of its result
-    "tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources",
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
     "resources/templates/list": "resourceTemplates"}
 NEEDS = {  # method -> the capability that it belongs to
-    "tools/list": "tools", "tools/call": "tools", "prompts/list": "prompts",
-    "prompts/get": "prompts", "resources/list": "resources",
+    "tools/list": "tools",
+    "tools/call": "tools",
+    "prompts/list": "prompts",
+    "prompts/get": "prompts",
+    "resources/list": "resources",
     "resources/read": "resources",
     "resources/templates/list": "resources",
     "resources/subscribe": "resources.subscribe",
@@ -66,18 +78,65 @@ NEEDS = {  # method -> the capability that it belongs to
     "notifications/tools/list_changed": "tools.listChanged",
     "notifications/prompts/list_changed": "prompts.listChanged",
     "notifications/resources/list_changed": "resources.listChanged",
-    "completion/complete": "completions", "logging/setLevel": "logging",
+    "completion/complete": "completions",
+    "logging/setLevel": "logging",
     "notifications/message": "logging"}
 # in MODERN
 GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
 # Tools of the fixture. The transcripts that need them are played.
-SPECIAL = ("place", "fail", "count", "hold", "release", "stopped", "say", "ask",
-           "visit", "sample",
-           "roots", "change", "update")
+SPECIAL = (
+    "place",
+    "fail",
+    "shout",
+    "count",
+    "hold",
+    "release",
+    "stopped",
+    "say",
+    "ask",
+    "visit",
+    "sample",
+    "roots",
+    "change",
+    "update")
+SHOUT = {  # the special tool that the fixture does not have
+    "name": "shout",
+    "description": "Print the text to stdout, here and in a child process. "
+                   "Return the text.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"]}}
 COMMON = ("echo", "add")  # tools that these transcripts may need as well
 # A malformed message of the server can lead to these exceptions.
 MALFORMED = (AttributeError, KeyError, NameError, TypeError, ValueError)
 RANK = ("", "not judged", "ok", "late", "FAIL")  # of several revisions the worst counts
+# Rules about the envelope of a response see it unchanged. All others go on after such a
+# fault.
+STRICT = {
+    "base.notification.no-response",
+    "base.response.same-id",
+    "base.response.result-xor-error",
+    "base.msg.jsonrpc-conformant",
+    "base.jsonrpc.version"}
+ANSWERS: dict[str, Any] = {  # what the judge answers to input requests
+    "roots/list": {"roots": []},
+    "elicitation/create": {"action": "decline"},
+    "sampling/createMessage": {"role": "assistant", "model": "judge",
+                               "content": {"type": "text", "text": "a"}}}
+# Names that the survey chooses, if the server has something that fits.
+CHOSEN = (
+    "tool",
+    "wrong",
+    "uri",
+    "prompt",
+    "needy",
+    "paged",
+    "leaving",
+    "asking",
+    "others")
+MISSING_CAPABILITY = -32021
+MOST_PAGES = 50  # of a list
 
 
 # --- The rules ------------------------------------------------------------------------
@@ -122,20 +181,27 @@ def read_rules() -> list[Rule]:
         parts = re.split(r"(?m)^(?=== )", file.read())[1:]
     rules = []
     for part in parts:
-        told = re.search(r"(?m)^~ (.*)", part)
-        lines = [line for line in part.split("\n") if not line.startswith("~")]
-        text = "\n".join(line.replace("<? ", "= <?") for line in lines)
-        rules.append(rule_of(transcripts(re.sub(r"  NOTE\b", "  OURS", text))[0],
-                             told[1] if told else ""))
+        client = re.search(r"(?m)^~ (.*)", part)
+        text = re.sub(r"(?m)^~.*\n", "", part)
+        text = text.replace("<? ", "= <?")
+        text = re.sub(r"  NOTE\b", "  OURS", text)
+        rules.append(rule_of(transcripts(text)[0], client[1] if client else ""))
     titles = {rule.title for rule in rules}
     for one in TRANSCRIPTS:
-        text = "\n".join(text for _, text in one.steps)
-        words = {*re.findall(r'"name":"(\w+)"', text)}
-        code = any(mark == "!" for mark, _ in one.steps)
-        mine = one.server == "fixture" and one.level != "OURS" and not code
-        if words & {*SPECIAL} and mine and one.title not in titles:
+        if one.title not in titles and is_for_others(one):
             rules.append(rule_of(one, "")._replace(suite=True))
     return rules
+
+
+def is_for_others(transcript: Transcript) -> bool:
+    """Tell whether a transcript of the suite can judge a server with special tools."""
+    text = "\n".join(text for _, text in transcript.steps)
+    if not {*SPECIAL} & {*re.findall(r'"name":"(\w+)"', text)}:
+        return False
+    if "tools.structured.absent-early" in transcript.slugs:
+        return False  # further members are allowed; the line checker has a note on them
+    code = any(mark == "!" for mark, _ in transcript.steps)
+    return transcript.server == "fixture" and transcript.level != "OURS" and not code
 
 
 def rule_of(transcript: Transcript, client: str) -> Rule:
@@ -148,7 +214,9 @@ def rule_of(transcript: Transcript, client: str) -> Rule:
 
 
 def line_rule(slug: str) -> Rule:
-    """Return the rule of a requirement that is checked on every line."""
+    """Return the rule of a requirement or habit that is checked on every line."""
+    if slug in NOTES:
+        return Rule(NOTES[slug], "NOTE", (slug,), "", None)
     row = requirements()[slug]
     return Rule(row.text.rstrip("."), row.level.split()[0], (slug,), "", None)
 
@@ -164,6 +232,7 @@ class Facts:
         self.barrier = ""  # a method that the server answers at once
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
+        self.shown: set[str] = set()  # capabilities that the server has undeclared
         self.names: dict[str, Any] = {}  # the values of $tool and so on, in a rule
         self.start = 0.1  # seconds
         self.patience = 3.0  # seconds to wait for code of the server's author
@@ -173,7 +242,7 @@ class Facts:
         value = self.opening.get("capabilities")
         for step in capability.split("."):
             value = value.get(step) if type(value) is dict else None
-        return value not in (None, False)
+        return value not in (None, False) or capability in self.shown
 
     def tools(self) -> dict[str, Any]:
         return {tool["name"]: tool for tool in self.lists["tools/list"]
@@ -190,7 +259,7 @@ class Lack(NamedTuple):
 def fixture_tools() -> dict[str, Any]:
     """Return the tools/list entries of the special tools."""
     with Client(fixture_server()) as client:
-        return {tool["name"]: tool for tool in client.list_tools()}
+        return {tool["name"]: tool for tool in [*client.list_tools(), SHOUT]}
 
 
 def made_up(schema: Any, depth: int = 0) -> Any:
@@ -200,39 +269,39 @@ def made_up(schema: Any, depth: int = 0) -> Any:
     for word in ("default", "const"):
         if word in schema:
             return schema[word]
-    for word in ("enum", "examples"):
-        if type(schema.get(word)) is list and schema[word]:
-            return schema[word][0]
-    for word in ("anyOf", "oneOf", "allOf"):
-        if type(schema.get(word)) is list and schema[word]:
-            return made_up(schema[word][0], depth + 1)
+    for word in ("enum", "examples", "anyOf", "oneOf", "allOf"):
+        choices = schema.get(word)
+        if type(choices) is list and choices:
+            value = choices[0]
+            return made_up(value, depth + 1) if word.endswith("Of") else value
     kind = schema.get("type")
-    if type(kind) is list:
-        kind = kind[0] if kind else None
+    if type(kind) is list and kind:
+        kind = kind[0]
     if kind == "object" or "properties" in schema:
-        return {name: made_up(schema.get("properties", {}).get(name), depth + 1)
+        properties = schema.get("properties", {})
+        return {name: made_up(properties.get(name), depth + 1)
                 for name in schema.get("required", [])}
-    if kind in ("integer", "number"):
-        return schema.get("minimum", 1)
     if kind == "array":
         return [made_up(schema.get("items"), depth + 1)] * schema.get("minItems", 0)
     if kind == "string":
         return "a" * max(schema.get("minLength", 1), 1)
-    return {"boolean": True}.get(str(kind))
+    if kind == "boolean":
+        return True
+    return schema.get("minimum", 1) if kind in ("integer", "number") else None
 
 
 def misfit(arguments: Any, schema: Any) -> Any:
     """Return arguments that do not fit a schema, or None if every object fits."""
-    properties = schema.get("properties") if type(schema) is dict else None
-    for name in properties if type(properties) is dict else ():
-        for value in ({"judge": "wrong"}, "wrong", 1):
-            wrong = {**arguments, name: value}
-            with contextlib.suppress(Exception):  # the server's schema may be invalid
-                if Schema(schema).faults(wrong):
+    if type(schema) is not dict:
+        return None
+    properties = schema.get("properties")
+    if type(properties) is dict:
+        for name in properties:
+            for value in ({"judge": "wrong"}, "wrong", 1):
+                wrong = {**arguments, name: value}
+                if faults_of(schema, wrong):
                     return wrong
-    if type(schema) is dict and schema.get("required"):
-        return {}
-    return None
+    return {} if schema.get("required") else None
 
 
 # --- The judge ------------------------------------------------------------------------
@@ -244,7 +313,7 @@ class Verdict(NamedTuple):
     lack: Lack | None = None
     said: tuple[str, ...] = ()  # the conversation up to the fault
     broken: Broken | None = None
-    on_line: bool = False  # the line checker found it, and knows less of the talk
+    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Judge:
@@ -253,20 +322,27 @@ class Judge:
     def __init__(self, command: list[str], rules: list[Rule],
                  revisions: tuple[str, ...], calls: dict[str, Any],
                  call_all: bool = False, only: str = "",
-                 waits: Waits = Waits()) -> None:
+                 waits: Waits = Waits(), ignored: Sequence[str] = ()) -> None:
         """calls has the arguments of tools that may be called. call_all allows all.
 
         only is a part of a title or of a requirement's name; other rules are not
-        judged.
+        judged. Neither are rules that contain one of the texts in ignored.
         """
-        self.command, self.revisions, self.only = command, revisions, only.lower()
+        self.command = command
+        self.revisions = revisions
+        self.only = only.lower()
+        self.ignored = [text.lower() for text in ignored]
         self.rules = [rule for rule in rules if self.chosen(rule)]
-        self.calls, self.call_all = calls, call_all
-        self.until = time.monotonic() + TIME_LIMIT
+        self.calls = calls
+        self.call_all = call_all
+        self.began = time.monotonic()
+        self.until = self.began + TIME_LIMIT
         self.spoken: list[Facts] = []
         self.not_spoken: dict[str, str] = {}  # revision -> why
         self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
+        # revision -> the last lines of stderr, if the server ended at once
+        self.stderr: dict[str, tuple[str, ...]] = {}
         self.doubts: dict[str, list[Any]] = {}  # title -> what failed beside others
         self.waits = waits
         self.unspoken: list[Connection] = []  # in revisions that the server lacks
@@ -274,16 +350,15 @@ class Judge:
         self.host_findings: list[Any] = []
 
     def chosen(self, rule: Rule) -> bool:
-        return any(self.only in text.lower() for text in (rule.title, *rule.slugs))
+        text = "\n".join([rule.title, *rule.slugs]).lower()
+        return self.only in text and not any(one in text for one in self.ignored)
 
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
         """Remember a verdict, unless a worse one is known."""
         with self.lock:
             slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
             old = slots.get(revision, Verdict(""))
-            worse = RANK.index(verdict.outcome) > RANK.index(old.outcome)
-            clearer = old.on_line and verdict.outcome == "FAIL" and not verdict.on_line
-            if worse or clearer:
+            if RANK.index(verdict.outcome) > RANK.index(old.outcome):
                 slots[revision] = verdict
 
     def run(self) -> None:
@@ -291,8 +366,10 @@ class Judge:
         with concurrent.futures.ThreadPoolExecutor(5) as self.pool:
             surveys = [*self.pool.map(self.survey, self.revisions)]
             self.spoken = [facts for facts in surveys if facts]
-            for end in self.unspoken if not self.spoken else ():
-                self.take_findings(end)
+            slowest = max((facts.start for facts in self.spoken), default=0)
+            self.until += TIME_LIMIT * slowest
+            for end in self.unspoken:
+                self.judge_refusal(end)
             for facts in self.spoken:
                 self.complete(facts)
             for jobs in [*self.pool.map(self.judge_revision, self.spoken)]:
@@ -300,6 +377,19 @@ class Judge:
                     job.result()
             for _ in self.pool.map(self.recheck, self.doubts.values()):
                 pass
+
+    def judge_refusal(self, end: Connection) -> None:
+        """Judge a revision that the server does not speak.
+
+        A server without legacy revisions may refuse initialize.
+        """
+        if not self.spoken:
+            self.take_findings(end)
+        rule = self.by_slug.get(end.refusal)
+        legacy = any(facts.revision != MODERN for facts in self.spoken)
+        malformed = end.refusal == "life.server-answers-initialize"
+        if rule and self.chosen(rule) and (legacy or malformed):
+            self.note(rule, end.revision, end.refusal_verdict)
 
     # Finding out what the server has
 
@@ -313,6 +403,7 @@ class Judge:
         for method in (first, "tools/list", "judge/barrier"):
             facts.barrier = method
             end = Connection(self.command, revision, self.waits, 0.0, method)
+            end.tolerant = True
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
@@ -327,61 +418,82 @@ class Judge:
 
     def give_up(self, end: Connection, why: str) -> None:
         """Take note that the server does not speak a revision."""
+        if answers_at_end(end):
+            why = UNFLUSHED
+        stderr = end.crash()
         end.close()
         with self.lock:
             self.not_spoken[end.revision] = why
+            self.stderr[end.revision] = stderr
             self.unspoken.append(end)
 
     def survey_with(self, talk: Talk, facts: Facts) -> None:
-        began = time.monotonic()
         self.open(talk, facts)
-        facts.start = talk.end.start = time.monotonic() - began
+        facts.start = talk.end.start
         talk.silence()
         # A rule or the line checker judges everything that is missing or malformed.
-        with contextlib.suppress(Broken, *MALFORMED):
-            self.survey_lists(talk, facts)
-            self.choose(talk, facts)
+        for find in (self.survey_lists, self.choose, self.choose_resource,
+                     self.choose_prompts, self.try_completion):
+            with contextlib.suppress(Broken, *MALFORMED):
+                find(talk, facts)
 
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
         if facts.revision == MODERN:
-            facts.opening = talk.ask("server/discover").get("result") or {}
-            if MODERN not in facts.opening.get("supportedVersions", []):
-                facts.opening = {}
-                got = talk.ask("tools/list")  # the server may speak it all the same
-                if "resultType" not in got.get("result", {}):
-                    raise Broken("a modern response", shown(got, 100))
-                facts.opening = {"capabilities": {"tools": {}}}
+            self.discover(talk, facts)
             return
         got = talk.ask("initialize", hello(facts.revision))
         result = got.get("result")
-        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
-            if type(result) is dict and "protocolVersion" not in result:
-                self.breaks_opening(talk, got)
-            raise Broken(f"the revision {facts.revision}", shown(got, 100))
-        facts.opening = talk.end.opening = result
-        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    def breaks_opening(self, talk: Talk, got: Any) -> None:
-        rule = self.by_slug.get("life.server-answers-initialize")
-        if rule:
+        broken = None
+        if type(result) is not dict:
+            broken = Broken("a result", f"the error {shown(got.get('error'), 300)}")
+            talk.end.refusal = "life.version.server-other"
+        elif "protocolVersion" not in result:
             broken = Broken("result.protocolVersion: a value", "no such member",
                             shown(got, 5000), 0)
-            self.note(rule, talk.revision, Verdict("FAIL", None, tuple(talk.said),
-                                                   broken))
+            talk.end.refusal = "life.server-answers-initialize"
+        if broken:
+            talk.end.refusal_verdict = Verdict("FAIL", None, tuple(talk.said), broken)
+        if type(result) is not dict or result.get("protocolVersion") != facts.revision:
+            raise Broken(f"the revision {facts.revision}", shown(got, 100))
+        facts.opening = result
+        talk.end.opening = result
+        talk.give('{"jsonrpc":"2.0","method":"notifications/initialized"}')
+
+    def discover(self, talk: Talk, facts: Facts) -> None:
+        result = talk.ask("server/discover").get("result") or {}
+        if MODERN in result.get("supportedVersions", []):
+            facts.opening = result
+            return
+        got = talk.ask("tools/list")  # the server may speak it all the same
+        if "resultType" not in got.get("result", {}):
+            raise Broken("a modern response", shown(got, 100))
+        facts.opening = {"capabilities": {"tools": {}}}
 
     def survey_lists(self, talk: Talk, facts: Facts) -> None:
         """Read all pages of all lists, also of those that are not declared."""
         for method, member in LISTS.items():
-            cursor: Any = None
-            for _ in range(50):
-                got = talk.ask(method, None if cursor is None else {"cursor": cursor})
-                page = got.get("result", {})
+            seen: list[Any] = [None]  # cursors
+            while len(seen) < MOST_PAGES:
+                params = {"cursor": seen[-1]} if seen[-1] is not None else None
+                page = talk.ask(method, params).get("result", {})
                 entries = page.get(member) or []
                 facts.lists[method] += [one for one in entries if type(one) is dict]
                 cursor = page.get("nextCursor")
                 if cursor is None:
                     break
+                facts.names.setdefault("paged", method)
+                if cursor in seen:
+                    self.note_endless(talk, cursor)
+                    break
+                seen.append(cursor)
+
+    def note_endless(self, talk: Talk, cursor: Any) -> None:
+        rule = line_rule("note.page.ends")
+        if self.chosen(rule):
+            broken = Broken("a list that ends", f"the cursor {shown(cursor, 60)} again")
+            self.note(rule, talk.revision,
+                      Verdict("FAIL", None, tuple(talk.said[-4:]), broken))
 
     def allowed(self, tool: Any) -> bool:
         """Tell whether the judge may call a tool."""
@@ -390,29 +502,60 @@ class Judge:
         return read_only or tool["name"] in self.calls or self.call_all or special(tool)
 
     def choose(self, talk: Talk, facts: Facts) -> None:
-        """Choose the tool, the resource and the prompt that the rules may use.
+        """Choose the tool that the rules may use, and one that asks the client.
 
         The tool is the first one that may be called and whose result is not an error.
         """
-        tools = [tool for tool in facts.tools().values()
-                 if self.allowed(tool) and not (
-                     special(tool) and tool["name"] in SPECIAL)]
+        tools = [tool for tool in facts.tools().values() if self.allowed(tool)]
         tools.sort(key=lambda tool: tool["name"] not in self.calls)
         for tool in tools[:20]:
-            schema = tool.get("inputSchema")
-            arguments = self.calls.get(tool["name"], made_up(schema) or {})
-            began = time.monotonic()
-            got = talk.ask("tools/call", {"name": tool["name"], "arguments": arguments})
-            facts.patience = max(facts.patience, 3 + 5 * (time.monotonic() - began))
-            result = got.get("result", {})
-            self.check_output(talk, tool, result)
-            if "tool" not in facts.names and result and not result.get("isError"):
-                facts.names.update(tool=tool["name"], arguments=arguments)
-                wrong = misfit(arguments, schema)
-                if wrong is not None:
-                    facts.names["wrong"] = wrong
-        self.choose_resource(talk, facts)
-        self.choose_prompts(talk, facts)
+            if not special(tool) or tool["name"] in COMMON:
+                self.try_tool(talk, facts, tool)
+        if special(facts.tools().get("ask")) and facts.revision == MODERN:
+            self.choose_question(talk, facts, "ask", {"text": "?"})
+
+    def try_tool(self, talk: Talk, facts: Facts, tool: Any) -> None:
+        name = tool["name"]
+        schema = tool.get("inputSchema")
+        arguments = self.calls.get(name, made_up(schema) or {})
+        began = time.monotonic()
+        got = talk.ask("tools/call", {"name": name, "arguments": arguments})
+        seconds = time.monotonic() - began
+        facts.patience = max(facts.patience, 3 + 5 * seconds)
+        if got.get("error", {}).get("code") == MISSING_CAPABILITY:
+            self.choose_question(talk, facts, name, arguments)
+        result = got.get("result", {})
+        if "tool" in facts.names or "content" not in result or result.get("isError"):
+            return
+        facts.names["tool"] = name
+        facts.names["arguments"] = arguments
+        wrong = misfit(arguments, schema)
+        if wrong is not None:
+            facts.names["wrong"] = wrong
+
+    def choose_question(self, talk: Talk, facts: Facts, name: str, arguments: Any
+                        ) -> None:
+        """Choose a tool that asks the client, and leaves a requestState with it.
+
+        The specification demands that the state is protected if the outcome depends on
+        it. It does if the answers alone do not complete the call.
+        """
+        if "leaving" in facts.names:
+            return
+        params = {"name": name, "arguments": arguments, "_meta": modern_meta(OFFERS)}
+        result = talk.ask("tools/call", params).get("result", {})
+        if not result.get("requestState"):
+            return
+        answers = {key: ANSWERS[question["method"]]
+                   for key, question in result.get("inputRequests", {}).items()}
+        facts.names["leaving"] = name
+        facts.names["asked"] = arguments
+        facts.names["answers"] = answers
+        if changed(arguments) != arguments:
+            facts.names["others"] = changed(arguments)
+        got = talk.ask("tools/call", {**params, "inputResponses": answers})
+        if got.get("result", {}).get("resultType") != "complete":
+            facts.names["asking"] = name
 
     def choose_resource(self, talk: Talk, facts: Facts) -> None:
         """Choose the first resource that can be read."""
@@ -437,24 +580,15 @@ class Judge:
                 facts.names.setdefault("needy", prompt["name"])
                 facts.names.setdefault("argument", needed[0])
 
-    def check_output(self, talk: Talk, tool: Any, result: Any) -> None:
-        """Compare the structured content of a result with the tool's output schema."""
-        schema = tool.get("outputSchema")
-        rule = line_rule("tools.output.conforms")
-        if type(schema) is not dict or result.get("isError"):
+    def try_completion(self, talk: Talk, facts: Facts) -> None:
+        """Find out whether a server of 2024-11-05 completes. It cannot declare it."""
+        if facts.revision != "2024-11-05" or "needy" not in facts.names:
             return
-        if talk.revision not in requirements()[rule.slugs[0]].revisions or (
-                not self.chosen(rule)):
-            return
-        try:
-            faults = Schema(schema).faults(result.get("structuredContent"))
-        except Exception:  # a schema that the module does not support
-            return
-        broken = Broken(f"structured content that fits outputSchema of {tool['name']}",
-                        f"structuredContent{faults[0]}") if faults else None
-        outcome = "FAIL" if faults else "ok"
-        self.note(rule, talk.revision, Verdict(outcome, None, tuple(talk.said[-2:]),
-                                               broken))
+        got = talk.ask("completion/complete", {
+            "ref": {"type": "ref/prompt", "name": facts.names["needy"]},
+            "argument": {"name": facts.names["argument"], "value": ""}})
+        if "result" in got:
+            facts.shown.add("completions")
 
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
@@ -477,19 +611,23 @@ class Judge:
         for need in needed_capabilities(transcript, facts.revision):
             if not facts.has(need):
                 return Lack("capability", need)
-        for word, good in (("logs", facts.has("logging")),
-                           ("untasked", not facts.has("tasks")),
-                           ("listing", "/list" in facts.names["list"])):
+        conditions = {
+            "logs": facts.has("logging"),
+            "untasked": not facts.has("tasks"),
+            "pure": "newest" not in facts.names,
+            "listing": "/list" in facts.names["list"]}
+        for word, good in conditions.items():
             if word in transcript.words and not good:
                 return Lack("feature", word)
         for name in re.findall(r'"name":"(\w+)"', text):
-            needed = rule.suite and name in SPECIAL + COMMON
+            needed = name in SPECIAL or rule.suite and name in COMMON
             if needed and not special(facts.tools().get(name)):
                 return Lack("tool", name)
-        for name in ("tool", "wrong", "uri", "prompt", "needy"):
+        for name in CHOSEN:
             if f'"${name}"' in text and name not in facts.names:
-                called = name == "tool" or name == "wrong" and "tool" not in facts.names
-                return Lack("call" if called else "feature", name)
+                if name == "tool" or name == "wrong" and "tool" not in facts.names:
+                    return Lack("call", name)
+                return Lack("feature", name)
         uris = [one.get("uri") for one in facts.lists["resources/list"]]
         if '"fixture://' in text and "fixture://text" not in uris:
             return Lack("feature", "fixture")
@@ -497,10 +635,13 @@ class Judge:
 
     def alone(self, rule: Rule, revision: str) -> bool:
         """Tell whether a rule must not share a connection with other rules."""
-        assert rule.transcript
-        text = "\n".join(text for _, text in rule.transcript.steps)
-        return "alone" in rule.transcript.words or '"requestId":true' in text or (
-            "raw" in rule.transcript.words and revision != MODERN)
+        transcript = rule.transcript
+        assert transcript
+        if "alone" in transcript.words:
+            return True
+        if "raw" in transcript.words and revision != MODERN:
+            return True
+        return any('"requestId":true' in text for _, text in transcript.steps)
 
     # Judging
 
@@ -564,20 +705,25 @@ class Judge:
 
     def connect(self, facts: Facts) -> Connection:
         waits = self.waits._replace(call=min(facts.patience, self.waits.call))
-        return Connection(self.command, facts.revision, waits, facts.start,
-                          facts.barrier)
+        end = Connection(self.command, facts.revision, waits, facts.start,
+                         facts.barrier)
+        for name, tool in facts.tools().items():
+            if type(tool.get("outputSchema")) is dict:
+                end.checker.outputs[name] = tool["outputSchema"]
+        return end
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript
+        end.tolerant = not STRICT & {*rule.slugs}
         talk = Talk(rule.transcript, end, facts.names)
         try:
             talk.run()
+            return Verdict("ok")
         except Broken as error:
-            return Verdict("FAIL", None, tuple(talk.said), error)
+            broken = error
         except MALFORMED as error:
             broken = Broken("a well-formed message", f"one that leads to {error!r}")
-            return Verdict("FAIL", None, tuple(talk.said), broken)
-        return Verdict("ok")
+        return Verdict("FAIL", None, tuple(talk.said), broken, end.crash())
 
     def close(self, end: Connection) -> None:
         """Close a connection, and take note of what the line checker found there."""
@@ -591,21 +737,20 @@ class Judge:
             said = (*asked_before(finding, end),
                     f"< {finding.line.decode('utf-8', 'replace')}")
             broken = Broken("a line that keeps this rule", finding.text)
-            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken,
-                                                       True))
+            self.judge_line(finding.slug, end, Verdict("FAIL", None, said, broken))
 
     def judge_line(self, slug: str, end: Connection, verdict: Verdict) -> None:
         row = requirements().get(slug)
-        if not row or end.revision not in row.revisions or row.level == "MAY":
-            return
-        rule = self.by_slug.get(slug)
-        if rule is None:
-            rule = line_rule(slug)
-            if not self.chosen(rule):
+        if row:
+            if end.revision not in row.revisions or row.level == "MAY":
                 return
-        elif verdict.outcome == "ok":
+        elif slug not in NOTES:
+            return
+        if verdict.outcome == "ok" and slug in self.by_slug:
             return  # the transcript decides
-        self.note(rule, end.revision, verdict)
+        rule = line_rule(slug)
+        if self.chosen(rule):
+            self.note(rule, end.revision, verdict)
 
     # For the report
 
@@ -615,13 +760,15 @@ class Judge:
             from hosts import findings
         except ImportError:
             return
-        tools = self.spoken[-1].tools().values() if self.spoken else ()
+        tools = []
+        for facts in self.spoken[-1:]:
+            tools = [tool for tool in facts.tools().values()
+                     if type(tool.get("inputSchema")) is dict]
         places: dict[Any, list[str]] = {}
-        for host, place, rule, source in findings(
-                tool for tool in tools if type(tool.get("inputSchema")) is dict):
+        for host, place, rule, source in findings(tools):
             places.setdefault((host, rule, source), []).append(place)
-        self.host_findings = [(host, some, rule, source)
-                              for (host, rule, source), some in places.items()]
+        for (host, rule, source), some in places.items():
+            self.host_findings.append((host, some, rule, source))
 
     def special_needed(self, names: list[str]) -> list[str]:
         """Add the tools that the same rules need to some special tools."""
@@ -630,6 +777,9 @@ class Judge:
 
     def special_entry(self, name: str) -> Any:
         return fixture_tools()[name]
+
+    def is_special(self, tool: Any) -> bool:
+        return special(tool)
 
 
 def special(tool: Any) -> bool:
@@ -645,20 +795,34 @@ def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
     needs = []
     for mark, text in transcript.steps:
         for method in re.findall(r'"method":"([^"]+)"', text):
-            if method in NEEDS and not (revision == MODERN and method in GONE):
-                if not (revision == "2024-11-05" and method == "completion/complete"):
-                    needs.append(NEEDS[method])
+            gone = revision == MODERN and method in GONE
+            if method in NEEDS and not gone:
+                needs.append(NEEDS[method])
     return needs
+
+
+def changed(value: Any) -> Any:
+    """Return a value of the same shape with another content."""
+    if isinstance(value, dict):
+        return {name: changed(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [changed(item) for item in value]
+    if isinstance(value, str):
+        return value + "?"
+    return value + 1 if type(value) is int else value
 
 
 def asked_before(finding: Finding, end: Connection) -> list[str]:
     """Return the request that a line answers, for the report."""
     answer = parsed(finding.line)
+    if type(answer) is not dict:
+        return []
     for line in reversed(end.sent):
         message = parsed(line)
-        if type(message) is dict and type(answer) is dict and "id" in message:
-            if message["id"] == answer.get("id"):
-                return [f"> {line.decode('utf-8', 'replace')}"]
+        if type(message) is not dict or "id" not in message:
+            continue
+        if message["id"] == answer.get("id"):
+            return [f"> {line.decode('utf-8', 'replace')}"]
     return []
 
 
@@ -668,24 +832,27 @@ def asked_before(finding: Finding, end: Connection) -> list[str]:
 def options(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        prog="judge.py", description=__doc__,
-        usage="judge.py [OPTION...] -- COMMAND...",
-        formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False)
-    parser.add_argument("--help", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--call", nargs=2, action="append", default=[],
-                        help=argparse.SUPPRESS)
-    parser.add_argument("--call-all", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--revision", choices=REVISIONS, help=argparse.SUPPRESS)
-    parser.add_argument("--only", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1),
-                        help=argparse.SUPPRESS)
-    parser.add_argument("--json", help=argparse.SUPPRESS)
-    parser.add_argument("--verbose", action="store_true", help=argparse.SUPPRESS)
+        prog="judge.py", usage="judge.py [OPTION...] -- COMMAND...", add_help=False)
+    parser.add_argument("--help", action="store_true")
+    parser.add_argument("--call", nargs=2, action="append", default=[])
+    parser.add_argument("--call-all", action="store_true")
+    parser.add_argument("--revision", choices=REVISIONS)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--ignore", action="append", default=[])
+    parser.add_argument("--stage", type=int, choices=range(1, LAST + 1))
+    parser.add_argument("--baseline")
+    parser.add_argument("--expect", default="")
+    parser.add_argument("--json")
+    parser.add_argument("--verbose", action="store_true")
     cut = arguments.index("--") if "--" in arguments else len(arguments)
     found = parser.parse_args(arguments[:cut])
     found.command = arguments[cut + 1:]
     if not found.command and not found.help:
         parser.error("the command of the server is missing. Write it after --")
+    found.expected = found.expect.split(",") if found.expect else []
+    for revision in found.expected:
+        if revision not in REVISIONS:
+            parser.error(f"--expect: {revision!r} is not one of {', '.join(REVISIONS)}")
     found.calls = {}
     for name, text in found.call:
         try:
@@ -716,16 +883,29 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     """Judge the server by all rules, and print the report."""
     revisions = (found.revision,) if found.revision else REVISIONS
     judge = Judge(found.command, read_rules(), revisions, found.calls, found.call_all,
-                  found.only)
+                  found.only, ignored=found.ignore)
     judge.run()
     judge.ask_hosts()
     rows = rows_of(judge, RANK)
-    status = status_of(judge, [row for some in rows.values() for row in some],
-                       not found.only)
+    everything = [row for some in rows.values() for row in some]
+    first = found.baseline and not os.path.exists(found.baseline)
+    if first:
+        write_baseline(found.baseline, everything)
+    if found.baseline:
+        read_baseline(found.baseline, everything)
+    status = status_of(judge, everything, not found.only)
     if status == 2:
         print(not_judged(judge))
     text = "\n".join(report(judge, rows, requirements(), found.verbose, color))
     print(text.replace("\n\n\n", "\n\n"))
+    if first:
+        print(f"These faults were written to {found.baseline}.")
+    spoken = {facts.revision for facts in judge.spoken}
+    for revision in found.expected:
+        if revision not in spoken:
+            why = judge.not_spoken.get(revision, "it was not tried")
+            print(f"The server does not speak {revision}, which --expect names: {why}")
+            status = status or 1
     if found.json:
         with open(found.json, "w", encoding="utf-8") as file:
             json.dump(as_json(judge, rows, requirements(), status), file, indent=2)
@@ -733,19 +913,49 @@ def judge_all(found: argparse.Namespace, color: bool) -> int:
     return status
 
 
+def write_baseline(path: str, rows: list[Any]) -> None:
+    """Write the titles of the rules that are broken."""
+    titles = sorted(row.rule.title for row in rows if row.outcome == "FAIL")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"format": 1, "broken": titles}, file, indent=2)
+        file.write("\n")
+
+
+def read_baseline(path: str, rows: list[Any]) -> None:
+    """Mark the faults that are known."""
+    with open(path, encoding="utf-8") as file:
+        titles = json.load(file)["broken"]
+    for row in rows:
+        row.known = row.outcome == "FAIL" and row.rule.title in titles
+
+
 def judge_stage(found: argparse.Namespace, color: bool) -> int:
     """Judge the server by the rules of the first steps, and print the first failure."""
-    status, lines = stage_one(found.command, found.stage, found.verbose)
-    if status == 0 and found.stage > 1:
-        revisions = REVISIONS if found.stage == LAST else REVISIONS[:-1]
-        rules = [rule for rule in read_rules() if step_of(rule) <= found.stage]
-        judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
-        judge.run()
-        rows = [row for some in rows_of(judge, RANK).values() for row in some]
-        status, more = stage_report(rows, requirements(), found.stage, judge, color)
-        lines += more
+    stage = found.stage
+    status, lines = stage_one(found.command, stage, found.verbose, show)
+    print("\n".join(lines), flush=True)
+    if status or stage == 1:
+        return status
+    revisions: tuple[str, ...] = REVISIONS[:-1]
+    if stage == LAST:
+        revisions = REVISIONS
+    rules = [rule for rule in read_rules() if step_of(rule) <= stage]
+    judge = Judge(found.command, rules, revisions, found.calls, found.call_all)
+    judge.run()
+    rows = []
+    for some in rows_of(judge, RANK).values():
+        rows += some
+    status, lines = stage_report(rows, requirements(), stage, judge, color)
     print("\n".join(lines))
     return status
+
+
+def show(text: str) -> None:
+    """Show the progress, on a terminal over the text before."""
+    if sys.stdout.isatty():
+        print(f"\r{text}", end="\r", flush=True)
+    else:
+        print(text, flush=True)
 
 
 def not_judged(judge: Judge) -> str:

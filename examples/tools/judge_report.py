@@ -1,4 +1,8 @@
-"""The report of judge.py, for a person and as JSON."""
+"""The report of judge.py, for a person and as JSON.
+
+Faults come in the order of harm: those that every host meets come first, and input that
+no host sends comes last. Rules that fail for the same reason are folded into one.
+"""
 from __future__ import annotations
 
 import collections
@@ -8,36 +12,64 @@ import os
 import re
 import sys
 import textwrap
+import time
 from typing import Any, Iterator
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from judge_talk import shown  # noqa: E402
+from mcp_ref import __version__  # noqa: E402
 from test_mcp_ref import META, MODERN  # noqa: E402
 
 WIDTH = 80
 MOST_SAID = 6  # lines of a conversation
+MOST_SHOWN = 800  # characters of a message
+MOST_FOLDED = 8  # titles under a fault with the same reason; --verbose shows all
+FORMAT = 2  # of the report as JSON
 SITE = "https://modelcontextprotocol.io/specification/"
-SUBJECTS = {  # in the order of the specification: heading -> areas of requirements
-    "Messages": ("base", "meta"), "Batches": ("batch",),
+HARM = {  # heading -> areas of requirements; the areas that most hosts use come first
     "Standard input and output": ("stdio",),
     "Lifecycle and revisions": ("life", "ping", "ver", "state", "transport"),
+    "Messages": ("base", "meta"),
+    "Tools": ("tools", "jsonschema", "tasks"),
+    "Lists": ("page", "cache"),
+    "Asking the client": ("mrtr", "elic", "samp", "roots"),
     "Cancellation and progress": ("cancel", "progress"),
-    "Asking the client": ("roots", "samp", "elic", "mrtr"), "Tools": ("tools", "tasks"),
-    "Resources": ("res",), "Prompts": ("prompts",), "Completion": ("comp",),
+    "Resources": ("res",),
+    "Prompts": ("prompts",),
+    "Completion": ("comp",),
     "Logging": ("log",),
-    "Lists": ("page", "cache"), "Subscriptions": ("subs",), "Other": ("",)}
-COLORS = {"FAIL": "\x1b[31;1m", "WARN": "\x1b[33m", "ok": "\x1b[32m", "": "\x1b[0m"}
+    "Subscriptions": ("subs",),
+    "Batches": ("batch",),
+    "Habits": ("note",),
+    "Other": ("",)}
+COLORS = {
+    "FAIL": "\x1b[31;1m",
+    "WARN": "\x1b[33m",
+    "ok": "\x1b[32m",
+    "": "\x1b[0m"}
 # what a broken rule is called
 WORDS = {"MUST": "FAIL", "SHOULD": "WARN", "NOTE": "note"}
+ORDER = ("FAIL", "late", "WARN", "note", "ok", "not judged")
+LEVELS = {"NOTE": "not demanded by the specification"}
 FEATURES = {
     "logs": "the capability logging",
-    "untasked": "a server without tasks", "listing": "a list",
+    "untasked": "a server without tasks",
+    "listing": "a list",
+    "pure": "a server without legacy revisions",
     "uri": "a resource that can be read",
     "prompt": "a prompt that can be requested",
     "needy": "a prompt with a required argument",
     "wrong": "a tool that does not accept every object",
+    "paged": "a list with several pages",
+    "leaving": "a tool that leaves a requestState with the client",
+    "asking": "a tool whose result depends on a requestState",
+    "others": "such a tool with arguments",
     "fixture": "resources of the test suite"}
+LIBRARIES = (  # (pattern in what the server writes, the library below it)
+    (r'"fastmcp": ?\{|x-fastmcp', "FastMCP"),
+    (r"MCP error -32", "the official SDK for TypeScript"),
+    (r'"Method not found", ?"data": ?"', "the official SDK for Python"))
 
 
 class Row:
@@ -45,15 +77,29 @@ class Row:
 
     def __init__(self, rule: Any, verdicts: dict[str, Any],
                  rank: tuple[str, ...]) -> None:
-        self.rule, self.verdicts = rule, verdicts
+        self.rule = rule
+        self.verdicts = verdicts
         self.outcome = max((one.outcome for one in verdicts.values()), key=rank.index)
         self.revisions = sorted(revision for revision, one in verdicts.items()
                                 if one.outcome == self.outcome)
         self.verdict = verdicts[self.revisions[-1]]
+        self.known = False  # a baseline has this fault
 
     @property
     def word(self) -> str:
-        return WORDS[self.rule.level] if self.outcome == "FAIL" else self.outcome
+        if self.outcome == "FAIL":
+            return WORDS[self.rule.level]
+        return str(self.outcome)
+
+    @property
+    def bad(self) -> bool:
+        return self.outcome in ("FAIL", "late")
+
+    @property
+    def malformed(self) -> bool:
+        """Tell whether the rule is about input that no host sends."""
+        transcript = self.rule.transcript
+        return transcript is not None and "malformed" in transcript.words
 
     @property
     def applies(self) -> bool:
@@ -64,35 +110,88 @@ class Row:
 
     def lack(self) -> Any:
         """Return what would allow the judge to judge the rule."""
-        return next((one.lack for one in self.verdicts.values()
-                     if one.lack and one.lack.kind in ("call", "tool")),
-                     self.verdict.lack)
+        for one in self.verdicts.values():
+            if one.lack and one.lack.kind in ("call", "tool"):
+                return one.lack
+        return self.verdict.lack
+
+    def reason(self) -> str:
+        """Return a text that is the same for faults with the same reason."""
+        broken = self.verdict.broken
+        if broken is None:
+            return "late"
+        ended = re.match("the process ended|it closed|it is silent|no answer|silence",
+                         broken.got)
+        if ended:
+            return str(broken.got)
+        return re.sub(r"\d+", "0", f"{broken.expected} {broken.got}")
+
+
+class Fault:
+    """A broken rule, and others that fail for the same reason."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.others: list[Row] = []
 
 
 def rows_of(judge: Any, rank: tuple[str, ...]) -> dict[str, list[Row]]:
-    """Return the rows under each heading, broken rules first."""
-    found: dict[str, list[Row]] = {heading: [] for heading in SUBJECTS}
-    for rule, verdicts in judge.verdicts.values():
-        heading = next((one for one, areas in SUBJECTS.items()
-                        if rule.subject in areas), "Other")
-        found[heading].append(Row(rule, verdicts, rank))
+    """Return the rows under each heading, in the order of harm."""
+    found: dict[str, list[Row]] = {heading: [] for heading in HARM}
+    for row in merged([Row(rule, verdicts, rank)
+                       for rule, verdicts in judge.verdicts.values()]):
+        found[heading_of(row.rule)].append(row)
     place = {rule.title: index for index, rule in enumerate(judge.rules)}
-    order = ("FAIL", "late", "WARN", "note", "ok", "not judged")
     for rows in found.values():
-        rows.sort(key=lambda row: (order.index(row.word),
+        rows.sort(key=lambda row: (ORDER.index(row.word),
                                    place.get(row.rule.title, len(place))))
     return found
+
+
+def merged(rows: list[Row]) -> Iterator[Row]:
+    """Leave out a requirement that a line breaks if a conversation shows the same."""
+    shown_slugs = {slug for row in rows if row.rule.transcript and row.bad
+                   for slug in row.rule.slugs}
+    for row in rows:
+        if row.rule.transcript or not row.bad or row.rule.slugs[0] not in shown_slugs:
+            yield row
+
+
+def heading_of(rule: Any) -> str:
+    for heading, areas in HARM.items():
+        if rule.subject in areas:
+            return heading
+    return "Other"
+
+
+def faults_of(rows: dict[str, list[Row]]) -> list[Fault]:
+    """Return the faults in the order of harm. Fold those with the same reason."""
+    bad = [row for some in rows.values() for row in some if row.bad]
+    # The line checker is the most precise about envelopes, so its faults come first.
+    bad.sort(key=lambda row: (row.malformed, ORDER.index(row.word),
+                              row.rule.transcript is not None or
+                              row.rule.subject not in ("stdio", "base")))
+    found: dict[Any, Fault] = {}
+    for row in bad:
+        key = row.malformed, row.known, row.reason()
+        if key in found:
+            found[key].others.append(row)
+        else:
+            found[key] = Fault(row)
+    return list(found.values())
 
 
 def status_of(judge: Any, rows: list[Row], whole: bool) -> int:
     """Return the exit status. whole is False if --only left out some rules."""
     must = [row for row in rows if row.rule.level == "MUST" and row.applies]
-    if any(row.outcome == "FAIL" for row in must):
+    if any(row.outcome == "FAIL" and not row.known for row in must):
         return 1
-    judged = sum(row.outcome == "ok" for row in must)
     if not judge.spoken or any(row.outcome == "late" for row in rows):
         return 2
-    return 2 if whole and 2 * judged < len(must) else 0
+    judged = [row for row in must if row.outcome in ("ok", "FAIL")]
+    if whole and 2 * len(judged) < len(must):
+        return 2
+    return 0
 
 
 # --- For a person ---------------------------------------------------------------------
@@ -103,56 +202,103 @@ def report(judge: Any, rows: dict[str, list[Row]], requirements: Any, verbose: b
     """Yield the lines of the report."""
     yield from opening(judge)
     yield ""
-    for heading, some in rows.items():
-        if not some:
-            continue
-        good = sum(row.outcome == "ok" for row in some)
-        bad = [row for row in some if row.outcome in ("FAIL", "late")]
-        if bad or good or verbose:
-            yield f"{heading + ' ':.<30} {counted(good, 'rule holds', 'rules hold')}"
-        for row in bad:
-            yield from failure(row, requirements, color)
-        for row in some if verbose else ():
-            if row not in bad:
-                yield from quiet(row, color)
+    faults = faults_of(rows)
+    new = [fault for fault in faults if not fault.row.known]
+    for fault in new:
+        if not fault.row.malformed:
+            yield from fault_lines(fault, requirements, verbose, color)
+    last = [fault for fault in new if fault.row.malformed]
+    if last:
+        yield from wrapped("Input that no host sends. These rules belong to the "
+                           f"library below{library_of(judge)}.")
+        yield ""
+    for fault in last:
+        yield from fault_lines(fault, requirements, verbose, color)
+    yield from counts(rows, verbose, color)
     everything = [row for some in rows.values() for row in some]
     yield from notes_of_hosts(judge.host_findings)
     yield from tasks(judge, everything, verbose)
     yield ""
-    broken = sum(row.word == "FAIL" for row in everything)
-    if broken > 8:
-        yield "Mend the first failures first, because others can follow from them."
-    if any(row.outcome == "FAIL" for row in everything):
+    if any(row.bad for row in everything):
         yield f"The pages are below {SITE}"
     yield from summary(judge, everything)
 
 
-def opening(judge: Any) -> Iterator[str]:
+def info_of(judge: Any) -> Any:
+    """Return the serverInfo, or {}."""
     info: Any = {}
     for facts in judge.spoken:
         meta = facts.opening.get("_meta")
         own = facts.opening.get("serverInfo")
         if type(meta) is dict:
             own = own or meta.get(META + "serverInfo")
-        info = own if type(own) is dict else info
+        if type(own) is dict:
+            info = own
+    return info
+
+
+def library_of(judge: Any) -> str:
+    """Return the name of the library below the server, as far as it shows."""
+    texts = [json.dumps([facts.opening, facts.lists]) for facts in judge.spoken]
+    for _, verdicts in judge.verdicts.values():
+        texts += [line for verdict in verdicts.values() for line in verdict.said
+                  if line.startswith("<")]
+    text = "\n".join(texts)
+    for pattern, name in LIBRARIES:
+        if re.search(pattern, text):
+            return f", {name}"
+    return ""
+
+
+def opening(judge: Any) -> Iterator[str]:
+    info = info_of(judge)
     name = f"{info.get('name', 'a server')} {info.get('version', '')}".strip()
-    spoken = ", ".join(facts.revision
-                       for facts in judge.spoken) or "no revision that was tried"
+    spoken = ", ".join(facts.revision for facts in judge.spoken)
+    if not spoken:
+        spoken = "no revision that was tried"
     yield from wrapped(f"{safe(name)} speaks {spoken}.")
-    names = {name for facts in judge.spoken for name in facts.tools()}
-    for name in judge.calls if judge.spoken else ():
+    if judge.spoken:
+        yield from unknown_calls(judge)
+        return
+    for why in dict.fromkeys(judge.not_spoken.values()):
+        yield from wrapped(safe(why), "  ", "    ")
+    for stderr in judge.stderr.values():
+        if stderr:
+            yield from stderr_lines(stderr)
+            return
+
+
+def unknown_calls(judge: Any) -> Iterator[str]:
+    """Name the tools that --call allows and the server does not have."""
+    names: set[str] = set()
+    for facts in judge.spoken:
+        names.update(facts.tools())
+    for name in judge.calls:
         if name not in names:
             yield from wrapped(f"The server has no tool {name!r}, which --call allows.")
-    for revision, why in judge.not_spoken.items():
-        if not judge.spoken:
-            yield from wrapped(f"{revision}: {safe(why)}", "  ", "    ")
+
+
+def fault_lines(fault: Fault, requirements: Any, verbose: bool, color: bool
+                ) -> Iterator[str]:
+    yield from failure(fault.row, requirements, color)
+    count = len(fault.others)
+    if not count:
+        return
+    tell = count <= MOST_FOLDED or verbose
+    end = ":" if tell else "; --verbose shows them."
+    text = counted(count, "more rule fails", "more rules fail")
+    yield f"      {text} for the same reason{end}"
+    for row in fault.others if tell else ():
+        yield from wrapped(f"{row.rule.title}. [{row.rule.level}]", "      - ", " " * 8)
+    yield ""
 
 
 def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
-    rule, verdict = row.rule, row.verdict
+    rule = row.rule
+    verdict = row.verdict
     yield from wrapped(f"{rule.title}.", painted(f"{row.word:6}", row.word, color),
                        " " * 6)
-    level = {"NOTE": "not demanded by the specification"}.get(rule.level, rule.level)
+    level = LEVELS.get(rule.level, rule.level)
     yield from wrapped(f"{level}; {' '.join(row.revisions)}", " " * 6)
     for page in list(pages_of(rule, row.revisions[-1], requirements))[:1]:
         yield " " * 6 + page.replace(SITE, "page ")
@@ -161,28 +307,67 @@ def failure(row: Row, requirements: Any, color: bool) -> Iterator[str]:
         return
     broken = verdict.broken
     yield from conversation(verdict.said, broken)
-    yield from wrapped(safe(broken.expected), "      Expected  ", " " * 16)
-    yield from wrapped(safe(broken.got), "      Got       ", " " * 16)
+    yield from labelled("Expected", safe(broken.expected))
+    yield from labelled("Got", safe(broken.got))
     if rule.client:
-        yield from wrapped(rule.client, "      Then      ", " " * 16)
+        yield from labelled("Then", rule.client)
+    yield from stderr_lines(verdict.stderr)
     yield ""
+
+
+def labelled(label: str, text: str) -> Iterator[str]:
+    yield from wrapped(text, f"      {label:10}", " " * 16)
+
+
+def stderr_lines(lines: tuple[str, ...]) -> Iterator[str]:
+    if lines:
+        yield "      The last lines of stderr:"
+    for line in lines:
+        yield from folded(safe(line))
+
+
+def counts(rows: dict[str, list[Row]], verbose: bool, color: bool) -> Iterator[str]:
+    """Yield how many rules hold under each heading."""
+    for heading, some in rows.items():
+        good = sum(row.outcome == "ok" for row in some)
+        bad = sum(row.outcome == "FAIL" for row in some)
+        known = sum(row.known for row in some)
+        if not (good or bad or verbose and some):
+            continue
+        line = f"{heading + ' ':.<30} {counted(good, 'rule holds', 'rules hold')}"
+        if bad:
+            line += f", {counted(bad, 'does not', 'do not')}"
+        if known:
+            line += f" ({known} in the baseline)"
+        yield line
+        for row in some if verbose else ():
+            if not row.bad:
+                yield from quiet(row, color)
 
 
 def pages_of(rule: Any, revision: str, requirements: Any) -> Iterator[str]:
     """Yield the pages of the specification, that of the revision first."""
     for slug in rule.slugs:
-        pages = requirements[slug].page.split("; ") if slug in requirements else []
-        for page in sorted(pages, key=lambda page: revision not in page):
-            if page.startswith("schema "):
-                yield f"{SITE}{revision}/schema"
-            elif page.startswith("JSON-RPC"):
-                yield "https://www.jsonrpc.org/specification"
-            else:
-                date, _, path = page.partition("/")
-                everywhere = re.match("basic/index|server/|client/", path)
-                if everywhere or MODERN not in (date, revision):
-                    date = revision
-                yield f"{SITE}{date}/{path.replace('/index', '')}"
+        if slug not in requirements:
+            continue
+        pages = requirements[slug].page.split("; ")
+        pages.sort(key=lambda page: revision not in page)
+        for page in pages:
+            yield address_of(page, revision)
+
+
+def address_of(page: str, revision: str) -> str:
+    """Return the address of a page in a revision."""
+    if page.startswith("schema "):
+        return f"{SITE}{revision}/schema"
+    if page.startswith("JSON-RPC"):
+        return "https://www.jsonrpc.org/specification"
+    date, _, path = page.partition("/")
+    everywhere = re.match("basic/index|server/|client/", path)
+    if everywhere or MODERN not in (date, revision):
+        date = revision
+    path = path.replace("/index", "")
+    return f"{SITE}{date}/{path}"
 
 
 def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
@@ -193,22 +378,32 @@ def conversation(said: tuple[str, ...], broken: Any) -> Iterator[str]:
     if len(lines) > MOST_SAID:
         lines = ["  ...", *lines[-MOST_SAID:]]
     for line in lines:
-        text = safe(compact(line))
-        yield " " * 8 + (text if len(text) <= WIDTH - 8 else text[:WIDTH - 11] + "...")
+        yield from folded(safe(compact(line)))
     if broken.line:
-        yield from cut_around(safe(broken.line), broken.at)
+        yield from folded(f"< {safe(broken.line)}", broken.at)
 
 
-def cut_around(line: str, at: int) -> Iterator[str]:
-    """Yield the part of a line around a position, and a caret."""
-    room = WIDTH - 10 - 3
-    start = max(0, at - room // 2) if at > room - 12 else 0
-    part = line[start:start + room]
-    before = "..." if start else ""
-    after = "..." if start + room < len(line) else ""
-    yield f"        < {before}{part[:room - len(before)]}{after}"
-    if at >= 0:
-        yield " " * (10 + len(before) + at - start) + "^"
+def folded(text: str, at: int = -1) -> Iterator[str]:
+    """Yield a message in lines that fit the width, and a caret under a position.
+
+    The position does not count the two characters before the message. The middle of a
+    long message is left out.
+    """
+    caret = at + 2 if at >= 0 else -1
+    half = MOST_SHOWN // 2
+    if len(text) > MOST_SHOWN and caret > half:
+        text = f"{text[:2]}...{text[caret - half:caret + half]}"
+        caret = half + 5
+    if len(text) > MOST_SHOWN:
+        left_out = len(text) - MOST_SHOWN
+        text = f"{text[:MOST_SHOWN - 100]} ({left_out} characters) {text[-100:]}"
+    room = WIDTH - 10
+    for start in range(0, len(text), room):
+        indent = 10 if start else 8
+        part = text[start:start + room]
+        yield " " * indent + part
+        if start <= caret < start + room:
+            yield " " * (indent + caret - start) + "^"
 
 
 def compact(line: str) -> str:
@@ -264,41 +459,67 @@ def tasks(judge: Any, rows: list[Row], verbose: bool) -> Iterator[str]:
             f"{counted(calls, 'rule needs', 'rules need')} a tool that the judge may "
             "call. Write --call NAME JSON for a tool that does no harm, or declare "
             '"annotations": {"readOnlyHint": true} in its tools/list entry.')
-    names = sorted(lack.what for lack in lacks if lack.kind == "tool")
+    names = sorted({lack.what for lack in lacks if lack.kind == "tool"})
     if not names:
         return
     count = sum(count for lack, count in lacks.items() if lack.kind == "tool")
+    text = counted(count, "rule needs", "rules need")
     yield ""
-    yield from wrapped(
-        f"{counted(count, 'rule needs', 'rules need')} special tools. Add them to a "
-        f"copy of the server for tests: {', '.join(judge.special_needed(names))}. "
-        + ("These are their tools/list entries. The descriptions say what they do."
-           if verbose else "--verbose shows the tools/list entries to copy."))
-    for name in judge.special_needed(names) if verbose else ():
+    yield from changed_tools(judge, names)
+    if not verbose:
+        yield f"{text} special tools; --verbose shows them."
+        return
+    yield from wrapped(f"{text} special tools. Add them to a copy of the server for "
+                       "tests. The descriptions say what they do.")
+    for name in judge.special_needed(names):
         yield json.dumps(judge.special_entry(name))
+
+
+def changed_tools(judge: Any, names: list[str]) -> Iterator[str]:
+    """Name the tools that have the name of a special tool, and another description."""
+    found: dict[str, str] = {}
+    for facts in judge.spoken:
+        for name in names:
+            if name in facts.tools() and not judge.is_special(facts.tools()[name]):
+                found[name] = str(facts.tools()[name].get("description"))
+    for name, text in found.items():
+        wanted = judge.special_entry(name)["description"]
+        yield from wrapped(
+            f"The tool {name} is not a special tool, because its description is "
+            f"{shown(text, 200)} and not {shown(wanted, 400)}.")
 
 
 def summary(judge: Any, rows: list[Row]) -> Iterator[str]:
     """Yield the counts of each level. The last line is about MUST."""
     for level in ("NOTE", "SHOULD"):
-        some = [row for row in rows if row.rule.level == level and row.applies]
-        good = sum(row.outcome == "ok" for row in some)
-        bad = sum(row.outcome == "FAIL" for row in some)
-        if good or bad:
-            yield f"{level}: {counted(good, 'rule holds', 'rules hold')}, {bad} not."
-    must = [row for row in rows if row.rule.level == "MUST"]
-    count = collections.Counter(row.outcome for row in must)
-    why = collections.Counter(
-        "need " + ("a tool that may be called" if row.lack().kind == "call"
-                   else "a special tool")
-        if row.applies else "do not apply to this server"
-        for row in must if row.outcome == "not judged")
-    why.update({"were too late": count["late"]} if count["late"] else {})
+        count = outcomes(rows, level)
+        if count["ok"] or count["FAIL"]:
+            good = counted(count["ok"], "rule holds", "rules hold")
+            yield f"{level}: {good}, {count['FAIL']} not."
+    why: collections.Counter[str] = collections.Counter()
+    for row in rows:
+        if row.rule.level == "MUST" and row.outcome in ("not judged", "late"):
+            why[why_not(row)] += 1
     reasons = ", ".join(f"{number} {text}" for text, number in sorted(why.items()))
-    judged = count["ok"] + count["FAIL"]
-    yield from wrapped(f"MUST: {counted(judged, 'rule', 'rules')} judged: "
-                       f"{count['ok']} hold, {count['FAIL']} fail. Not judged: "
-                       f"{reasons or '0'}.")
+    count = outcomes(rows, "MUST")
+    judged = counted(count["ok"] + count["FAIL"], "rule", "rules")
+    yield from wrapped(f"MUST: {judged} judged: {count['ok']} hold, {count['FAIL']} "
+                       f"fail. Not judged: {reasons or '0'}.")
+
+
+def outcomes(rows: list[Row], level: str) -> collections.Counter[str]:
+    """Count the outcomes of the rules of a level."""
+    return collections.Counter(row.outcome for row in rows if row.rule.level == level)
+
+
+def why_not(row: Row) -> str:
+    if row.outcome == "late":
+        return "were too late"
+    if not row.applies:
+        return "do not apply to this server"
+    if row.lack().kind == "call":
+        return "need a tool that may be called"
+    return "need a special tool"
 
 
 # --- Words ----------------------------------------------------------------------------
@@ -332,23 +553,51 @@ def safe(text: str) -> str:
 def as_json(judge: Any, rows: dict[str, list[Row]], requirements: Any,
             status: int) -> Any:
     """Return the report as a JSON value."""
+    everything = [row for some in rows.values() for row in some]
+    info = info_of(judge)
     return {
-        "command": judge.command, "status": status,
+        "format": FORMAT,
+        "judge": __version__,
+        "server": {"name": info.get("name"), "version": info.get("version")},
+        "command": judge.command,
+        "status": status,
+        "seconds": round(time.monotonic() - judge.began, 1),
+        "counts": {level: outcomes(everything, level) for level in WORDS},
         "revisions": [facts.revision for facts in judge.spoken],
-        "notSpoken": judge.not_spoken, "hosts": judge.host_findings,
-        "rules": [{
-            "title": row.rule.title, "level": row.rule.level, "subject": heading,
-            "requirements": list(row.rule.slugs), "outcome": row.outcome,
-            "pages": list(dict.fromkeys(pages_of(row.rule, row.revisions[-1],
-                                                 requirements))),
-            "revisions": {one: row.verdicts[one].outcome
-                          for one in sorted(row.verdicts)},
-            **(details(row) if row.outcome == "FAIL" else {}),
-            **({"needs": reason(row.lack())} if row.outcome == "not judged" else {}),
-        } for heading, some in rows.items() for row in some]}
+        "notSpoken": judge.not_spoken,
+        "stderr": {one: lines for one, lines in judge.stderr.items() if lines},
+        "hosts": judge.host_findings,
+        "rules": [as_entry(row, heading, requirements)
+                  for heading, some in rows.items() for row in some]}
 
 
-def details(row: Row) -> dict[str, Any]:
-    broken = row.verdict.broken
-    return {"conversation": list(row.verdict.said), "expected": broken.expected,
-            "got": broken.got, "client": row.rule.client}
+def as_entry(row: Row, heading: str, requirements: Any) -> dict[str, Any]:
+    pages = pages_of(row.rule, row.revisions[-1], requirements)
+    entry: dict[str, Any] = {
+        "title": row.rule.title,
+        "level": row.rule.level,
+        "subject": heading,
+        "requirements": row.rule.slugs,
+        "outcome": row.outcome,
+        "pages": list(dict.fromkeys(pages)),
+        "revisions": {one: row.verdicts[one].outcome for one in sorted(row.verdicts)}}
+    if row.outcome == "not judged":
+        entry["needs"] = reason(row.lack())
+    if row.outcome == "FAIL":
+        broken = row.verdict.broken
+        entry["inBaseline"] = row.known
+        entry["malformedInput"] = row.malformed
+        entry["conversation"] = [as_message(line) for line in row.verdict.said]
+        entry["expected"] = broken.expected
+        entry["got"] = broken.got
+        entry["client"] = row.rule.client
+        entry["stderr"] = row.verdict.stderr
+    return entry
+
+
+def as_message(line: str) -> dict[str, Any]:
+    """Return who wrote a line, and its message, or the text of another line."""
+    author = {">": "client", "<": "server"}.get(line[:1], "judge")
+    with contextlib.suppress(ValueError, RecursionError):
+        return {"from": author, "message": json.loads(line[2:])}
+    return {"from": author, "text": line[2:]}

@@ -1,8 +1,8 @@
 """`judge.py --stage N`: judge a server that somebody builds step by step.
 
 A stage plays what belongs to steps 1 to N. It shows only the first conversation that
-fails, and says what to build next. Stage 1 plays the lines of the table ENVELOPE in
-test_mcp_ref.py.
+fails, and says what to build next. A step holds only if the server has its features.
+Stage 1 plays the lines of the table ENVELOPE in test_mcp_ref.py.
 """
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ import json
 import os
 import re
 import sys
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from judge_report import conversation, failure, safe, wrapped  # noqa: E402
-from judge_talk import OVER, Broken, Connection, Waits, parsed  # noqa: E402
+from judge_report import (changed_tools, conversation, counted,  # noqa: E402
+                          failure, labelled, safe, stderr_lines, wrapped)
+from judge_talk import (GRACE, OVER, UNFLUSHED, Broken, Connection, Waits,  # noqa: E402
+                        answers_at_end, parsed, shown)
 from test_mcp_ref import ENVELOPE, MODERN, hello  # noqa: E402
 
 LAST = 7
 STEPS = {  # number -> (name, what to build)
     1: ("messages",
         "Read one line, parse it as JSON, and check that it is a request: jsonrpc is "
-        '"2.0", method is a string, id is a string or an integer. Answer an unknown '
+        '"2.0", method is a string, id is a string or an integer, and params, if there '
+        "are any, are an object. Answer an unknown "
         "method with -32601, a message that is not a request with -32600, and a line "
-        "that is not JSON with -32700. Do not answer notifications. No line may end "
-        "the program."),
+        "that is not JSON with -32700. A message with a method and without an id is a "
+        "notification: do not answer it, even if its method is unknown. A message with "
+        "result or error is a response: do not answer it, either. Flush stdout after "
+        "each line. No line may end the program."),
     2: ("handshake",
         "Answer initialize with protocolVersion, capabilities and serverInfo, and ping "
         "with an empty object. In revision 2025-03-26, answer a batch with an array."),
@@ -34,7 +39,7 @@ STEPS = {  # number -> (name, what to build)
         "and tools/call with content. Check the arguments against the schema."),
     4: ("stdout is the wire",
         "Make sure that print() and child processes cannot write to stdout, and cannot "
-        "read from stdin. Add a tool that prints, and let the judge call it."),
+        "read from stdin. Add the tool shout, which prints."),
     5: ("side by side",
         "Run each call in a thread of its own. Write under a lock. Report progress, "
         "and do not answer a cancelled request. At the end of stdin, answer what has "
@@ -44,34 +49,115 @@ STEPS = {  # number -> (name, what to build)
         "for the responses. Ask only for what the client offers."),
     7: ("modern",
         "Answer server/discover. Serve requests that name 2026-07-28 in their _meta "
-        "without a session. Ask by a result with the resultType input_required.")}
+        "without a session. Answer subscriptions/listen with the notification "
+        "notifications/subscriptions/acknowledged, and leave the request open until it "
+        "is cancelled. Ask by a result with the resultType input_required.")}
+
+
+class Demand(NamedTuple):
+    """A feature of a step: a rule has to hold whose messages have a pattern."""
+    pattern: str
+    tools: tuple[str, ...]  # special tools that allow it
+    missing: str
+
+
+DEMANDS = {  # step -> what it demands
+    3: Demand(r'"\$tool"', ("echo", "add"),
+              "The judge could not call a tool. Copy echo and add from below, or "
+              'declare "annotations": {"readOnlyHint": true} in a tools/list entry.'),
+    4: Demand('"shout"', ("shout",), "The tool shout is missing."),
+    5: Demand('"count"', ("count",),
+              "The tool count, which reports progress, is missing."),
+    6: Demand('"(ask|roots|sample|visit)"', ("ask", "roots"),
+              "No tool asks the client: ask and roots are missing."),
+    7: Demand("subscriptions/listen", (), "The server does not speak 2026-07-28.")}
 AREAS = {  # area of requirements -> step
-    "base": 2, "meta": 2, "batch": 2, "life": 2, "ping": 2, "tools": 3, "tasks": 3,
-    "res": 3, "prompts": 3, "comp": 3, "page": 3, "stdio": 4, "cancel": 5,
-    "progress": 5, "log": 5, "roots": 6, "samp": 6, "elic": 6, "mrtr": 7, "ver": 7,
-    "state": 7, "cache": 7, "subs": 7}
+    "base": 2,
+    "meta": 2,
+    "batch": 2,
+    "life": 2,
+    "ping": 2,
+    "stdio": 2,
+    "tools": 3,
+    "tasks": 3,
+    "jsonschema": 3,
+    "res": 3,
+    "prompts": 3,
+    "comp": 3,
+    "page": 3,
+    "cancel": 5,
+    "progress": 5,
+    "log": 5,
+    "roots": 6,
+    "samp": 6,
+    "elic": 6,
+    "mrtr": 7,
+    "ver": 7,
+    "state": 7,
+    "cache": 7,
+    "subs": 7}
+STEPS_OF = {  # requirement -> step, where the area has another one
+    "stdio.stdout-only-messages": 4,
+    "stdio.shutdown.server-eof-exit": 5}
 ASKING = {"roots", "ask", "visit", "sample"}
 BESIDE = {"count", "hold", "release", "stopped", "say", "update", "change"}
-# Lines of ENVELOPE whose name begins like this need a thorough parser. They fail no
-# stage, because some languages cannot tell 1 from 1.0, for example.
+# Lines of ENVELOPE that show the most frequent mistakes. They are played first.
+COMMON = (
+    "the id 7",
+    "the id 0",
+    'the id "7"',
+    "not JSON: {bad json",
+    "ID is not id",
+    "not a valid message: 42",
+    "null is not a valid id",
+    "params 5",
+    "the method is 5",
+    'a response to an unknown request: "id":99,"result"')
+# Lines whose name begins like this need a thorough parser. They fail no stage, because
+# some languages cannot tell 1 from 1.0, for example. They are played last.
 DETAILS = (
-    "the id 9007", "the id 1000000", 'the id "\\ud8', "1.0 is not", "1e0 is not",
-    "1e400 is not", "the last of two ids", 'the method "\\ud800',
-    "a malformed response", 'a response to an unknown request: "id":null',
-    'a response to an unknown request: "error"', "bad params without",
-    "a byte order mark", "white space", "not UTF-8", "not JSON: \x0c",
-    "not JSON: {}\u00a0", 'not JSON: "\r', 'not JSON: "\0', "not JSON: \0",
-    "not JSON: \ufeff", "not JSON: NaN", 'not JSON: {"a"', "not JSON: -Inf",
-    "not JSON: [[", "not JSON: 9", 'not JSON: {"jsonrpc"')
+    "the id 9007",
+    "the id 1000000",
+    'the id "\\ud8',
+    "1.0 is not",
+    "1e0 is not",
+    "1e400 is not",
+    "the last of two ids",
+    'the method "\\ud800',
+    "a malformed response",
+    'a response to an unknown request: "id":null',
+    'a response to an unknown request: "error"',
+    "bad params without",
+    "a byte order mark",
+    "white space",
+    "not UTF-8",
+    "not JSON: \x0c",
+    "not JSON: {}\xa0",
+    'not JSON: "\r',
+    'not JSON: "\x00',
+    "not JSON: \x00",
+    "not JSON: \ufeff",
+    "not JSON: NaN",
+    'not JSON: {"a"',
+    "not JSON: -Inf",
+    "not JSON: [[",
+    "not JSON: 9",
+    'not JSON: {"jsonrpc"')
+ALSO = {  # name of a line -> another code that is right
+    "a byte order mark": -32700,  # a parser of JSON may refuse it
+    "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
+    "not JSON: 9..": -32600}
+MOST_SILENT = 2  # lines without an answer, after which the others are not played
+SHOWN_EACH = 25  # lines, after which the progress is shown
 
 
 def step_of(rule: Any) -> int:
     """Return the step that a rule belongs to."""
     step = AREAS.get(rule.subject, 2)
-    if rule.slugs[:1] == ("stdio.shutdown.server-eof-exit",):
-        step = 5
+    for slug in rule.slugs[:1]:
+        step = STEPS_OF.get(slug, step)
     if rule.transcript:
-        text = "\n".join(text for _, text in rule.transcript.steps)
+        text = text_of(rule)
         names = {*re.findall(r'"name":"(\w+)"', text)}
         if '"$tool"' in text or names:
             step = max(step, 3)
@@ -80,6 +166,11 @@ def step_of(rule: Any) -> int:
         if rule.transcript.revisions == (MODERN,):
             step = LAST
     return step
+
+
+def text_of(rule: Any) -> str:
+    """Return the lines of a rule's transcript."""
+    return "\n".join(text for _, text in rule.transcript.steps)
 
 
 # --- Stage 1: the envelope ------------------------------------------------------------
@@ -91,30 +182,47 @@ class Line(NamedTuple):
     line: bytes
     expected: str
     got: str
+    stderr: tuple[str, ...] = ()  # its last lines, if the process has ended
 
 
 class Envelope:
     """Plays the lines of ENVELOPE, each followed by a valid request."""
 
-    def __init__(self, command: list[str]) -> None:
-        self.command, self.right = command, 0
+    def __init__(self, command: list[str], show: Callable[[str], None]) -> None:
+        self.command = command
+        self.show = show  # takes a text about the progress
+        self.right = 0
+        self.silent = 0  # lines without an answer
+        self.why = ""  # why the server does not answer at all
+        self.stderr: tuple[str, ...] = ()  # of a server that does not answer
         self.wrong: list[Line] = []
         self.details: list[Line] = []
         self.end: Any = None
 
     def run(self) -> None:
-        for why, line, reply in ENVELOPE:
-            fault = self.fault(line, reply)
+        lines = sorted(ENVELOPE, key=place_of)
+        for number, (why, line, reply) in enumerate(lines):
+            if number % SHOWN_EACH == 0:
+                self.show(f"Step 1, messages: line {number + 1} of {len(lines)} ...")
+            if self.end is None:
+                self.connect()
+            fault = None if self.why else self.fault(why, line, reply)
+            if self.why or self.silent == MOST_SILENT:
+                break
             if fault is None:
                 self.right += 1
                 continue
-            one = Line(why, line, *fault)
-            (self.details if why.startswith(DETAILS) else self.wrong).append(one)
+            one = Line(why, line, *fault, self.end.crash())
+            kind = self.details if why.startswith(DETAILS) else self.wrong
+            kind.append(one)
             if self.end.ended:
-                self.end.close()
-                self.end = None
+                self.close()
+        self.close()
+
+    def close(self) -> None:
         if self.end:
             self.end.close()
+            self.end = None
 
     def connect(self) -> None:
         """Start the server, and open a session if it already knows how."""
@@ -122,77 +230,112 @@ class Envelope:
         self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
                                   "method": "initialize",
                                   "params": hello("2025-11-25")}).encode())
-        answers = self.until_barrier()
+        answers = self.answers(True)
         if any("result" in one for one in answers if type(one) is dict):
             self.end.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-        self.end.start = 0.1
+        if self.end.fresh:
+            self.why = f"Two requests got no answer: {self.end.ended}."
+            if answers_at_end(self.end):
+                self.why = UNFLUSHED
+            self.stderr = self.end.crash()
 
-    def until_barrier(self) -> list[Any]:
-        """Return all messages that come before the response to a further request."""
+    def answers(self, expects: bool) -> list[Any]:
+        """Return all messages that come before the response to a further request.
+
+        Responses may come in any order, so that an expected one may come a bit later.
+        """
         name = self.end.ask_barrier()
         found: list[Any] = []
-        while True:
-            line = self.end.next(self.end.waits.answer if not self.end.fresh else
-                                 self.end.waits.first)
+        over = False  # the further request was answered
+        while not over or expects and not found:
+            seconds = GRACE if over else self.end.waits.answer
+            if self.end.fresh:
+                seconds = self.end.waits.first
+            line = self.end.next(self.end.scaled(seconds))
             if line is None or line == OVER:
-                self.end.ended = self.end.ended or "the next request gets no response"
+                if not over:
+                    why = "the next request gets no response"
+                    self.end.ended = self.end.ended or why
                 return found
             message = parsed(line)
             if type(message) is dict and message.get("id") == name:
-                return found
-            if line.strip():
-                found.append(message if message is not None
-                             else line.decode("utf-8", "replace"))
+                over = True
+            elif message is not None:
+                found.append(message)
+            elif line.strip():
+                found.append(line.decode("utf-8", "replace"))
+        return found
 
-    def fault(self, line: bytes, reply: Any) -> tuple[str, str] | None:
+    def fault(self, why: str, line: bytes, reply: Any) -> tuple[str, str] | None:
         """Return what was expected for a line and what came, or None if it is right."""
-        if self.end is None:
-            self.connect()
         self.end.give(line)
-        answers = self.until_barrier()
+        answers = self.answers(reply is not None)
         expected = "no response"
         if reply:
-            rid = f"the id {json.dumps(reply[0])}"
+            rid = f"the id {shown(reply[0], 60)}"
             if reply[0] is None:
                 rid = "no id, or null"
             expected = f"the error {reply[1]} with {rid}"
         if self.end.ended:
+            self.silent += self.end.child.poll() is None
             return f"{expected}, and that the server goes on", self.end.ended
-        if right(answers, reply):
+        also = (None, ALSO.get(why[:30]))
+        if right(answers, reply) or right(answers, also):
             return None
         got = ", ".join(json.dumps(one, ensure_ascii=False) for one in answers)
         return expected, got or "no response"
 
 
+def place_of(row: Any) -> tuple[int, int]:
+    """Return a key that sorts the lines: common mistakes first, details last."""
+    why = row[0]
+    for place, start in enumerate(COMMON):
+        if why.startswith(start):
+            return 0, place
+    return (2 if why.startswith(DETAILS) else 1), 0
+
+
 def right(answers: list[Any], reply: Any) -> bool:
     """Compare the answers to a line with the reply of the table."""
-    if reply is None or len(answers) != 1 or type(answers[0]) is not dict:
-        return reply is None and not answers
+    if reply is None:
+        return not answers
+    if len(answers) != 1 or type(answers[0]) is not dict:
+        return False
+    rid, code = reply
     error = answers[0].get("error")
-    code = error.get("code") if type(error) is dict else None
-    # bad params, for example
-    close = code == reply[1] or (reply[1], code) == (-32600, -32602)
-    return close and json.dumps(answers[0].get("id")) == json.dumps(reply[0])
+    if type(error) is not dict or json.dumps(answers[0].get("id")) != json.dumps(rid):
+        return False
+    # some libraries take params of a wrong type for invalid params
+    return error.get("code") == code or (code, error.get("code")) == (-32600, -32602)
 
 
 # --- The report -----------------------------------------------------------------------
 
 
-def stage_one(command: list[str], stage: int, verbose: bool) -> tuple[int, list[str]]:
+def stage_one(command: list[str], stage: int, verbose: bool,
+              show: Callable[[str], None]) -> tuple[int, list[str]]:
     """Play the envelope. Return the exit status and the lines of the report."""
-    play = Envelope(command)
+    play = Envelope(command, show)
     play.run()
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
              "answer."]
+    if play.why:
+        lines += [*wrapped(safe(play.why)), *stderr_lines(play.stderr)]
+    elif play.silent == MOST_SILENT:
+        lines.append(f"The others were not played: {MOST_SILENT} lines got no answer.")
     if play.wrong:
-        lines += [*wrong_line(play.wrong[0]), *to_build(1)]
-        return 1, lines
+        lines += wrong_line(play.wrong[0])
+    if play.why or play.wrong:
+        return 1, lines + to_build(1)
     if play.details:
-        lines += wrapped(f"{len(play.details)} lines differ in details that need a "
-                         "thorough parser. --verbose shows them.")
+        text = counted(len(play.details), "line differs in a detail",
+                       "lines differ in details")
+        lines += wrapped(f"{text} that need a thorough parser. --verbose shows them.")
     for one in play.details if verbose else ():
         lines += wrong_line(one)
-    return 0, lines + (finished(1) if stage == 1 else [])
+    if stage == 1:
+        lines += finished(1)
+    return 0, lines
 
 
 def wrong_line(one: Line) -> Iterator[str]:
@@ -200,8 +343,9 @@ def wrong_line(one: Line) -> Iterator[str]:
     yield from wrapped(f"{safe(one.why[:60])}", "FAIL  ", " " * 6)
     said = (f"> {one.line[:3000].decode('utf-8', 'backslashreplace')}",)
     yield from conversation(said, Broken(one.expected, one.got))
-    yield from wrapped(safe(one.expected), "      Expected  ", " " * 16)
-    yield from wrapped(safe(one.got[:300]), "      Got       ", " " * 16)
+    yield from labelled("Expected", safe(one.expected))
+    yield from labelled("Got", safe(one.got[:300]))
+    yield from stderr_lines(one.stderr)
 
 
 def to_build(step: int) -> list[str]:
@@ -228,12 +372,49 @@ def stage_report(rows: list[Any], requirements: Any, stage: int, judge: Any,
     for step in range(2, stage + 1):
         some = [row for row in rows if step_of(row.rule) == step and
                 row.rule.level == "MUST"]
-        bad = [row for row in some if row.outcome in ("FAIL", "late")]
-        good = sum(row.outcome == "ok" for row in some)
-        waiting = sum(row.outcome == "not judged" and row.applies for row in some)
-        note = f", {waiting} need a tool" if waiting else ""
-        lines.append(f"Step {step}, {STEPS[step][0]}: {good} rules hold{note}.")
+        lines += wrapped(count_of(step, some, judge))
+        bad = [row for row in some if row.bad]
         if bad:
             lines += ["", *failure(bad[0], requirements, color), *to_build(step)[1:]]
             return 1, lines
+        if step in DEMANDS and not met(DEMANDS[step], some):
+            lines += [*missing(DEMANDS[step], judge), *to_build(step)]
+            return 1, lines
     return 0, lines + finished(stage)
+
+
+def count_of(step: int, rows: list[Any], judge: Any) -> str:
+    """Say how many rules of a step hold, and what the others wait for."""
+    good = sum(row.outcome == "ok" for row in rows)
+    text = f"Step {step}, {STEPS[step][0]}: {counted(good, 'rule holds', 'rules hold')}"
+    waiting = [row.lack() for row in rows
+               if row.outcome == "not judged" and row.applies]
+    tools = judge.special_needed([lack.what for lack in waiting if lack.kind == "tool"])
+    calls = any(lack.kind == "call" for lack in waiting)
+    wishes = []
+    if tools:
+        word = "tool" if len(tools) == 1 else "tools"
+        wishes.append(f"the special {word} {', '.join(tools)}")
+    if calls:
+        wishes.append("a tool that the judge may call")
+    if not wishes:
+        return text + "."
+    wait = counted(len(waiting), "waits", "wait")
+    return f"{text}, {wait} for {' and '.join(wishes)}."
+
+
+def met(demand: Demand, rows: list[Any]) -> bool:
+    """Tell whether a rule of a step holds whose messages have the pattern."""
+    return any(row.outcome == "ok" and row.rule.transcript and
+               re.search(demand.pattern, text_of(row.rule)) for row in rows)
+
+
+def missing(demand: Demand, judge: Any) -> Iterator[str]:
+    """Say which feature of a step is missing, and show the entries of its tools."""
+    yield from wrapped(demand.missing)
+    yield from changed_tools(judge, list(demand.tools))
+    if demand.tools:
+        yield ""
+        yield "These are the entries in tools/list. The descriptions say what they do:"
+    for name in demand.tools:
+        yield json.dumps(judge.special_entry(name))

@@ -5,6 +5,7 @@ raises Broken at the first line that breaks the rule.
 """
 from __future__ import annotations
 
+import collections
 import concurrent.futures
 import contextlib
 import io
@@ -12,6 +13,7 @@ import itertools
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -29,15 +31,32 @@ from test_mcp_ref import (MODERN, Play, Transcript, caret, difference,  # noqa: 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
 GRACE = 0.4  # seconds that a line may be later than the answer to that question
 LONGEST_LINE = 1 << 24  # bytes
+MOST_OF_ERROR = 500  # bytes of a line of stderr
+FRAME = re.compile(r"\s+at ")  # begins a line of a stack trace in JavaScript and Java
 MOST_LINES = 5000  # lines that the server may be ahead of the judge
 OVER = b"\0"  # follows the last line
+UNFLUSHED = "It answers only at the end of the input: flush stdout after each line."
 BARRIER = "judge-barrier-"  # begins the ids of requests that every server answers
 SLOW = ("tools/call", "prompts/get", "resources/read", "completion/complete")
+PAUSE = b"\0pause\0"  # stands between two parts of a line that are written apart
+PAUSED = 0.05  # seconds; a server that waits for input has read the first part by then
+
+
+def padded_ping(name: str, padding: bytes) -> bytes:
+    """Return a request with the id name, and padding in its `_meta`."""
+    head = f'{{"jsonrpc":"2.0","id":"{name}","method":"$any","params":'
+    return head.encode() + b'{"_meta":{"judge":"' + padding + b'"}}}'
+
+
 BYTES = {  # what <NAME> stands for in a rule
     "NOT UTF-8": b"\xff\xfe\x80",
     "DEEP JSON": b"[" * 100_000 + b"]" * 100_000,
-    "A PING OF 1 MB": b'{"jsonrpc":"2.0","id":"1 MB","method":"$any","params":'
-                      b'{"_meta":{"judge":"' + b"x" * 1_000_000 + b'"}}}'}
+    "A PING OF 1 MB": padded_ping("1 MB", b"x" * 1_000_000),
+    "A PING OF 100 KB": padded_ping("100 kB", b"x" * 100_000),
+    "A PING IN TWO WRITES":  # with an id that the response has to repeat
+        padded_ping("cut", b"").replace(b"cut", b"c\xc3" + PAUSE + b"\xa4t"),
+    "TWO PINGS IN ONE WRITE":
+        padded_ping("one", b"") + b"\n" + padded_ping("two", b"")}
 
 
 class Waits(NamedTuple):
@@ -54,8 +73,10 @@ class Broken(Exception):
 
     def __init__(self, expected: str, got: str, line: str = "", at: int = -1) -> None:
         super().__init__(f"expected {expected}, got {got}")
-        self.expected, self.got = expected, got
-        self.line, self.at = line, at  # the line, and the position of the fault in it
+        self.expected = expected
+        self.got = got
+        self.line = line
+        self.at = at  # the position of the fault in the line
 
 
 class Connection:
@@ -67,22 +88,32 @@ class Connection:
     def __init__(self, command: list[str], revision: str, waits: Waits,
                  start: float = 0.0, barrier: str = "") -> None:
         """start is the measured time of a start. The server answers the barrier."""
-        self.revision, self.waits, self.start = revision, waits, start
-        self.barrier = barrier or ("server/discover" if revision == MODERN else "ping")
+        self.revision = revision
+        self.waits = waits
+        self.start = start
+        self.barrier = barrier or first_method(revision)
+        self.began = time.monotonic()
         self.child = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, bufsize=0, start_new_session=True)
+            stderr=subprocess.PIPE, bufsize=0, start_new_session=True)
         self.checker = LineChecker("Server", revision)
         self.lines: queue.Queue[bytes] = queue.Queue()
+        self.errors: collections.deque[str] = collections.deque(maxlen=5)  # of stderr
         self.sent: list[bytes] = []
+        self.sent_ids: dict[str, Any] = {}  # the text of an id -> the id
+        self.tolerant = False  # mend the envelopes; the checker reports their faults
         self.ids: Any = None  # makes ids unique if several rules share the connection
         self.opening: Any = {}  # the result of initialize, once there is one
         self.fresh = True  # nothing has been read yet
         self.ended = ""  # why no line will come any more
         self.barriers = itertools.count(1)
+        self.refusal = ""  # the requirement that a bad answer to initialize breaks
+        self.refusal_verdict: Any = None
         self.writer = concurrent.futures.ThreadPoolExecutor(1)
         self.reader = threading.Thread(target=self.read, daemon=True)
+        self.error_reader = threading.Thread(target=self.read_errors, daemon=True)
         self.reader.start()
+        self.error_reader.start()
 
     def names(self) -> dict[str, Any]:
         """Return further variables for a transcript, as Play expects."""
@@ -91,20 +122,41 @@ class Connection:
     def closed(self) -> bool:
         return False
 
+    def scaled(self, seconds: float) -> float:
+        """Return a limit that grows with the load of the machine.
+
+        The time that the process took to start, in seconds, is the measure.
+        """
+        return seconds * (1 + self.start)
+
+    def crash(self) -> tuple[str, ...]:
+        """Return the end of stderr if the process has ended."""
+        if self.child.poll() is None:
+            return ()
+        self.error_reader.join(1)
+        return tuple(self.errors)
+
     # Writing
 
     def give(self, line: bytes) -> None:
-        line = self.ids.out(line) if self.ids else line
-        with contextlib.suppress(ValueError, RecursionError):
-            self.checker.heard(json.loads(line))
+        if self.ids:
+            line = self.ids.out(line)
+        for whole in line.replace(PAUSE, b"").split(b"\n"):
+            message = parsed(whole)
+            self.checker.heard(message)
+            if type(message) is dict and "method" in message:
+                self.sent_ids[str(message.get("id"))] = message.get("id")
         self.sent.append(line)
         self.writer.submit(self.write, line + b"\n")
 
     def write(self, data: bytes) -> None:
         assert self.child.stdin
         with contextlib.suppress(OSError, ValueError):  # the process has ended
-            while data:
-                data = data[self.child.stdin.write(data):]
+            for index, part in enumerate(data.split(PAUSE)):
+                if index:
+                    time.sleep(PAUSED)
+                while part:
+                    part = part[self.child.stdin.write(part):]
 
     def end_input(self) -> None:
         self.writer.submit(self.child.stdin.close)  # type: ignore[union-attr]
@@ -115,6 +167,7 @@ class Connection:
         params = {"params": {"_meta": modern_meta()}} if self.revision == MODERN else {}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
+        self.sent_ids[name] = name
         self.writer.submit(self.write, json.dumps(message).encode() + b"\n")
         return name
 
@@ -130,6 +183,14 @@ class Connection:
                     break
         self.lines.put(OVER)
 
+    def read_errors(self) -> None:
+        assert self.child.stderr
+        with io.BufferedReader(self.child.stderr) as out:  # type: ignore[type-var]
+            for line in iter(lambda: out.readline(LONGEST_LINE), b""):
+                text = line[:MOST_OF_ERROR].decode("utf-8", "replace").rstrip()
+                if text and not FRAME.match(text):
+                    self.errors.append(text)
+
     def next(self, seconds: float) -> bytes | None:
         """Return the next line after checking it, None after some time, or OVER."""
         try:
@@ -140,7 +201,9 @@ class Connection:
             self.lines.put(OVER)
             self.find_out_end()
             return OVER
-        self.fresh = False
+        if self.fresh:
+            self.fresh = False
+            self.start = max(self.start, time.monotonic() - self.began)
         if line.strip():
             self.checker.said(line)
         return line
@@ -158,18 +221,22 @@ class Connection:
         its response is here, nothing else will come. A patient caller waits longer, for
         code of the author.
         """
-        began, barrier, answered = time.monotonic(), "", 0.0
+        barrier = ""
+        answered = 0.0
         extra = 0.0
         if self.fresh:
             extra = 3 * self.start or self.waits.first
-        limit = began + extra + (self.waits.call if patient else self.waits.answer)
+        seconds = self.waits.call if patient else self.waits.answer
+        limit = time.monotonic() + extra + self.scaled(seconds)
         while True:
             now = time.monotonic()
             if now > limit + SILENCE:  # there are lines, but none that is wanted
                 return None
-            until = answered + GRACE if answered else limit
-            if not barrier and not patient:
-                until = min(until, now + SILENCE + extra)
+            until = limit
+            if answered:
+                until = answered + self.scaled(GRACE)
+            elif not barrier and not patient:
+                until = min(limit, now + extra + SILENCE)
             line = self.next(until - now)
             if line == OVER:
                 return None
@@ -182,6 +249,8 @@ class Connection:
             message = parsed(line)
             if self.known(line, message):
                 continue
+            if self.tolerant and self.mend(message):
+                line = json.dumps(message).encode()
             if barrier and type(message) is dict and message.get("id") == barrier:
                 answered = time.monotonic()
             elif type(message) in (dict, list) and wanted(message):
@@ -191,13 +260,40 @@ class Connection:
         """Tell whether the line checker reports a line that belongs to no rule.
 
         These are requests, notifications and second responses that are wrong in
-        themselves.
+        themselves, and responses without a request.
         """
         faults = [one for one in self.checker.findings if one.line is line and one.slug]
-        second = any("second response" in one.text for one in faults)
         if type(message) is not dict or not faults:
             return False
-        return second or "method" in message
+        if any("second response" in one.text for one in faults):
+            return True
+        if not self.tolerant:
+            return "method" in message
+        # mend() repairs the envelope
+        worse = any(one.slug != "stdio.stdout-only-messages" for one in faults)
+        rid = message.get("id")
+        stray = rid is not None and str(rid) not in self.sent_ids
+        return worse and ("method" in message or stray)
+
+    def mend(self, message: Any) -> bool:
+        """Repair the envelope of a message. Return whether it needed that.
+
+        The line checker has reported the fault. Without this, one fault of the envelope
+        would break every rule.
+        """
+        if type(message) is not dict:
+            return False
+        before = json.dumps(message)
+        message["jsonrpc"] = "2.0"
+        if "method" in message:
+            return json.dumps(message) != before
+        for member, other in (("error", "result"), ("result", "error")):
+            if message.get(member, "") is None and other in message:
+                del message[member]
+        if type(message.get("id")) in (str, int, float):
+            name = str(message["id"])
+            message["id"] = self.sent_ids.get(name, message["id"])
+        return json.dumps(message) != before
 
     def rest(self) -> None:
         """Check the lines that have arrived and were not taken."""
@@ -224,7 +320,22 @@ class Connection:
             self.child.wait()
         self.writer.shutdown()
         self.reader.join(1)
+        self.error_reader.join(0.1)
         self.rest()
+
+
+def answers_at_end(end: Connection) -> bool:
+    """Close stdin of a silent server. Return whether it answers now."""
+    if not end.fresh or not end.sent or end.child.poll() is not None:
+        return False
+    end.end_input()
+    line = end.next(end.waits.end)
+    return type(parsed(line or b"")) is dict
+
+
+def first_method(revision: str) -> str:
+    """Return a method that every server of a revision should answer at once."""
+    return "server/discover" if revision == MODERN else "ping"
 
 
 def parsed(line: bytes) -> Any:
@@ -258,13 +369,13 @@ class Talk(Play):
             self.end.end_input()
         elif mark == "<" and not text:
             self.said.append("< (the end of the process)")
-            seconds = self.end.waits.end
+            seconds = self.end.scaled(self.end.waits.end)
             if not self.end.wait_end(seconds):
                 raise Broken("that the process ends",
-                             f"a process that runs after {seconds:.0f} s")
+                             f"a process that still runs after {seconds:.1f} s")
         elif mark == "=":
-            self.space["legacy"] = [one for one in self.space["revisions"]
-                                    if one != MODERN]
+            spoken = self.space["revisions"]
+            self.space["legacy"] = [one for one in spoken if one != MODERN]
             code, _, words = text.partition("  # ")
             if not eval(code, self.space):
                 raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
@@ -283,22 +394,33 @@ class Talk(Play):
             self.said = ["  (a session is open)"]
 
     def completed(self, text: str) -> bytes:
-        if text.startswith("<") and text[1:-1] in BYTES:
-            method = str(self.space["any"]).encode()
-            line = BYTES[text[1:-1]].replace(b"$any", method)
-            return self.with_meta(line) if line.startswith(b"{") else line
-        return bytes(super().completed(text))
+        name = text[1:-1]
+        if not text.startswith("<") or name not in BYTES:
+            return bytes(super().completed(text))
+        method = str(self.space["any"]).encode()
+        line = BYTES[name].replace(b"$any", method)
+        if not self.modern:
+            return line
+        meta = json.dumps(modern_meta()).encode()
+        begin = b'"_meta":{'
+        return line.replace(begin, begin + meta[1:-1] + b",")
 
-    def with_meta(self, line: bytes) -> bytes:
-        message = json.loads(line)
-        if self.modern:
-            message["params"]["_meta"].update(modern_meta())
-        return json.dumps(message).encode()
+    def filled(self, value: Any) -> Any:
+        """Replace each "$x" by its value, and "$x~" by that value with a change."""
+        if not isinstance(value, str) or not re.fullmatch(r"\$\w+~", value):
+            return super().filled(value)
+        text = str(self.space[value[1:-1]])
+        middle = len(text) // 2
+        other = "A"
+        if text[middle:middle + 1] == other:
+            other = "B"
+        return text[:middle] + other + text[middle + 1:]
 
     def say(self, mark: str, line: bytes) -> None:
         message = parsed(line)
         self.waiting = str(message.get("method")) if type(message) is dict else ""
-        self.said.append(f"{mark} {line[:5000].decode('utf-8', 'backslashreplace')}")
+        text = line.replace(PAUSE, b"")[:5000].decode("utf-8", "backslashreplace")
+        self.said.append(f"{mark} {text}")
         self.end.give(line)
 
     # From the server
@@ -308,24 +430,27 @@ class Talk(Play):
 
         Answer a request that may come at any time.
         """
-        if any(difference(one, message, {}, False) is None for one in self.allowed):
-            return False
-        if type(message) is dict and str(message.get("id")).startswith(BARRIER):
-            return False  # it is late
-        method = str(message.get("method")) if type(message) is dict else ""
-        if self.modern or not method or "method" not in message:
+        for one in self.allowed:
+            if difference(one, message, {}, False) is None:
+                return False
+        if type(message) is not dict:
             return True
-        if f'"{method}"' in self.expected:
+        if str(message.get("id")).startswith(BARRIER):
+            return False  # it is late
+        method = str(message.get("method"))
+        if self.modern or "method" not in message or f'"{method}"' in self.expected:
             return True
         if "id" not in message:
-            return not (method == "notifications/message" or
-                        method.endswith("/list_changed"))
-        result: Any = {"ping": {}, "roots/list": {"roots": []} if self.offers
-                       else None}.get(method)
-        if result is not None:
-            self.end.give(json.dumps(
-                {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
-        return result is None
+            log = method == "notifications/message"
+            return not log and not method.endswith("/list_changed")
+        answers: dict[str, Any] = {"ping": {}}
+        if self.offers:
+            answers["roots/list"] = {"roots": []}
+        if method not in answers:
+            return True
+        answer = {"jsonrpc": "2.0", "id": message["id"], "result": answers[method]}
+        self.end.give(json.dumps(answer).encode())
+        return False
 
     def take(self, why: str) -> Any:
         """Return the next message that belongs to the rule."""
@@ -370,10 +495,12 @@ class Talk(Play):
         got = json.loads(json.dumps(got))
         if got.get("params") == {} and "params" not in want:
             del got["params"]
-        result, wanted = got.get("result"), want.get("result")
-        if self.modern and type(result) is dict and "resultType" not in (wanted or {}):
-            if result.get("resultType") == "complete":
-                del result["resultType"]
+        result = got.get("result")
+        wanted = want.get("result") or {}
+        if not self.modern or type(result) is not dict or "resultType" in wanted:
+            return got
+        if result.get("resultType") == "complete":
+            del result["resultType"]
         return got
 
     def silence(self) -> None:
@@ -381,25 +508,29 @@ class Talk(Play):
 
         No other line may come before its response.
         """
-        if any(mark == ">" and not text for mark, text in self.transcript.steps):
-            self.end.writer.submit(bool).result(1)
-            line = self.end.next(self.end.waits.end)
-            while line is not None and line != OVER:
-                message = parsed(line)
-                if not self.end.known(line, message) and self.wanted(message):
-                    raise Broken("no further line", shown(message, 200))
-                line = self.end.next(self.end.waits.end)
+        if (">", "") in self.transcript.steps:
+            self.silence_at_the_end()
             return
         barrier = self.end.ask_barrier()
         line = self.end.message(False, lambda got: (
             type(got) is dict and got.get("id") == barrier or self.wanted(got)))
-        got = parsed(line) if line else None
-        if got is None:
+        if line is None:
             raise Broken("that the server goes on", self.end.ended or "silence")
+        got = parsed(line)
         if type(got) is not dict or got.get("id") != barrier:
-            assert line
             self.said.append(f"< {line[:5000].decode('utf-8', 'replace')}")
             raise Broken("no such line", shown(got, 60))
+
+    def silence_at_the_end(self) -> None:
+        """Read until the process closes its stdout. No wanted line may come."""
+        seconds = self.end.scaled(self.end.waits.end)
+        while True:
+            line = self.end.next(seconds)
+            if line is None or line == OVER:
+                return
+            message = parsed(line)
+            if not self.end.known(line, message) and self.wanted(message):
+                raise Broken("no further line", shown(message, 200))
 
     def ask(self, method: str, params: Any = None) -> Any:
         """Send a request of the judge's own.
@@ -407,15 +538,18 @@ class Talk(Play):
         Return the whole response, or raise Broken.
         """
         name = f"judge {len(self.end.sent)}"
-        if self.modern:
-            params = {**(params or {}), "_meta": modern_meta(self.offers)}
-        message = {"jsonrpc": "2.0", "id": name, "method": method}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": name, "method": method}
         if params is not None:
             message["params"] = params
+        if self.modern:
+            meta = {"_meta": modern_meta(self.offers)}
+            message["params"] = {**meta, **(params or {})}
         self.say(">", json.dumps(message).encode())
         for _ in range(100):
             got = self.take(f"the response to {method}")
-            if type(got) is dict and got.get("id") == name and "method" not in got:
+            if type(got) is not dict or "method" in got:
+                continue
+            if got.get("id") == name:
                 return got
         raise Broken(f"the response to {method}", "100 other lines")
 
@@ -450,17 +584,20 @@ def integers(value: Any, depth: int) -> Any:
 
 def explained(want: Any, got: Any, path: list[Any], names: dict[str, Any]) -> Broken:
     """Say in words how a message differs from the one that was expected."""
+    line = json.dumps(got, ensure_ascii=False)
+    if type(got) is dict and type(want) is dict:
+        for member in ("error", "result"):
+            if member in got and member not in want:
+                said = f"the {member} {shown(got[member], 120)}"
+                return Broken(wish(want), said, line)
     where = ".".join(map(str, path)) or "the line"
     mark = caret(got, path)
     at = len(mark) - len(mark.lstrip())
-    line = json.dumps(got, ensure_ascii=False)
-    wanted, found = at_path(want, path, names), at_path(got, path, {})
+    wanted = at_path(want, path, names)
+    found = at_path(got, path, {})
     if wanted is MISSING:
         return Broken(f"no member {where}", shown(found, 60), line, at)
     if found is MISSING:
-        instead = {"result": "error", "error": "result"}.get(str(path[0]), "")
-        if len(path) == 1 and type(got) is dict and instead in got:
-            return Broken(wish(want), f"the {instead} {shown(got[instead], 150)}", line)
         return Broken(f"{where}: {named(wanted, names)}", "no such member", line)
     return Broken(f"{where}: {named(wanted, names)}", shown(found, 60), line, at)
 
@@ -474,10 +611,17 @@ def wish(want: Any) -> str:
     error = want.get("error")
     if type(error) is dict and type(error.get("code")) is int:
         return f"a response with the error {error['code']}"
-    return f"a response with {'an error' if error else 'a result'}"
+    if error:
+        return "a response with an error"
+    return "a response with a result" if "result" in want else "a response"
 
 
 MISSING = object()
+KINDS = {
+    int: "number",
+    float: "number",
+    str: "string",
+    bool: "boolean"}
 
 
 def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
@@ -497,10 +641,12 @@ def at_path(value: Any, path: list[Any], names: dict[str, Any]) -> Any:
 
 def named(want: Any, names: dict[str, Any]) -> str:
     """Describe an expected value in words."""
-    if isinstance(want, str) and want.startswith("$ours:"):
-        kind = {int: "number", float: "number", str: "string", bool: "boolean"}
-        return f"a {kind.get(type(json.loads(want[6:])), 'value')}"
-    if isinstance(want, str) and want[:1] == "$":
+    if not isinstance(want, str):
+        return shown(want, 200)
+    if want.startswith("$ours:"):
+        kind = type(json.loads(want.partition(":")[2]))
+        return f"a {KINDS[kind]}"
+    if want[:1] == "$":
         name = want[1:].rstrip("?")
         return shown(names[name], 200) if name in names else "a value"
     return "a value" if want == "..." else shown(want, 200)

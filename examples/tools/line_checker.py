@@ -9,14 +9,16 @@ their structure.
     checker.said(line)          what the checked end wrote, as bytes
     checker.findings            (slug, text, line) for each rule that a line broke
 
-A slug names a requirement in .ci/spec/requirements-stdio.tsv. Findings with an empty
-slug concern promises of mcp_ref that the specification does not require.
+A slug names a requirement in .ci/spec/requirements-stdio.tsv, or a habit in NOTES that
+the specification does not demand. Findings with an empty slug concern promises of
+mcp_ref that the specification does not require.
 `checker.judged_slugs` has the requirements that at least one line gave an occasion to
 check.
 """
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -41,7 +43,11 @@ DEFINED = {META + name for name in (  # keys of _meta in the modern revision
     "subscriptionId")}
 NAMED = "serverInfo stands in _meta of each modern result, and of no other"
 STANDARD = {-32700, -32600, -32601, -32602, -32603}
-LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+LISTS = (
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list")
 CACHED = ("server/discover", "resources/read", *LISTS)
 MAY_ASK = ("tools/call", "prompts/get", "resources/read")  # input_required
 CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
@@ -50,24 +56,71 @@ CODES = {MODERN: {-32020: None, -32021: "MissingRequiredClientCapabilityError",
 CAPABILITY = {"completion/complete": "completions", "logging/setLevel": "logging", **{
     method: method.split("/")[0] for method in (
         *LISTS, "tools/call", "prompts/get", "resources/read", "resources/subscribe")}}
-ASKED_OF_CLIENT = {"roots/list": "roots", "sampling/createMessage": "sampling",
-                   "elicitation/create": "elicitation"}
+ASKED_OF_CLIENT = {
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+    "elicitation/create": "elicitation"}
 SHAPES = {  # method -> the requirement about the shape of its result or params
     "initialize": "life.server-answers-initialize",
     "server/discover": "ver.discover.result",
-    "ping": "ping.answered", "tools/list": "tools.def.required-fields",
-    "tools/call": "tools.result.content-present", "resources/list": "res.def.fields",
+    "ping": "ping.answered",
+    "tools/list": "tools.def.required-fields",
+    "tools/call": "tools.result.content-present",
+    "resources/list": "res.def.fields",
     "resources/templates/list": "res.def.fields",
     "resources/read": "res.read.contents-shape",
     "resources/subscribe": "res.subscribe.answer",
     "resources/unsubscribe": "res.subscribe.answer",
-    "prompts/get": "prompts.message-shape", "logging/setLevel": "log.setlevel-answer",
+    "prompts/get": "prompts.message-shape",
+    "logging/setLevel": "log.setlevel-answer",
     "notifications/message": "log.shape",
     "notifications/progress": "progress.token-echoed",
     "elicitation/create": "elic.form.params",
     "sampling/createMessage": "samp.request.shape",
     "notifications/subscriptions/acknowledged": "subs.ack-subset"}
+BLOCKS = {  # revision -> the requirement about the content blocks of a call
+    "2024-11-05": "tools.content.types-2024",
+    "2025-03-26": "tools.content.types-2025-03"}
 SHAPE = "base.msg.jsonrpc-conformant"  # of any other message
+NOTES = {  # slug -> a habit that the specification does not demand
+    "note.result.modern-members":
+        "A legacy result has no resultType, ttlMs, cacheScope and serverInfo",
+    "note.result.early-structure":
+        "Before 2025-06-18 a result has no structured content",
+    "note.page.ends":
+        "A list ends: its cursors do not repeat"}
+# The beginning of a stack trace in Python, JavaScript, Java, Go and Rust
+STACK = re.compile(
+    r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+TYPES = [
+    "array",
+    "boolean",
+    "integer",
+    "null",
+    "number",
+    "object",
+    "string"]
+SUBSCHEMA = {"$ref": "#/$defs/schema"}
+SUBSCHEMAS = {"type": "array", "minItems": 1, "items": SUBSCHEMA}
+NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
+META_SCHEMA = {  # what every dialect says of the common keywords
+    "$ref": "#/$defs/schema",
+    "$defs": {"schema": {"type": ["object", "boolean"], "properties": {
+        "type": {"anyOf": [{"enum": TYPES},
+                           {"type": "array", "items": {"enum": TYPES}}]},
+        "enum": {"type": "array"},
+        "required": {"type": ["array", "boolean"], "items": {"type": "string"}},
+        "properties": NAMED_SUBSCHEMAS,
+        "patternProperties": NAMED_SUBSCHEMAS,
+        "$defs": NAMED_SUBSCHEMAS,
+        "additionalProperties": SUBSCHEMA,
+        "items": {"anyOf": [SUBSCHEMA, {"type": "array", "items": SUBSCHEMA}]},
+        "not": SUBSCHEMA,
+        "anyOf": SUBSCHEMAS,
+        "oneOf": SUBSCHEMAS,
+        "allOf": SUBSCHEMAS,
+        "pattern": {"type": "string"}}}}}
 
 
 class Finding(NamedTuple):
@@ -104,6 +157,22 @@ def schema_of(revision: str, name: str) -> Any:
 @functools.lru_cache(maxsize=None)
 def compiled(revision: str, name: str) -> Any:
     return mcp_ref.Schema(schema_of(revision, name))
+
+
+@functools.lru_cache(maxsize=1000)
+def parsed_schema(text: str) -> Any:
+    return mcp_ref.Schema(json.loads(text))
+
+
+def faults_of(schema: Any, value: Any) -> list[str]:
+    """Return the faults of a value. A schema that is not supported finds none.
+
+    The common keywords mean the same in every dialect, so $schema does not matter.
+    """
+    with contextlib.suppress(Exception):
+        plain = {name: item for name, item in schema.items() if name != "$schema"}
+        return [str(fault) for fault in parsed_schema(json.dumps(plain)).faults(value)]
+    return []
 
 
 def own_validator(revision: str, name: str, value: Any) -> str:
@@ -144,11 +213,13 @@ def key_of(value: Any) -> str:
 
 def metas(value: Any) -> Iterator[Any]:
     """Yield every _meta at any depth."""
-    for name, item in value.items() if isinstance(value, dict) else enumerate(
-            value if isinstance(value, list) else ()):
-        if name == "_meta" and isinstance(item, dict):
-            yield item
-        yield from metas(item)
+    if isinstance(value, dict):
+        if isinstance(value.get("_meta"), dict):
+            yield value["_meta"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from metas(item)
 
 
 def meta_of(message: Any) -> Any:
@@ -193,6 +264,8 @@ class LineChecker:
         self.granted: dict[str, Any] = {}  # the capabilities of the client of a session
         # of the pages of lists
         self.scopes: dict[str, set[str]] = collections.defaultdict(set)
+        self.listed: set[str] = set()  # names of tools on the pages so far
+        self.outputs: dict[str, Any] = {}  # name of a tool -> its outputSchema
         self.judged = 0
         self.line = b""  # the line that is being judged
 
@@ -208,35 +281,46 @@ class LineChecker:
 
     def heard(self, message: Any) -> None:
         """Take note of what the other end wrote, however malformed it is."""
-        for member in message if isinstance(message, list) else ():
-            self.heard(member)
+        if isinstance(message, list):
+            for member in message:
+                self.heard(member)
         if not isinstance(message, dict):
             return
-        key, params = key_of(message.get("id")), message.get("params")
+        key = key_of(message.get("id"))
+        params = message.get("params")
+        if not isinstance(params, dict):
+            params = {}
         if "result" in message or "error" in message:
-            method, _ = self.asks.pop(key, ("", ""))
-            if method == "initialize" and isinstance(message.get("result"), dict):
-                agreed = message["result"].get("protocolVersion")
-                self.revision = agreed if agreed in REVISIONS else ""
+            self.response_heard(key, message.get("result"))
         elif message.get("method") == "notifications/cancelled" and "id" not in message:
-            cancelled = key_of(params.get("requestId") if isinstance(params, dict)
-                               else None)
+            cancelled = key_of(params.get("requestId"))
             self.answered(cancelled)
             self.cancelled.add(cancelled)
         elif type(message.get("id")) in (str, int):
-            self.request_heard(key, message, params if isinstance(params, dict) else {})
+            self.request_heard(key, message, params)
+
+    def response_heard(self, key: str, result: Any) -> None:
+        method, _ = self.asks.pop(key, ("", ""))
+        if method == "initialize" and isinstance(result, dict):
+            agreed = result.get("protocolVersion")
+            self.revision = agreed if agreed in REVISIONS else ""
 
     def request_heard(self, key: str, message: Any, params: Any) -> None:
-        method, meta = message.get("method"), meta_of(message)
-        early = REVISIONS[-2] if method in ("ping", "initialize") else MODERN
-        modern = META + "protocolVersion" in meta
-        self.modern_heard = self.modern_heard or modern
+        method = message.get("method")
+        meta = meta_of(message)
+        revision = self.revision or MODERN
+        if method in ("ping", "initialize") and not self.revision:
+            revision = REVISIONS[-2]
+        if META + "protocolVersion" in meta:
+            revision = MODERN
+            self.modern_heard = True
         if method == "initialize" and isinstance(params.get("capabilities"), dict):
             self.granted = params["capabilities"]
         entries = self.asked.setdefault(key, [])
         if entries:  # it is not known which of them is answered
-            method, entries[:] = "?", [("?", *entry[1:]) for entry in entries]
-        entries.append((method, MODERN if modern else self.revision or early, params))
+            method = "?"
+            entries[:] = [("?", *entry[1:]) for entry in entries]
+        entries.append((method, revision, params))
         self.progress.pop(key_of(meta.get("progressToken")), None)
         if method == "subscriptions/listen":
             self.acknowledged[key] = False
@@ -276,7 +360,10 @@ class LineChecker:
             self.check(SHAPE, False, f"it cannot be judged further: {error!r}")
 
     def check_line(self, message: Any) -> None:
-        self.check("stdio.no-embedded-newline", not set(self.line) & set(b"\r\n"),
+        # JSON allows blanks around a value, so CRLF ends a line as well as LF does. A
+        # carriage return elsewhere ends a line for clients with universal newlines.
+        inside = self.line.removesuffix(b"\r")
+        self.check("stdio.no-embedded-newline", not set(inside) & set(b"\r\n"),
                    "a message within a line holds no newline")
         if isinstance(message, list):
             self.check("batch.not-sent", bool(message) and self.revision == BATCHES,
@@ -299,17 +386,26 @@ class LineChecker:
                 self.check_meta(member)
 
     def check_meta(self, message: Any) -> None:
-        modern = self.side == "Server" and not self.revision or self.revision == MODERN
-        for key in [key for meta in metas(message) for key in meta]:
-            prefix, slash, name = key.rpartition("/")
-            labels = prefix.split(".")
-            good = NAME.fullmatch(name) and (not slash or PREFIX.fullmatch(prefix))
-            self.check("meta.name-form", bool(good),
-                       f"_meta: {key} does not keep to the grammar")
-            near = labels[1:2] if modern else labels[-2:-1] + labels[1:2]
-            self.check("meta.reserved-prefix-second-label",
-                       not RESERVED & {*near} or key in DEFINED,
-                       f"_meta: {key} is reserved and not defined")
+        modern = self.revision == MODERN
+        if self.side == "Server" and not self.revision:
+            modern = True
+        for meta in metas(message):
+            for key in meta:
+                self.check_meta_key(key, modern)
+
+    def check_meta_key(self, key: str, modern: bool) -> None:
+        prefix, slash, name = key.rpartition("/")
+        labels = prefix.split(".")
+        good = bool(NAME.fullmatch(name))
+        if slash:
+            good = good and bool(PREFIX.fullmatch(prefix))
+        self.check("meta.name-form", good, f"_meta: {key} does not keep to the grammar")
+        near = labels[1:2]
+        if not modern:
+            near += labels[-2:-1]
+        self.check("meta.reserved-prefix-second-label",
+                   not RESERVED & {*near} or key in DEFINED,
+                   f"_meta: {key} is reserved and not defined")
 
     def check_schema(self, slug: str, revision: str, name: str, value: Any) -> bool:
         if not revision:
@@ -331,41 +427,53 @@ class LineChecker:
         elif name:
             self.check_schema(SHAPES.get(method, SHAPE), revision, name, message)
         else:
-            self.check(SHAPE, not known,
+            self.check(self.agreed("version", revision), not known,
                        f"{revision} has no {method} of the {self.side.lower()}")
             self.check("base.method.rpc-prefix", not method.startswith("rpc."),
                        "the prefix rpc. belongs to JSON-RPC")
 
     def check_request(self, message: Any) -> None:
-        key, method = key_of(message["id"]), message["method"]
-        alone = method == "server/discover" or (
-            META + "protocolVersion" in meta_of(message))
-        revision = MODERN if alone and self.side == "Client" else self.revision
-        if self.side == "Server" and (not self.revision or revision == MODERN):
-            if self.modern_heard or method != "ping":
-                self.check("base.direction.no-server-requests" if self.modern_heard else
-                           "life.server-no-early-requests", False,
-                           "a server starts no request in the modern era")
+        method = message["method"]
+        params = message.get("params") or {}
+        key = key_of(message["id"])
+        self.check_right_to_ask(method)
         self.check("base.request.id-present", type(message["id"]) in (str, int),
                    "an id is a string or an integer")
         if method != "ping":
             self.check("base.id.unique-session", key not in self.used,
                        "an id is a string or an integer, and used once")
+        revision = self.revision
+        if self.side == "Client":
+            modern = META + "protocolVersion" in meta_of(message)
+            if modern or method == "server/discover":
+                revision = MODERN
         self.used.add(key)
         self.asks[key] = method, revision
         self.check_message(revision, "Request", message)
         need = ASKED_OF_CLIENT.get(method)
         if need and self.side == "Server" and self.revision:
-            self.check(self.operating(), need in self.granted,
+            self.check(self.agreed("capabilities", self.revision), need in self.granted,
                        f"{method} is sent to a client that does not offer {need}")
-        params = message.get("params")
-        for name in (params or {}).get("capabilities", {}).get("extensions", ()):
+        for name in params.get("capabilities", {}).get("extensions", ()):
             self.check_extension(name)
 
-    def operating(self) -> str:
-        """Name the requirement to use only capabilities that were agreed on."""
-        early = self.revision < "2025-06-18"
-        return "life.operate.capabilities-" + ("should" if early else "must")
+    def check_right_to_ask(self, method: str) -> None:
+        """Judge whether a server may send a request now."""
+        if self.side == "Client" or self.revision not in ("", MODERN):
+            return
+        text = "a server starts no request in the modern era"
+        if self.modern_heard:
+            self.check("base.direction.no-server-requests", False, text)
+        elif method != "ping":
+            self.check("life.server-no-early-requests", False, text)
+
+    @staticmethod
+    def agreed(what: str, revision: str) -> str:
+        """Name the requirement to use only what both sides agreed on."""
+        if revision in ("", MODERN):
+            return SHAPE
+        level = "should" if revision < "2025-06-18" else "must"
+        return f"life.operate.{what}-{level}"
 
     def check_extension(self, name: str) -> None:
         prefix, _, rest = name.rpartition("/")
@@ -400,25 +508,31 @@ class LineChecker:
                        self.acknowledged.get(key_of(tag)) is (not first),
                        "a stream is acknowledged once, first, while it is open")
             self.acknowledged[key_of(tag)] = True
-        log = method == "notifications/message"
+        if method == "notifications/message":
+            self.check_log(modern and tag is None)
         changes = re.match("notifications/(tools|prompts|resources)/(.*)", method)
-        if log and self.offered is not None:
+        if not changes:
+            return
+        if modern:
+            self.check("subs.no-unsolicited", tag is not None,
+                       "in the modern era changes are told on a listen stream, tagged")
+        elif self.offered is not None:
+            kind, what = changes.groups()
+            member = "subscribe" if what == "updated" else "listChanged"
+            declared = self.offered.get(kind)
+            good = isinstance(declared, dict) and declared.get(member) is True
+            self.check(self.agreed("capabilities", self.revision), good,
+                       f"{method} is sent, but {kind}.{member} is not declared")
+
+    def check_log(self, wanted_by_request: bool) -> None:
+        if self.offered is not None:
             self.check("log.capability", "logging" in self.offered,
                        "a log message is sent, but logging is not declared")
-        if modern and log and tag is None:
+        if wanted_by_request:
             wanted = any(META + "logLevel" in entry[2].get("_meta", {})
                          for entries in self.asked.values() for entry in entries)
             self.check("log.optin-required", wanted,
                        "no request that is open asks for log messages")
-        if modern and changes and tag is None:
-            self.check("subs.no-unsolicited", False,
-                       "in the modern era changes are told on a listen stream, tagged")
-        if changes and not modern and self.offered is not None:
-            member = "subscribe" if changes[2] == "updated" else "listChanged"
-            declared = self.offered.get(changes[1])
-            good = isinstance(declared, dict) and declared.get(member) is True
-            self.check(self.operating(), good,
-                       f"{method} is sent, but {changes[1]}.{member} is not declared")
 
     def check_progress(self, params: Any) -> None:
         token = key_of(params["progressToken"])
@@ -435,7 +549,10 @@ class LineChecker:
         if not self.check("base.response.result-xor-error",
                           ("result" in message) is not ("error" in message),
                           "a response has one of result and error"):
-            return
+            message = {name: value for name, value in message.items()
+                       if name not in ("result", "error") or value is not None}
+            if ("result" in message) is ("error" in message):
+                return
         entry = None
         if message.get("id") is None:
             self.check_without_id(message)
@@ -457,7 +574,7 @@ class LineChecker:
         if "error" in message:
             self.check_error(message, revision)
         else:
-            self.check_result(message["result"], method, revision)
+            self.check_result(message["result"], method, revision, params)
 
     def check_awaited(self, key: str, awaited: bool, valid: bool) -> None:
         """Judge whether somebody waits for a response."""
@@ -484,31 +601,42 @@ class LineChecker:
 
     def check_error(self, message: Any, revision: str) -> None:
         error = message["error"]
-        code: Any = error.get("code") if isinstance(error, dict) else None
-        known = CODES[MODERN if revision == MODERN else "2025-11-25"]
-        if not self.check("base.error.code-and-message",
-                          type(code) is int and type(error.get("message")) is str,
+        code: Any = None
+        if isinstance(error, dict) and type(error.get("message")) is str:
+            code = error.get("code")
+        if not self.check("base.error.code-and-message", type(code) is int,
                           "an error has an integer code and a message"):
             return
+        self.check("base.error.message-short", not STACK.search(error["message"]),
+                   "the message of an error holds a stack trace")
+        known = CODES["2025-11-25"]
+        if revision == MODERN:
+            known = CODES[MODERN]
         if code not in STANDARD and code not in known:
-            legacy = not -32768 <= code <= -32100
-            modern = not -32768 <= code <= -32000
-            slug = "base.error.reserved-range" if revision != MODERN else (
-                "base.error.no-32002" if code == -32002 else
-                "base.error.avoid-legacy-block" if code >= -32019 else
-                "base.error.mcp-block-only-defined")
-            self.check(slug, modern if revision == MODERN else legacy,
-                       f"{code} is reserved, and {revision} does not define it")
+            self.check_own_code(code, revision)
         elif code == -32042:
             self.check("", revision == "2025-11-25",
                        f"{revision} does not define {code}")
-        name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
         if message.get("id") is not None:
+            name = "JSONRPCErrorResponse" if revision >= "2025-11-25" else "JSONRPCError"
             self.check_schema("base.error.code-and-message", revision,
-                              known.get(code) or name,
-                              message)
+                              known.get(code) or name, message)
 
-    def check_result(self, result: Any, method: str, revision: str) -> None:
+    def check_own_code(self, code: int, revision: str) -> None:
+        """Judge a code that the specification does not define."""
+        slug = "base.error.reserved-range"
+        good = not -32768 <= code <= -32100
+        if revision == MODERN:
+            good = not -32768 <= code <= -32000
+            slug = "base.error.mcp-block-only-defined"
+            if code == -32002:
+                slug = "base.error.no-32002"
+            elif code >= -32019:
+                slug = "base.error.avoid-legacy-block"
+        self.check(slug, good, f"{code} is reserved, and {revision} does not define it")
+
+    def check_result(self, result: Any, method: str, revision: str, params: Any
+                     ) -> None:
         if not self.check("base.response.result-object", isinstance(result, dict),
                           "a result is an object") or method == "?":
             return
@@ -522,18 +650,52 @@ class LineChecker:
         name = "InputRequiredResult" if asks else result_of(revision, self.other,
                                                             method)
         shape = "mrtr.entry-kind" if asks else SHAPES.get(method, SHAPE)
-        self.check_schema(shape, revision, name, result)
+        if method == "tools/call" and type(result.get("content")) is list:
+            shape = BLOCKS.get(revision, "tools.content.types-2025-06")
+        if self.check_schema(shape, revision, name, result) and method == "tools/list":
+            self.check_tools(result["tools"], params)
         named = META + "serverInfo" in result.get("_meta", {})
         if self.side == "Server" and modern:
             self.check("meta.result.server-info", named,
                        NAMED)
         else:
             own = {"resultType", "ttlMs", "cacheScope"} & set(result)
-            self.check("", not own or modern,
-                       f"{method} must not have {', '.join(own)} here")
-            self.check("", not named,
-                       NAMED)
+            self.check("note.result.modern-members", not own or modern,
+                       f"{method} must not have {', '.join(sorted(own))} here")
+            self.check("note.result.modern-members", not named, NAMED)
         self.check_over_time(result, method)
+        if method == "tools/call" and not asks:
+            self.check_call(result, revision, str(params.get("name")))
+
+    def check_call(self, result: Any, revision: str, name: str) -> None:
+        """Judge the structured content of a call."""
+        if revision in REVISIONS[:2]:
+            self.check("note.result.early-structure", "structuredContent" not in result,
+                       f"{revision} has no structuredContent")
+        elif name in self.outputs and not result.get("isError"):
+            faults = faults_of(self.outputs[name], result.get("structuredContent"))
+            where = "structuredContent" + "".join(faults[:1])
+            self.check("tools.output.conforms", not faults,
+                       f"the outputSchema of {name}: {where}")
+
+    def check_tools(self, tools: Any, params: Any) -> None:
+        """Judge the names and schemas on a page of tools/list."""
+        if "cursor" not in params:
+            self.listed.clear()
+        for tool in tools:
+            name = tool["name"]
+            self.check("tools.name.unique", name not in self.listed,
+                       f"two tools have the name {name!r}")
+            self.listed.add(name)
+            self.check("tools.name.charset", bool(TOOL_NAME.fullmatch(name)),
+                       f"the name {name!r} has characters beyond A-Z a-z 0-9 _ . -, or "
+                       "more than 128")
+            for member in ("inputSchema", "outputSchema"):
+                faults = faults_of(META_SCHEMA, tool.get(member, {}))
+                self.check("jsonschema.schemas-valid", not faults,
+                           f"the {member} of {name}{''.join(faults[:1])}")
+            if type(tool.get("outputSchema")) is dict:
+                self.outputs[name] = tool["outputSchema"]
 
     def check_modern(self, result: Any, method: str, kind: Any) -> bool:
         """Judge the members that only modern results have. Return whether to go on."""

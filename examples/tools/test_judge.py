@@ -66,7 +66,54 @@ FAULTS: List[Tuple[str, str, str]] = [  # (fault, the rule that finds it, its ou
     ("flood", "ping.answered", "FAIL"),
     ("wrong-code", "base.error.method-not-found", "FAIL"),
     ("no-content", "tools.result.content-present", "FAIL"),
-    ("bad-output", "tools.output.conforms", "FAIL")]
+    ("bad-output", "tools.output.conforms", "FAIL"),
+    ("null-arguments", "tools.call.arguments-optional", "FAIL"),
+    ("lost-calls", "Calls that arrive before the end of stdin", "note"),
+    ("refuses-page", "page.operations", "FAIL"),
+    ("endless-pages", "note.page.ends", "note"),
+    ("picky-initialize", "whatever else a client says", "FAIL"),
+    ("refuses-revision", "life.version.server-other", "FAIL"),
+    ("cut-character", "whose bytes arrive apart", "FAIL"),
+    ("chunks", "arrive in one piece", "FAIL"),
+    ("short-lines", "A line of 100 kB", "FAIL"),
+    ("trace", "base.error.message-short", "WARN"),
+    ("modern-initialize", "A request initialize with", "note"),
+    ("no-handshake", "Before the session is open", "note"),
+    ("early-requests", "Before notifications/initialized, only", "note"),
+    ("pure-lax", "A server without legacy sessions", "FAIL"),
+    ("forgets-session", "life.operate.version-must", "FAIL"),
+    ("early-elicitation", "life.operate.version-should", "WARN"),
+    ("changed-state", "A requestState that matters", "FAIL"),
+    ("needless-state", "requestState", "note"),
+    ("foreign-state", "mrtr.state.replay-binding", "WARN"),
+    ("int-schema", "jsonschema.schemas-valid", "FAIL"),
+    ("blank-name", "tools.name.charset", "WARN"),
+    ("twin-name", "tools.name.unique", "WARN"),
+    ("stray-progress", "progress.active-token-only", "FAIL"),
+    ("token-back", "progress.increasing", "FAIL"),
+    ("old-result-type", "note.result.modern-members", "note"),
+    ("early-structure", "note.result.early-structure", "note"),
+    ("fourth-call", "Calls of a tool that arrive together", "FAIL"),
+    ("error-null", "base.response.result-xor-error", "FAIL"),
+    ("no-jsonrpc", "stdio.stdout-only-messages", "FAIL"),
+    ("leaky-shout", "stdio.stdout-only-messages", "FAIL")]
+JUDGE = os.path.join(TOOLS, "judge.py")
+SERVE = "import runpy, sys; runpy.run_path(sys.argv[1])['server'].run()"
+CRLF = """
+import subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
+for line in child.stdout:
+    sys.stdout.buffer.write(line.replace(b"\\n", b"\\r\\n"))
+    sys.stdout.buffer.flush()
+"""
+AT_THE_END = """
+import json, sys
+messages = [json.loads(line) for line in sys.stdin]
+for message in messages:
+    if "id" in message:
+        error = {"code": -32601, "message": "?"}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+"""
 TOUCH = """
 import os
 from mcp_ref import Server
@@ -78,12 +125,23 @@ def touch(path: str) -> str:
     return "done"
 server.run()
 """
+ENVELOPES = ("Messages", "Standard input and output", "Batches")
 HOPELESS = ("dead", "closed", "endless", "endless-line", "mute", "deaf")
 # enough for what never comes
 SHORT = judge.Waits(first=5.0, answer=0.8, call=0.8, end=0.8)
-MODERN_FAULTS = ("no-listen", "no-ttl", "remembers")
-WIDER = {"progress-back": "progress.", "progress-late": "progress.",
-         "late-batch": "batch."}
+REVISION_OF = {  # fault -> the revision in which it shows, if it is not 2025-11-25
+    **dict.fromkeys(("no-listen", "no-ttl", "remembers", "modern-initialize",
+                     "pure-lax", "changed-state", "foreign-state",
+                     "needless-state"), judge.MODERN),
+    "early-elicitation": "2025-03-26",
+    "early-structure": "2025-03-26"}
+WIDER = {  # fault -> rules that have to be played so that it shows
+    "progress-back": "progress.",
+    "progress-late": "progress.",
+    "late-batch": "batch.",
+    "token-back": "progress.",
+    "stray-progress": "progress.",
+    "leaky-shout": "stdout"}
 
 
 def run(arguments: List[str]) -> Tuple[int, str]:
@@ -102,7 +160,7 @@ class TestJudge(ProcessCase):
 
     def judged(self, fault: str, only: str) -> Any:
         """Judge the server with a fault, by few rules in one revision."""
-        revision = judge.MODERN if fault in MODERN_FAULTS else "2025-11-25"
+        revision = REVISION_OF.get(fault, "2025-11-25")
         one = judge.Judge([*SERVER, "--fault", fault], RULES, (revision,), ADD,
                           only=only,
                           waits=SHORT)
@@ -140,6 +198,17 @@ class TestJudge(ProcessCase):
 
         self.beside(check, [(fault, fault) for fault in HOPELESS])
 
+    def test_an_error_for_a_revision_that_the_server_does_not_speak_is_a_fault(self
+                                                                              ) -> None:
+        """It has to offer another revision, if it has one."""
+        command = [*SERVER, "--fault", "refuses-revision"]
+        slug = "life.version.server-other"
+        one = judge.Judge(command, RULES, ("2024-11-05", "2025-11-25"), {}, only=slug)
+        one.run()
+        outcomes = {revision: verdict.outcome for _, verdicts in one.verdicts.values()
+                    for revision, verdict in verdicts.items()}
+        self.assertEqual("FAIL", outcomes.get("2024-11-05"), outcomes)
+
     def test_a_server_without_a_fault_keeps_all_rules(self) -> None:
         """The report tells how many rules were judged. JSON has the same verdicts."""
         with tempfile.TemporaryDirectory() as folder:
@@ -168,6 +237,46 @@ class TestJudge(ProcessCase):
         self.assertEqual(0, done.returncode, done.stdout.decode())
         self.assertRegex(done.stdout.decode(),
                          r"(?m)^MUST: \d+ rules judged: \d+ hold, 0 fail")
+
+
+class TestNoFalseAlarm(ProcessCase):
+    """A server that keeps the specification is clean. Notes are allowed."""
+
+    def assert_clean(self, command: List[str], folder: str) -> None:
+        done = subprocess.run(
+            [*PYTHON, JUDGE, "--call-all", "--", *command], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, cwd=folder, env=PROCESS_ENV,
+            timeout=12 * DEADLINE)
+        out = done.stdout.decode()
+        self.assertEqual(0, done.returncode, out)
+        self.assertNotRegex(out, "(?m)^(FAIL|WARN)")
+
+    def test_the_servers_of_the_readme_and_of_the_course_are_clean(self) -> None:
+        """Each Python listing, and each numbered example, that has a server."""
+        with open(os.path.join(HERE, "README.md"), encoding="utf-8") as file:
+            listings = re.findall(r"(?ms)^```python\n(.*?)^```$", file.read())
+        examples = os.path.join(HERE, "examples")
+        with tempfile.TemporaryDirectory() as folder:
+            names = sorted(os.listdir(examples))
+            paths = [os.path.join(examples, name) for name in names
+                     if re.match(r"0[1-9]_", name)]
+            for number, text in enumerate(listings):
+                paths.append(os.path.join(folder, f"listing{number}.py"))
+                with open(paths[-1], "w", encoding="utf-8") as file:
+                    file.write(text)
+            servers = [path for path in paths if has_server(path)]
+            self.assertGreater(len(servers), 8)
+            self.beside(self.assert_clean, [
+                (path, [*PYTHON, "-c", SERVE, path], folder) for path in servers])
+
+    def test_a_server_may_end_its_lines_with_a_carriage_return(self) -> None:
+        self.assert_clean([*PYTHON, "-c", CRLF, *SERVER], HERE)
+
+
+def has_server(path: str) -> bool:
+    """Tell whether a program has a server of this name."""
+    with open(path, encoding="utf-8") as file:
+        return bool(re.search(r"(?m)^server = Server\(", file.read()))
 
 
 class TestPermission(ProcessCase):
@@ -208,31 +317,196 @@ class TestPermission(ProcessCase):
 class TestStages(ProcessCase):
     """--stage N judges what belongs to the first N steps of examples/steps/."""
 
-    def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
-        """The report shows one conversation, and says what to build next."""
-        loop = os.path.join(HERE, "examples", "00_bare_loop.py")
-        status, out = run(["--stage", "3", "--", *PYTHON, loop])
-        self.assertEqual(1, status)
-        self.assertIn("Step 1, messages: 22 of 109 lines", out)
-        self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
-        self.assertIn("Build next (step 1", out)
+    def stage(self, number: int, *command: str) -> Tuple[int, str]:
+        """Judge a server by a stage. Return the exit status and the output."""
+        done = subprocess.run(
+            [*PYTHON, JUDGE, "--stage", str(number), "--", *command],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=PROCESS_ENV,
+            timeout=12 * DEADLINE)
+        return done.returncode, done.stdout.decode()
+
+    def test_a_server_that_stops_at_a_step_holds_this_stage_and_no_later_one(self
+                                                                             ) -> None:
+        """A stage demands its features, and says which one is missing."""
+        missing = {
+            2: "opens no session", 3: "could not call a tool", 4: "tool shout",
+            5: "tool count", 6: "ask and roots", 7: "does not speak 2026-07-28"}
+
+        def check(step: int) -> None:
+            status, out = self.stage(step + 1, *SERVER, "--step", str(step))
+            self.assertEqual(1, status, out)
+            self.assertIn(f"Build next (step {step + 1},", out)
+            self.assertIn(missing[step + 1], " ".join(out.split()))
+
+        self.beside(check, [(str(step), step) for step in range(1, 7)])
+
+    def test_a_server_without_a_fault_holds_all_stages(self) -> None:
+        status, out = self.stage(7, *SERVER)
+        self.assertEqual(0, status, out)
+        self.assertIn("All steps hold", out)
 
     def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
         """A print() belongs to step 4, and a missing subscriptions/listen to step 7."""
-        arguments = ["--call", "add", json.dumps(ADD["add"]), "--", *SERVER]
-        for stage, fault, status in ((3, "print", 0), (4, "print", 1),
-                                     (7, "no-listen", 1)):
-            got, out = run(["--stage", str(stage), *arguments, "--fault", fault])
+        def check(stage: int, fault: str, status: int) -> None:
+            got, out = self.stage(stage, *SERVER, "--fault", fault)
             self.assertEqual(status, got, out)
             words = f"Build next (step {stage}" if status else f"Stage {stage} holds."
             self.assertIn(words, out)
 
-    def test_a_server_without_a_fault_holds_all_stages(self) -> None:
-        status, out = run(["--stage", "7", *["--call", "add", json.dumps(ADD["add"])],
-                           "--",
-                           *SERVER])
+        self.beside(check, [
+            ("print holds 3", 3, "leaky-shout", 0),
+            ("print fails 4", 4, "leaky-shout", 1),
+            ("no-listen fails 7", 7, "no-listen", 1)])
+
+    def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
+        """The report shows one conversation, and says what to build next."""
+        loop = os.path.join(HERE, "examples", "00_bare_loop.py")
+        status, out = self.stage(3, *PYTHON, loop)
+        self.assertEqual(1, status)
+        self.assertRegex(out, r"Step 1, messages: \d+ of 109 lines")
+        self.assertEqual(1, len(re.findall("(?m)^FAIL", out)))
+        self.assertIn("Build next (step 1", out)
+        self.assertLess(len(out), 3000)
+
+    def test_stage_1_ends_early_if_the_server_does_not_answer(self) -> None:
+        """It says why, as far as that shows."""
+        for server, words in (
+                ([*PYTHON, "-c", AT_THE_END], "flush stdout after each line"),
+                ([*SERVER, "--fault", "mute"], "Two requests got no answer")):
+            status, out = self.stage(1, *server)
+            self.assertEqual(1, status)
+            self.assertIn(words, out)
+            self.assertIn("0 of 109 lines", out)
+
+    def test_a_parser_may_refuse_what_json_lets_it_refuse(self) -> None:
+        """A byte order mark is such a case, and so is a number with 5,000 digits."""
+        with unittest.mock.patch.dict(os.environ, PYTHONINTMAXSTRDIGITS="0"):
+            status, out = run(["--stage", "1", "--verbose", "--", *SERVER])
         self.assertEqual(0, status, out)
-        self.assertIn("All steps hold", out)
+        self.assertIn("Stage 1 holds", out)
+        self.assertNotIn("FAIL  a byte order mark", out)
+        self.assertNotIn("FAIL  not JSON: 9", out)
+
+
+class TestReport(ProcessCase):
+    """The report names the cause first, and what a maintainer needs."""
+
+    def report(self, fault: str, *options: str) -> Tuple[int, str, Any]:
+        """Judge a fault. Return the status, the report, and the report as JSON."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            status, out = run([
+                "--revision", "2025-11-25", "--call", "add", json.dumps(ADD["add"]),
+                *options, "--json", path, "--", *SERVER, "--fault", fault])
+            with open(path, encoding="utf-8") as file:
+                return status, out, json.load(file)
+
+    def test_a_fault_of_the_envelope_does_not_break_every_rule(self) -> None:
+        """The other rules are played as if the envelope was right."""
+        for fault in ("error-null", "no-jsonrpc", "string-id"):
+            status, out, report = self.report(fault)
+            broken = [rule for rule in report["rules"] if rule["outcome"] == "FAIL"]
+            others = [rule["title"] for rule in broken
+                      if rule["subject"] not in ENVELOPES]
+            self.assertEqual([], others, fault)
+            self.assertEqual(1, status)
+
+    def test_rules_that_fail_for_the_same_reason_are_folded(self) -> None:
+        """Their titles stand below the first one."""
+        status, out, report = self.report("string-id")
+        broken = [rule for rule in report["rules"] if rule["outcome"] == "FAIL"]
+        self.assertLess(len(re.findall("(?m)^(FAIL|WARN|note)", out)), len(broken))
+        self.assertRegex(out, r"more rules? fails? for the same reason:\n      - \w+")
+
+    def test_the_last_lines_of_stderr_follow_a_crash(self) -> None:
+        status, out, report = self.report("number-ends", "--only", "not an object")
+        broken, = [rule for rule in report["rules"] if rule["outcome"] == "FAIL"]
+        self.assertEqual(["a number", "ends the server"], broken["stderr"])
+        self.assertIn("        ends the server", out)
+
+    def test_input_that_no_host_sends_comes_last(self) -> None:
+        status, out, report = self.report("number-ends")
+        self.assertLess(out.index("Input that no host sends"),
+                        out.index("FAIL  JSON that"))
+        status, out, report = self.report("zero-id")
+        self.assertNotIn("Input that no host sends", out)
+
+    def test_a_message_is_shown_whole(self) -> None:
+        status, out, report = self.report("no-content")
+        text = "".join(line[8:] if line[8] in "<>" else line[10:]
+                       for line in out.split("\n") if line.startswith(" " * 8))
+        self.assertRegex(text, r'> \{"jsonrpc":"2.0","id":[^{}]*"method":"tools/call",'
+                         r'"params":\{"name":"add","arguments":\{"a":1,"b":2\}\}\}')
+
+    def test_json_has_a_format_versions_counts_and_messages(self) -> None:
+        status, out, report = self.report("zero-id", "--only", "base.response.same-id")
+        self.assertEqual(2, report["format"])
+        self.assertEqual({"name": "faulty", "version": "1"}, report["server"])
+        self.assertEqual(1, report["counts"]["MUST"]["FAIL"])
+        self.assertGreater(report["seconds"], 0)
+        broken, = [rule for rule in report["rules"] if rule["outcome"] == "FAIL"]
+        self.assertIn({"from": "client", "message": {"jsonrpc": "2.0", "id": 0,
+                                                     "method": "ping"}},
+                      broken["conversation"])
+
+    def test_a_list_change_without_the_capability_is_not_blamed_on_the_client(self
+                                                                              ) -> None:
+        status, out, report = self.report("undeclared-change")
+        broken = [rule["title"] for rule in report["rules"]
+                  if rule["outcome"] == "FAIL"]
+        self.assertEqual(["Only successfully negotiated capabilities are used"], broken)
+
+    def test_a_tool_with_the_name_of_a_special_tool_is_mentioned(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "server.py")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(TOUCH.replace("def touch(path", "def hold(key"))
+            with unittest.mock.patch.dict(os.environ, PROCESS_ENV):
+                status, out = run(["--revision", "2025-11-25", "--", *PYTHON, path])
+        self.assertIn("The tool hold is not a special tool", " ".join(out.split()))
+
+    def test_limits_grow_with_the_time_that_the_server_takes_to_start(self) -> None:
+        """So that a busy machine gives no verdict."""
+        slow = ("import sys, time; time.sleep(0.5); "
+                "print(sys.stdin.readline(), flush=True)")
+        end = judge.Connection([*PYTHON, "-c", slow], "2025-11-25", SHORT)
+        self.addCleanup(end.close)
+        end.give(b'{"jsonrpc":"2.0","method":"a"}')
+        self.assertIsNotNone(end.next(DEADLINE))
+        self.assertGreater(end.scaled(3), 3 * 1.5)
+
+
+class TestForMachines(ProcessCase):
+    """Options for a job that runs at each commit."""
+
+    def judge(self, *options: str) -> Tuple[int, str]:
+        return run(["--revision", "2025-11-25", "--only", "base.", *options, "--",
+                    *SERVER, "--fault", "zero-id"])
+
+    def test_a_baseline_is_written_once_and_then_only_new_faults_count(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "baseline.json")
+            self.assertEqual(1, self.judge()[0])
+            status, out = self.judge("--baseline", path)
+            self.assertEqual(0, status, out)
+            self.assertIn("were written to", out)
+            status, out = self.judge("--baseline", path)
+            self.assertEqual(0, status, out)
+            self.assertNotIn("FAIL", out)
+            self.assertIn("in the baseline", out)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"format": 1, "broken": ["Another rule"]}, file)
+            self.assertEqual(1, self.judge("--baseline", path)[0])
+
+    def test_an_ignored_rule_is_not_judged(self) -> None:
+        status, out = self.judge("--ignore", "base.response.same-id")
+        self.assertEqual(0, status, out)
+
+    def test_an_expected_revision_has_to_be_spoken(self) -> None:
+        options = ["--only", "ping", "--", *SERVER]
+        for dates, status in (("2025-11-25,2026-07-28", 0), ("2024-11-05", 1),
+                              ("2025-11-26", 2)):
+            self.assertEqual(status, run(["--expect", dates, *options])[0], dates)
 
 
 class TestCommandLine(ProcessCase):
@@ -264,6 +538,15 @@ class TestCommandLine(ProcessCase):
             status, out = run([*options, "--only", "ping", "--", *SERVER])
             self.assertEqual(0, status, out)
 
+    def test_the_commands_of_the_manual_have_options_that_exist(self) -> None:
+        with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
+            text = file.read()
+        commands = re.findall(r"tools/judge\.py\s+(.*?-- node \S+)", text, re.S)
+        self.assertEqual(4, len(commands))
+        for command in commands:
+            found = judge.options(shlex.split(command))
+            self.assertEqual(["node", "my_server.js"], found.command)
+
     def test_a_wrong_command_line_gets_the_usage(self) -> None:
         for arguments in (["--revision", "1999-01-01", "--", "true"], [], ["--"],
                           ["--call", "add", "{", "--", "true"]):
@@ -275,8 +558,8 @@ class TestCommandLine(ProcessCase):
         status, out = run(["--help"])
         self.assertEqual(0, status)
         for option in ("--call", "--call-all", "--json", "--only", "--revision",
-                       "--verbose",
-                       "--stage", "exit status"):
+                       "--verbose", "--stage", "--ignore", "--baseline", "--expect",
+                       "exit status"):
             self.assertIn(option, out)
 
     def test_a_command_that_does_not_exist_cannot_be_judged(self) -> None:

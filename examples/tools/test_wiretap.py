@@ -147,6 +147,8 @@ FAULTS: List[Tuple[Any, ...]] = [
     (["> exit", *HELLO], "input that is not a message: " + TEXT, HELLO),
     (['< \xef\xbb\xbf{"jsonrpc":"2.0","method":"notifications/x"}'],
      "the line begins with a byte order mark"),
+    (['< {"jsonrpc":"2.0",\r"method":"notifications/x"}'],
+     "a carriage return stands within the line"),
     # Requests that hang, and servers that end.
     ([MODERN[0], "@ 10", CANCEL.replace("2}", "1}"), *HELLO],
      "no response to server/discover 1: given up after 10.0 s",
@@ -590,6 +592,13 @@ class TestTheRecordIsComplete(WiretapTest):
         pieces = [*(data[i:i + 1] for i in range(len(data))), b""]
         self.assertEqual(once, [one for piece in pieces for one in parts.feed(0.0, ">", piece)])
         self.assertIn("the last line does not end with a newline", once[-1]["flags"])
+
+    def test_a_carriage_return_before_the_newline_is_no_fault(self) -> None:
+        """JSON allows blanks after a value. The judge decides the same."""
+        line = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32700,"message":"no"}}'
+        flags = [[one["flags"] for one in wiretap.Watch().feed(0.0, "<", line + end)]
+                 for end in (b"\n", b"\r\n")]
+        self.assertEqual(flags[0], flags[1])
 
     def test_a_line_that_is_too_long_is_a_fault_and_is_not_kept_in_memory(self) -> None:
         watch, chunk = wiretap.Watch(), b'{"a":' + b" " * (1 << 24)

@@ -496,6 +496,8 @@ class Watch:
         entry = self.entry(at, way, "junk", raw)
         if entry["text"].startswith("\ufeff"):
             entry["flags"].append("the line begins with a byte order mark")
+        if b"\r" in raw[:-1]:  # CRLF is a newline; see check_line() in line_checker.py
+            entry["flags"].append("a carriage return stands within the line")
         message = None
         try:
             message = decode(raw)
