@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hmac
 import io
 import json
 import os
@@ -380,6 +381,59 @@ class TestPassesThrough(EmbedTest):
         for host in hosts:
             while "new" not in [tool["name"] for tool in host.list_tools()]:
                 host.expect("tools/list_changed")
+
+    def test_an_application_without_python_can_follow_the_page(self) -> None:
+        """It uses nothing of mcp_app.py, and knows three methods."""
+        readme = (HERE / "README.md").read_text("utf-8")
+        proofs = re.findall(r"(?m)^    ([0-9a-f]{64})$", readme)
+        key, ours, theirs = bytes(range(32)), b"\x11" * 32, b"\x22" * 32
+        self.assertEqual(proofs, [
+            hmac.new(key, b"app" + ours + theirs, "sha256").hexdigest(),
+            hmac.new(key, b"bridge" + theirs + ours, "sha256").hexdigest()])
+        for version in self.eras():
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                listener.settimeout(DEADLINE)
+                self.write_record(port=listener.getsockname()[1], key=key.hex())
+                thread = threading.Thread(target=self.be_foreign, args=(listener, key))
+                thread.start()
+                try:
+                    host = Host(self, version)
+                    self.assertEqual("called", host.say("any"))
+                    host.close()
+                finally:
+                    listener.close()
+                    thread.join(DEADLINE)
+
+    def be_foreign(self, listener: socket.socket, key: bytes) -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(DEADLINE)
+        with connection, connection.makefile("rwb", 0) as stream:
+            ours = os.urandom(32)
+            stream.write(ours)
+            theirs = stream.read(32)
+            stream.write(hmac.new(key, b"app" + ours + theirs, "sha256").digest())
+            expected = hmac.new(key, b"bridge" + theirs + ours, "sha256").digest()
+            if stream.read(32) != expected:
+                return
+            modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            results: dict[str, Json] = {
+                "server/discover": {
+                    **modern, "supportedVersions": [MODERN], "capabilities": {"tools": {}},
+                    "_meta": {META + "serverInfo": {"name": "fake", "version": "1"}}},
+                "tools/list": {**modern, "tools": [
+                    {"name": "any", "inputSchema": {"type": "object"}}]},
+                "tools/call": {"resultType": "complete", "content": [
+                    {"type": "text", "text": "called"}]}}
+            for line in stream:
+                message = json.loads(line)
+                if "id" not in message:
+                    continue
+                answer = {"jsonrpc": "2.0", "id": message["id"]}
+                if message["method"] in results:
+                    answer["result"] = results[message["method"]]
+                else:
+                    answer["error"] = {"code": -32601, "message": "Method not found"}
+                stream.write(json.dumps(answer).encode() + b"\n")
 
 
 class TestSurvives(EmbedTest):
