@@ -344,6 +344,7 @@ PROOF_SECONDS = 1.0  # that the bridge waits for each half of a proof
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
 LONGEST_PAUSE = 8.0  # seconds between two attempts to reach a process that is silent
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
+SILENCE_SECONDS = 120.0  # that a call waits without a sign of life
 LIST_SECONDS = 5.0  # for each page of a list
 KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
         "resourceTemplates": "uriTemplate"}  # of the items of lists
@@ -625,10 +626,10 @@ class Bridge(Server):
     host: HostSession
 
     def __init__(self, name: str, pid: Optional[int] = None,
-                 silence: float = 120.0) -> None:
+                 silence: float = SILENCE_SECONDS) -> None:
         super().__init__(name, "1.0", capabilities=[
             "tools", "prompts", "resources", "completions"])
-        self.silence = silence  # seconds without a sign of life that a call waits
+        self.silence = silence
         self._name = name
         self._pid = pid
         self._looked = threading.Event()  # the first look for the application is over
@@ -740,12 +741,18 @@ class Bridge(Server):
         with self._connecting:
             for one in self._instances():
                 if one.id == instance:
-                    try:
-                        self._connect_instance(one)
-                    except OSError as error:
-                        raise ToolError(str(error)) from None
+                    self._choose(one)
                     return f"calls go to {instance} now"
         raise ToolError(f"{instance!r:.40} does not run. {self.status()}")
+
+    def _choose(self, instance: Instance) -> None:
+        app = self._app
+        if app is None or app.ended or app.instance.id != instance.id:
+            try:
+                app = self._connect_instance(instance)
+            except OSError as error:
+                raise ToolError(str(error)) from None
+        app.take_replaced()  # the host knows by now
 
     def _label_of(self, instance: Instance) -> str:
         """Return the label of an instance that calls do not go to."""
@@ -788,7 +795,7 @@ class Bridge(Server):
             except OSError as error:
                 self._note(str(error))
 
-    def _connect_instance(self, instance: Instance) -> None:
+    def _connect_instance(self, instance: Instance) -> AppPeer:
         """Relay to an instance from now on. OSError means that it cannot be reached."""
         old = self._app
         app = AppPeer(self, instance, self._open(instance))
@@ -801,6 +808,7 @@ class Bridge(Server):
         if old is not None:
             old.end()
         self._read_lists(app)
+        return app
 
     def _open(self, instance: Instance) -> Connection:
         """Connect to an instance. OSError says why that has failed, now or just before.
@@ -820,7 +828,8 @@ class Bridge(Server):
             if isinstance(error, ConnectionRefusedError) or not is_running(pid):
                 reason = ConnectionRefusedError(f"process {pid} has ended")
                 if instance.machine == socket.gethostname():
-                    instance.file.unlink(missing_ok=True)
+                    with suppress(OSError):
+                        instance.file.unlink()
             elif isinstance(error, ConnectionError):  # it is ending just now
                 reason = error
             pause = POLL_SECONDS
@@ -859,11 +868,12 @@ class Bridge(Server):
                 lists[kind] = []
                 if METHODS[method].capability in about["capabilities"]:
                     lists[kind] = app.read_list(method)
-            self._use({"info": about["_meta"][META + "serverInfo"], "lists": lists,
+            info = about.get("_meta", {}).get(META + "serverInfo", self.info)
+            self._use({"info": info, "lists": lists,
                        "instructions": about.get("instructions", "")})
-        except ValueError as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             # They are read again when the application says that they have changed.
-            self._note(f"the lists of {self.title} cannot be used: {error}")
+            self._note(f"the lists of {self.title} cannot be used: {error!r}")
             return
         except (OSError, RpcError) as error:
             self._note(f"the lists of {self.title} cannot be read: {error}")
@@ -935,8 +945,8 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser.add_argument("name", help="the name of the Server in the application")
     parser.add_argument("--pid", type=int, help="the process id of the application")
     parser.add_argument(
-        "--silence", type=float, default=120.0, metavar="SECONDS",
-        help="a call fails after so long without a sign of life (default: 120)")
+        "--silence", type=float, default=SILENCE_SECONDS, metavar="SECONDS",
+        help="a call fails after so long without a sign of life (default: %(default)s)")
     arguments = parser.parse_args(argv)
     Bridge(arguments.name, arguments.pid, arguments.silence).run()
 

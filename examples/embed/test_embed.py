@@ -345,6 +345,14 @@ class TestPassesThrough(EmbedTest):
             app.expect("cancelled first")
             self.assertNotIn("second", host.say("log"))
 
+    def test_a_tool_of_the_application_hides_one_of_the_bridge(self) -> None:
+        App(self)
+        host = Host(self, MODERN)
+        self.assertIn("runs", host.say("status"))
+        host.say("learn", name="status")
+        host.expect("tools/list_changed")
+        self.assertEqual("image", host.call_tool("status")["content"][0]["type"])
+
     def test_a_question_to_the_user_passes_through(self) -> None:
         App(self)
         for version in self.eras():
@@ -780,6 +788,15 @@ class TestSurvives(EmbedTest):
                              f"and process {other.pid} .*nothing was done")
             self.assertEqual(f"{other.pid} MainThread", host.say("who"))
 
+    def test_an_instance_that_was_chosen_gets_the_next_call(self) -> None:
+        other, app = App(self), App(self)
+        host = Host(self, MODERN)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        app.kill()
+        host.say_after_the_end("log")
+        host.say("choose_instance", instance=self.id_of(other))
+        self.assertEqual(f"{other.pid} MainThread", host.say("who"))
+
     def test_instances_can_be_listed_and_chosen(self) -> None:
         old = App(self, "--label", "house.blend")
         new = App(self, "--label", "garage.blend")
@@ -793,6 +810,9 @@ class TestSurvives(EmbedTest):
                 host.say("status").splitlines()[1:])
             self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(old)))
             self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            for one in (plain, plain, old):
+                host.say("choose_instance", instance=self.id_of(one))
+                self.assertEqual(f"{one.pid} MainThread", host.say("who"))
             text = host.say("choose_instance", instance="1-1")
             self.assertRegex(text, "^error: '1-1' does not run")
             self.assertIn(str(new.pid), text)
