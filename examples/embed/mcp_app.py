@@ -20,7 +20,7 @@ the permissions of the user's profile protect it. The environment variable
 MCP_APPS_FOLDER names another folder.
 
 The first part of this file is the application, the second is the bridge, which the host
-starts, and the third is what both use.
+starts, and the third belongs to both.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class App:
 
     def abandon(self) -> None:
         """Leave the sockets to the parent, in a forked child. A bridge sees the end of
-        the parent only if nobody else has them open."""
+        the parent only if no other process has them open."""
         for connection in list(self._connections):  # no other thread runs in a child
             connection.abandon()
         with suppress(OSError):
@@ -663,7 +663,7 @@ class Bridge(Server):
         self._looked.wait(FIRST_LOOK_SECONDS)
         return session
 
-    # What the sessions ask.
+    # Questions of the sessions.
 
     def find_app(self) -> Optional[AppPeer]:
         """Return the connection to the application. None: it cannot be reached.
@@ -951,7 +951,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     Bridge(arguments.name, arguments.pid, arguments.silence).run()
 
 
-# What both use: the folder, its files, and the connection.
+# Both sides: the folder, its files, and the connection.
 
 
 def folder_name() -> Path:
