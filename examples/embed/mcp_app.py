@@ -484,7 +484,7 @@ class AppPeer(McpPeer):
         self._bridge = bridge
         self._connection = connection
         self._has_handshake = False  # the one of a legacy host
-        self._heard = 0.0  # when the last line came, by time.monotonic()
+        self._heard = 0.0  # when read() had the last line, by time.monotonic()
         self._replaced: Optional[int] = None  # see replace()
         self._subscription: Optional[PendingRequest] = None
 
@@ -851,7 +851,8 @@ class Bridge(Server):
                 if one.name == self._name and self._pid in (None, one.pid)]
 
     def _note(self, trouble: str) -> None:
-        self._troubles.append(trouble)
+        if trouble not in self._troubles:
+            self._troubles.append(trouble)
         if trouble not in self._warnings:
             self._warnings.add(trouble)
             log.warning("%s", trouble)
