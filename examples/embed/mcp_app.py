@@ -240,6 +240,12 @@ def abandon(app: Optional[App]) -> None:
         app.abandon()
 
 
+class Here(threading.local):
+    """A fact about each thread."""
+
+    hands_over = False  # it leaves its lines to another thread
+
+
 class HandoverOutbox(SharedOutbox):
     """An outbox that some threads never write, because the other side may not read.
 
@@ -249,11 +255,11 @@ class HandoverOutbox(SharedOutbox):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.here = threading.local()
+        self.here = Here()
 
     def flush(self, change: Optional[Callable[..., Any]] = None, about: Any = None,
               line: bytes = b"") -> None:
-        if not getattr(self.here, "hands_over", False):
+        if not self.here.hands_over:
             super().flush(change, about, line)
             return
         if change is not None:
@@ -349,7 +355,7 @@ LIST_SECONDS = 5.0  # for each page of a list
 KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
         "resourceTemplates": "uriTemplate"}  # of the items of lists
 MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
-NO_FUNCTION: Any = None  # not called, because calls are relayed
+NO_FUNCTION: Any = None  # of the tools whose calls are relayed
 log = logging.getLogger("mcp_app")
 
 
@@ -694,8 +700,10 @@ class Bridge(Server):
 
     def has_function(self, context: Any) -> bool:
         """Tell whether a request calls a tool of the bridge itself."""
-        return (context.method == "tools/call"
-                and self._registration(context) in self._own_tools.values())
+        if context.method != "tools/call":
+            return False
+        tool = self._registration(context)
+        return tool is not None and tool.function is not NO_FUNCTION
 
     def changes_something(self, context: Any) -> bool:
         """Tell whether a request calls a tool that may do more than read."""
