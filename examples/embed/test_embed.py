@@ -610,12 +610,12 @@ class TestSurvives(EmbedTest):
         other = Host(self, MODERN)
         while time.monotonic() < deadline:
             self.assertEqual(f"{app.pid} MainThread", other.say("who"))
-        lines = io.BufferedReader(bridge.stdout)
         messages = 0
         answer: Json = {}
-        while "id" not in answer:
-            answer = json.loads(lines.readline())
-            messages += 1
+        with io.BufferedReader(bridge.stdout) as lines:
+            while "id" not in answer:
+                answer = json.loads(lines.readline())
+                messages += 1
         self.assertEqual("said", answer["result"]["content"][0]["text"])
         self.assertLess(messages, 200)
 
