@@ -965,11 +965,11 @@ def main(argv: Optional[list[str]] = None) -> None:
 
 def folder_name() -> Path:
     """Return the path that the user has chosen, or ~/.mcp_apps."""
-    try:
-        return Path(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps").expanduser()
-    except RuntimeError:
+    path = os.path.expanduser(os.environ.get("MCP_APPS_FOLDER") or "~/.mcp_apps")
+    if path.startswith("~"):
         raise FileNotFoundError("this user has no home folder; let the environment "
-                                "variable MCP_APPS_FOLDER name a folder") from None
+                                "variable MCP_APPS_FOLDER name a folder")
+    return Path(path)
 
 
 def private_folder() -> Path:
