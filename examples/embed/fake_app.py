@@ -1,10 +1,12 @@
 """An application for test_embed.py. Its event loop is a queue.
 
     python3 fake_app.py NAME [--busy-after SECONDS] [--handshake SECONDS] [--no-loop]
+                        [--label TEXT]
 
-A line on stdin is a command: "go" lets the tool `wait` return, and "close" and "serve"
-switch the plug-in off and on. The end of stdin ends the application. A line on stdout
-says what the application does.
+A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
+"serve" switch the plug-in off and on, and "fork" and "leave" start a child process that
+stays or exits. The end of stdin ends the application. A line on stdout says what the
+application does.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import queue
+import signal
 import sys
 import threading
 from typing import Any, Callable, Optional
@@ -48,6 +51,17 @@ def make_server(name: str, go: threading.Event) -> Server:
         return label
 
     @server.tool
+    def chatter(times: int, context: Context) -> str:
+        """After the command "go", log so many messages of a megabyte each."""
+        print("begun chatter", flush=True)
+        go.wait()
+        go.clear()
+        for _ in range(times):
+            context.log("info", "x" * 2**20)
+        print("said chatter", flush=True)
+        return "said"
+
+    @server.tool(annotations={"readOnlyHint": True})
     def log() -> list[str]:
         """Return the labels of the calls of wait that have begun."""
         return begun
@@ -115,6 +129,7 @@ def main(arguments: Optional[list[str]] = None) -> None:
     parser.add_argument("--busy-after", type=float, default=30.0)
     parser.add_argument("--handshake", type=float, default=30.0)
     parser.add_argument("--no-loop", action="store_true")
+    parser.add_argument("--label")
     args = parser.parse_args(arguments)
     mcp_app.HANDSHAKE_SECONDS = args.handshake
     jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -126,7 +141,8 @@ def main(arguments: Optional[list[str]] = None) -> None:
         jobs.put(job)
 
     def serve() -> None:
-        running.append(mcp_app.serve(server, run_on_main, args.busy_after))
+        label = None if args.label is None else lambda: str(args.label)
+        running.append(mcp_app.serve(server, run_on_main, args.busy_after, label))
         print("serving", flush=True)
 
     def stop() -> None:
@@ -134,19 +150,33 @@ def main(arguments: Optional[list[str]] = None) -> None:
         close()
         print("closed", flush=True)
 
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        print(child, flush=True)
+
+    def leave() -> None:
+        child = os.fork()
+        if child == 0:
+            raise SystemExit
+        os.waitpid(child, 0)
+        print("left", flush=True)
+
     def read_commands() -> None:
         for line in sys.stdin:
             if line == "go\n":
                 go.set()
             else:
-                jobs.put({"serve\n": serve, "close\n": stop}[line])
+                jobs.put({"serve\n": serve, "close\n": stop, "fork\n": fork,
+                          "leave\n": leave}[line])
         jobs.put(None)
 
     server = make_server(args.name, go)
     running: list[Callable[[], None]] = []  # the function that ends serving
     try:
         serve()
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         print("cannot serve:", error)
         return
     threading.Thread(target=read_commands, daemon=True).start()

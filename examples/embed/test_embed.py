@@ -1,4 +1,4 @@
-"""Tests of mcp_app.py and mcp_app_bridge.py: a host, a bridge and an application.
+"""Tests of mcp_app.py: a host, a bridge and an application.
 
     python3 examples/embed/test_embed.py
 
@@ -9,6 +9,9 @@ application is fake_app.py. The discovery files are in a folder of the test.
 from __future__ import annotations
 
 import contextlib
+import gc
+import hmac
+import io
 import json
 import os
 import queue
@@ -22,6 +25,8 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
+import weakref
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -34,7 +39,7 @@ from mcp_ref import META, REVISIONS, Client, RpcError
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-BRIDGE = str(HERE / "mcp_app_bridge.py")
+BRIDGE = str(HERE / "mcp_app.py")
 DEADLINE = 30.0  # seconds that anything may take
 LEGACY = "2025-11-25"
 MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
@@ -46,7 +51,19 @@ os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
 import {}
 {}.main(sys.argv[2:])
 """
+NO_HOME = """
+import pwd
+def getpwuid(uid): raise KeyError(uid)
+pwd.getpwuid = getpwuid
+del os.environ["HOME"], os.environ["MCP_APPS_FOLDER"]
+"""
+NO_THREADS = """
+import threading
+def start(thread): raise RuntimeError("no threads here")
+threading.Thread.start = start
+"""
 FULL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+OWN_TOOLS = ["status", "choose_instance"]  # of the bridge
 Json = dict[str, Any]
 
 
@@ -68,9 +85,12 @@ class App:
         for line in self.process.stdout or ():
             self._lines.put(line.strip())
 
-    def expect(self, line: str) -> None:
+    def read(self) -> str:
         """Wait for the next line of the application."""
-        found = self._lines.get(timeout=DEADLINE)
+        return self._lines.get(timeout=DEADLINE)
+
+    def expect(self, line: str) -> None:
+        found = self.read()
         if found != line:
             raise AssertionError(f"expected {line!r}, got {found!r}")
 
@@ -85,10 +105,13 @@ class App:
         self.process.stdin.close()
         return self.process.wait(DEADLINE)
 
-    def kill(self) -> None:
-        """End as an application does that crashes."""
+    def die(self) -> None:
         self.process.kill()
         self.process.wait(DEADLINE)
+
+    def kill(self) -> None:
+        """End as an application does that crashes."""
+        self.die()
         self._reader.join(DEADLINE)
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
@@ -103,7 +126,7 @@ class Host(Client):
                  connect: bool = True, **more: Any) -> None:
         self.seen: queue.SimpleQueue[Any] = queue.SimpleQueue()
         super().__init__(
-            case.command("mcp_app_bridge", name, *options), env=case.env,
+            case.command("mcp_app", name, *options), env=case.env,
             timeout=DEADLINE, protocol_version=version,
             on_notification=lambda *one: self.seen.put(one), **more)
         case.addCleanup(self.close)
@@ -132,7 +155,7 @@ class Host(Client):
         """
         deadline = time.monotonic() + DEADLINE
         text = self.say(tool)
-        while "ended during the call" in text and time.monotonic() < deadline:
+        while "during the call" in text and time.monotonic() < deadline:
             text = self.say(tool)
         return text
 
@@ -141,7 +164,9 @@ class Host(Client):
 
 
 def all_lists(client: Client) -> list[Any]:
-    return [client.list_tools(), client.list_prompts(), client.list_resources(),
+    """Return what the application lists, without the tools of the bridge."""
+    tools = [tool for tool in client.list_tools() if tool["name"] not in OWN_TOOLS]
+    return [tools, client.list_prompts(), client.list_resources(),
             client.list_resource_templates()]
 
 
@@ -173,7 +198,7 @@ class EmbedTest(unittest.TestCase):
         return file.read_text("utf-8") if file.exists() else ""
 
     def check_stderr(self) -> None:
-        self.assertNotIn("Traceback", self.stderr_of("mcp_app_bridge"))
+        self.assertNotIn("Traceback", self.stderr_of("mcp_app"))
         self.assertNotIn("Exception in thread", self.stderr_of("fake_app"))
 
     def eras(self) -> Iterator[str]:
@@ -196,6 +221,23 @@ class EmbedTest(unittest.TestCase):
             "name": "fake", "pid": 1, "port": 1, "key": "00" * 32,
             "machine": socket.gethostname(), **members}), "utf-8")
         return file
+
+    def record(self, app: Optional[App] = None) -> Json:
+        """Read the discovery file of an application."""
+        pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
+        [file] = self.folder.glob(pattern)
+        return dict(json.loads(file.read_text("utf-8")))
+
+    def id_of(self, app: App) -> str:
+        return f"{app.pid}-{self.record(app)['port']}"
+
+    def change_record(self, app: App, *without: str, **members: Any) -> None:
+        """Change the discovery file of an application."""
+        record = {**self.record(app), **members}
+        for name in without:
+            del record[name]
+        [file] = self.folder.glob(f"*.{app.pid}-*.app.json")
+        file.write_text(json.dumps(record), "utf-8")
 
     def files(self) -> list[str]:
         """Return the kinds of the files in the folder."""
@@ -303,6 +345,14 @@ class TestPassesThrough(EmbedTest):
             app.expect("cancelled first")
             self.assertNotIn("second", host.say("log"))
 
+    def test_a_tool_of_the_application_hides_one_of_the_bridge(self) -> None:
+        App(self)
+        host = Host(self, MODERN)
+        self.assertIn("runs", host.say("status"))
+        host.say("learn", name="status")
+        host.expect("tools/list_changed")
+        self.assertEqual("image", host.call_tool("status")["content"][0]["type"])
+
     def test_a_question_to_the_user_passes_through(self) -> None:
         App(self)
         for version in self.eras():
@@ -340,12 +390,66 @@ class TestPassesThrough(EmbedTest):
             while "new" not in [tool["name"] for tool in host.list_tools()]:
                 host.expect("tools/list_changed")
 
+    def test_an_application_without_python_can_follow_the_page(self) -> None:
+        """It uses nothing of mcp_app.py, and knows three methods."""
+        readme = (HERE / "README.md").read_text("utf-8")
+        proofs = re.findall(r"(?m)^    ([0-9a-f]{64})$", readme)
+        key, ours, theirs = bytes(range(32)), b"\x11" * 32, b"\x22" * 32
+        self.assertEqual(proofs, [
+            hmac.new(key, b"app" + ours + theirs, "sha256").hexdigest(),
+            hmac.new(key, b"bridge" + theirs + ours, "sha256").hexdigest()])
+        for version in self.eras():
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                listener.settimeout(DEADLINE)
+                self.write_record(port=listener.getsockname()[1], key=key.hex())
+                thread = threading.Thread(target=self.be_foreign, args=(listener, key))
+                thread.start()
+                try:
+                    host = Host(self, version)
+                    self.assertEqual("called", host.say("any"))
+                    host.close()
+                finally:
+                    listener.close()
+                    thread.join(DEADLINE)
+
+    def be_foreign(self, listener: socket.socket, key: bytes) -> None:
+        connection, _ = listener.accept()
+        connection.settimeout(DEADLINE)
+        with connection, connection.makefile("rwb", 0) as stream:
+            ours = os.urandom(32)
+            stream.write(ours)
+            theirs = stream.read(32)
+            stream.write(hmac.new(key, b"app" + ours + theirs, "sha256").digest())
+            expected = hmac.new(key, b"bridge" + theirs + ours, "sha256").digest()
+            if stream.read(32) != expected:
+                return
+            modern = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+            results: dict[str, Json] = {
+                "server/discover": {
+                    **modern, "supportedVersions": [MODERN], "capabilities": {"tools": {}},
+                    "_meta": {META + "serverInfo": {"name": "fake", "version": "1"}}},
+                "tools/list": {**modern, "tools": [
+                    {"name": "any", "inputSchema": {"type": "object"}}]},
+                "tools/call": {"resultType": "complete", "content": [
+                    {"type": "text", "text": "called"}]}}
+            for line in stream:
+                message = json.loads(line)
+                if "id" not in message:
+                    continue
+                answer = {"jsonrpc": "2.0", "id": message["id"]}
+                if message["method"] in results:
+                    answer["result"] = results[message["method"]]
+                else:
+                    answer["error"] = {"code": -32601, "message": "Method not found"}
+                stream.write(json.dumps(answer).encode() + b"\n")
+
 
 class TestSurvives(EmbedTest):
     def test_an_application_may_start_after_the_host(self) -> None:
         for version in self.eras():
             host = Host(self, version, name=version)
-            self.assertEqual([], host.list_tools())
+            self.assertEqual(OWN_TOOLS, [tool["name"] for tool in host.list_tools()])
+            self.assertRegex(host.say("status"), f"^{version} is not running; start it")
             self.assertRegex(host.say("who"), f"error: {version} is not running")
             is_complete = host.call_tool("who").get("resultType") == "complete"
             self.assertEqual(version == MODERN, is_complete)
@@ -447,19 +551,124 @@ class TestSurvives(EmbedTest):
     def test_the_calls_of_a_host_that_is_killed_are_cancelled(self) -> None:
         app = App(self)
         other = Host(self, MODERN)
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "wait", "arguments": {"label": "x"}, "_meta": {
-                META + "protocolVersion": MODERN, META + "clientCapabilities": {}}}}
-        bridge = subprocess.Popen(self.command("mcp_app_bridge", "fake"), env=self.env,
-                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        assert bridge.stdin is not None
-        with bridge, bridge.stdin:
-            bridge.stdin.write(json.dumps(call).encode() + b"\n")
-            bridge.stdin.flush()
-            app.expect("begun x")
-            bridge.kill()
+        bridge = self.start_bridge("wait", label="x")
+        app.expect("begun x")
+        bridge.kill()
         app.expect("cancelled x")
         self.await_rest(other)
+
+    def start_bridge(self, tool: str, **arguments: Any) -> Any:
+        """Be a host that has called a tool, and reads nothing so far."""
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments, "_meta": {
+                META + "protocolVersion": MODERN, META + "clientCapabilities": {},
+                META + "logLevel": "info"}}}
+        bridge = subprocess.Popen(
+            self.command("mcp_app", "fake"), env=self.env, bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert bridge.stdin is not None and bridge.stdout is not None
+        self.addCleanup(bridge.stdout.close)
+        self.addCleanup(bridge.wait, DEADLINE)
+        self.addCleanup(bridge.stdin.close)
+        self.addCleanup(bridge.kill)
+        bridge.stdin.write(json.dumps(call).encode() + b"\n")
+        return bridge
+
+    def stop_bridge(self, app: App) -> None:
+        """Start a bridge that stops while a tool logs a lot. Return when the tool has
+        ended."""
+        bridge = self.start_bridge("chatter", times=100)
+        app.expect("begun chatter")
+        bridge.send_signal(signal.SIGSTOP)
+        app.say("go")
+        app.expect("said chatter")
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
+    def test_a_bridge_that_does_not_read_does_not_stop_the_application(self) -> None:
+        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1000"
+        app = App(self)
+        self.stop_bridge(app)
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
+    def test_the_connection_of_a_bridge_that_does_not_read_ends(self) -> None:
+        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
+        app = App(self)
+        other = Host(self, MODERN)
+        self.stop_bridge(app)
+        self.await_rest(other)
+
+    def test_a_host_that_does_not_read_does_not_stop_the_bridge(self) -> None:
+        """It misses log messages, but not the result."""
+        self.prelude = "import mcp_app; mcp_app.STALL_SECONDS = 1"
+        app = App(self)
+        bridge = self.start_bridge("chatter", times=200)
+        app.expect("begun chatter")
+        app.say("go")
+        app.expect("said chatter")
+        deadline = time.monotonic() + 3  # longer than a connection may stall
+        other = Host(self, MODERN)
+        while time.monotonic() < deadline:
+            self.assertEqual(f"{app.pid} MainThread", other.say("who"))
+        messages = 0
+        answer: Json = {}
+        with io.BufferedReader(bridge.stdout) as lines:
+            while "id" not in answer:
+                answer = json.loads(lines.readline())
+                messages += 1
+        self.assertEqual("said", answer["result"]["content"][0]["text"])
+        self.assertLess(messages, 200)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    def test_a_forked_child_that_exits_leaves_everything_to_its_parent(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        app.say("leave")
+        app.expect("left")
+        self.assertEqual(["app.json", "lists.json"], self.files())
+        for one in (host, Host(self, LEGACY)):
+            self.assertEqual(f"{app.pid} MainThread", one.say("who"))
+
+    @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
+    def test_a_forked_child_that_stays_does_not_hide_the_end_of_its_parent(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        app.say("fork")
+        self.addCleanup(os.kill, int(app.read()), signal.SIGKILL)
+        call = host.begin("wait", label="x")
+        app.expect("begun x")
+        app.die()
+        text = call.result(DEADLINE)["content"][0]["text"]
+        self.assertIn("ended during the call", text)
+        self.assertRegex(host.say("who"), "is not running")
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
+    def test_a_call_of_a_process_that_gives_no_sign_of_life_fails(self) -> None:
+        app = App(self)
+        for version in self.eras():
+            host = Host(self, version, "--silence", "0.5")
+            call = host.begin("wait", label="x")
+            app.expect("begun x")
+            app.process.send_signal(signal.SIGSTOP)
+            result = call.result(DEADLINE)
+            self.assertTrue(result["isError"])
+            self.assertRegex(result["content"][0]["text"],
+                             f"process {app.pid} .*does not answer.*unknown")
+            app.process.send_signal(signal.SIGCONT)
+            app.expect("cancelled x")
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+
+    def test_a_call_may_take_longer_than_a_process_may_be_silent(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN, "--silence", "0.4")
+        call = host.begin("wait", label="x")
+        app.expect("begun x")
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            host.ping()
+        app.say("go")
+        self.assertEqual("x", call.result(DEADLINE)["content"][0]["text"])
 
     def await_rest(self, host: Host) -> None:
         """Wait until the application has no connections and threads that it needs not.
@@ -482,11 +691,9 @@ class TestSurvives(EmbedTest):
             thread = threading.Thread(target=host.connect)
             thread.start()
             listener.settimeout(DEADLINE)
-            connection, _ = listener.accept()
-            connection.settimeout(DEADLINE)
-            with connection, connection.makefile("rb") as lines:
-                mcp_app.authenticate(connection, lines, bytes(32), "app", "bridge")
-                session = server.connect(lambda line: connection.sendall(line + b"\n"))
+            with self.accept(listener) as connection:
+                session = server.connect(connection.send)
+                lines = connection.lines(10**6)
                 for line in lines:
                     message = json.loads(line)
                     if message["method"] == "server/discover":
@@ -494,14 +701,14 @@ class TestSurvives(EmbedTest):
                     session.receive(line)
                 refusal = {"jsonrpc": "2.0", "id": message["id"],
                            "error": {"code": -32603, "message": "not now"}}
-                connection.sendall(json.dumps(refusal).encode() + b"\n")
+                connection.send(json.dumps(refusal).encode())
                 for line in lines:
                     session.receive(line)
                     if b"prompts/list" in line:
                         break
                 thread.join(DEADLINE)
                 session.close()
-        self.assertIn("not now", self.stderr_of("mcp_app_bridge"))
+        self.assertIn("not now", self.stderr_of("mcp_app"))
 
     def test_lists_without_an_end_are_given_up_and_calls_still_work(self) -> None:
         """The test is the application. It repeats its cursor, or sends ever new ones."""
@@ -516,26 +723,30 @@ class TestSurvives(EmbedTest):
                 try:
                     host.connect()
                     deadline = time.monotonic() + DEADLINE
-                    while fault not in self.stderr_of("mcp_app_bridge"):
+                    while fault not in self.stderr_of("mcp_app"):
                         self.assertLess(time.monotonic(), deadline, "it reads on")
                         host.ping()
                     self.assertEqual("called", host.say("any"))
                 finally:
                     host.close()
-                    mcp_app.end(listener)
+                    listener.shutdown(socket.SHUT_RDWR)
                     thread.join(DEADLINE)
                 file.unlink()
+
+    def accept(self, listener: socket.socket) -> mcp_app.Connection:
+        """Be the application whose file write_record() has written."""
+        listener.settimeout(DEADLINE)
+        accepted, _ = listener.accept()
+        connection = mcp_app.Connection(accepted)
+        connection.has_key(bytes(32), "app", "bridge", DEADLINE)
+        return connection
 
     def serve_endless_lists(self, listener: socket.socket, repeats: bool) -> None:
         """Be an application whose lists have no end."""
         discovered = {"supportedVersions": [MODERN], "capabilities": {"tools": {}},
                       "ttlMs": 0, "cacheScope": "private"}
-        listener.settimeout(DEADLINE)
-        connection, _ = listener.accept()
-        connection.settimeout(DEADLINE)
-        with connection, connection.makefile("rb") as lines, contextlib.suppress(OSError):
-            mcp_app.authenticate(connection, lines, bytes(32), "app", "bridge")
-            for number, line in enumerate(lines):
+        with contextlib.suppress(OSError), self.accept(listener) as connection:
+            for number, line in enumerate(connection.lines(10**6)):
                 message = json.loads(line)
                 answers: dict[str, Json] = {
                     "server/discover": discovered,
@@ -545,7 +756,7 @@ class TestSurvives(EmbedTest):
                 if message.get("method") in answers:
                     result = {"resultType": "complete", **answers[message["method"]]}
                     answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-                    connection.sendall(json.dumps(answer).encode() + b"\n")
+                    connection.send(json.dumps(answer).encode())
 
     def test_if_run_on_main_fails_the_call_fails_with_its_text(self) -> None:
         App(self, "--no-loop")
@@ -559,12 +770,88 @@ class TestSurvives(EmbedTest):
         for version in self.eras():
             host = Host(self, version)
             self.assertEqual(f"{new.pid} MainThread", host.say("who"))
-            self.assertIn(f"[{old.pid}]", host.instructions or "")
             host = Host(self, version, "--pid", str(old.pid))
             self.assertEqual(f"{old.pid} MainThread", host.say("who"))
-            self.assertNotIn(str(new.pid), host.instructions or "")
-        new.kill()
-        self.assertEqual(f"{old.pid} MainThread", host.say_after_the_end("who"))
+            self.assertNotIn(str(new.pid), host.say("status"))
+            self.assertRegex(host.say("choose_instance", instance=self.id_of(new)),
+                             "^error: .* does not run")
+
+    def test_a_call_does_not_go_to_another_instance_unseen(self) -> None:
+        """An instance that ran all the time is no restart. Only reading goes to it."""
+        for version in self.eras():
+            other, app = App(self, name=version), App(self, name=version)
+            host = Host(self, version, name=version)
+            self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+            app.kill()
+            self.assertEqual("[]", host.say_after_the_end("log"))
+            self.assertRegex(host.say("who"), f"^error: process {app.pid} .*has ended, "
+                             f"and process {other.pid} .*nothing was done")
+            self.assertEqual(f"{other.pid} MainThread", host.say("who"))
+
+    def test_an_instance_that_was_chosen_gets_the_next_call(self) -> None:
+        other, app = App(self), App(self)
+        host = Host(self, MODERN)
+        self.assertEqual(f"{app.pid} MainThread", host.say("who"))
+        app.kill()
+        host.say_after_the_end("log")
+        host.say("choose_instance", instance=self.id_of(other))
+        self.assertEqual(f"{other.pid} MainThread", host.say("who"))
+
+    def test_instances_can_be_listed_and_chosen(self) -> None:
+        old = App(self, "--label", "house.blend")
+        new = App(self, "--label", "garage.blend")
+        plain = App(self)
+        App(self, name="other")
+        for version in self.eras():
+            host = Host(self, version)
+            self.assertEqual(
+                [f"{self.id_of(plain)}: no label (calls go here)",
+                 f"{self.id_of(new)}: garage.blend", f"{self.id_of(old)}: house.blend"],
+                host.say("status").splitlines()[1:])
+            self.assertNotIn("error", host.say("choose_instance", instance=self.id_of(old)))
+            self.assertEqual(f"{old.pid} MainThread", host.say("who"))
+            for one in (plain, plain, old):
+                host.say("choose_instance", instance=self.id_of(one))
+                self.assertEqual(f"{one.pid} MainThread", host.say("who"))
+            text = host.say("choose_instance", instance="1-1")
+            self.assertRegex(text, "^error: '1-1' does not run")
+            self.assertIn(str(new.pid), text)
+
+    def test_the_label_of_a_busy_instance_is_not_waited_for(self) -> None:
+        app = App(self, "--label", "house.blend")
+        host = Host(self, MODERN)
+        call = host.begin("wait", label="x")
+        app.expect("begun x")
+        self.assertIn("busy", host.say("status"))
+        app.say("go")
+        call.result(DEADLINE)
+        self.assertIn("house.blend", host.say("status"))
+
+    def test_an_application_that_serves_twice_has_two_instances(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        app.say("serve")
+        app.expect("serving")
+        [_, *instances] = host.say("status").splitlines()
+        self.assertEqual([True, False],
+                         sorted(one.endswith("no label") for one in instances)[::-1])
+        for _ in range(2):
+            self.assertEqual(f"{app.pid} MainThread", host.say_after_the_end("who"))
+            app.say("close")
+            app.expect("closed")
+        self.assertRegex(host.say_after_the_end("who"), "is not running")
+
+    def test_only_lists_that_have_changed_are_announced(self) -> None:
+        app = App(self)
+        host = Host(self, MODERN)
+        host.subscribe(["app://scene"], prompts=True, resources=True)
+        app.kill()
+        App(self)
+        host.say_after_the_end("touch")
+        kinds = []
+        while "resources/updated" not in kinds:
+            kinds.append(host.seen.get(timeout=DEADLINE)[0].split("/", 1)[1])
+        self.assertEqual([], [one for one in kinds if one.endswith("list_changed")])
 
     def test_lines_before_the_end_of_stdin_are_answered(self) -> None:
         App(self)
@@ -598,22 +885,16 @@ class TestSurvives(EmbedTest):
 
 
 class TestTrusts(EmbedTest):
-    def record(self, app: Optional[App] = None) -> Json:
-        """Read the discovery file of an application."""
-        pattern = f"*.{app.pid}-*.app.json" if app else "*.app.json"
-        [file] = self.folder.glob(pattern)
-        return dict(json.loads(file.read_text("utf-8")))
-
     def dial(self, port: int) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", port), DEADLINE)
         self.addCleanup(connection.close)
         return connection
 
     def test_the_discovery_file_is_private_and_disappears_at_exit(self) -> None:
-        self.folder.mkdir(mode=0o755)
         app = App(self)
         self.assertEqual(["app.json"], self.files())
         record = self.record()
+        self.assertEqual({"name", "pid", "port", "key", "machine"}, set(record))
         self.assertEqual(("fake", app.pid, 64), (
             record["name"], record["pid"], len(record["key"])))
         if os.name == "posix":
@@ -638,25 +919,16 @@ class TestTrusts(EmbedTest):
         self.assertEqual(b"", connection.recv(99))
         self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
-    def test_silent_connections_do_not_block_others(self) -> None:
-        """At most MOST_UNAUTHENTICATED connections can be silent at a time."""
-        app = App(self)
-        port = self.record()["port"]
-        for _ in range(mcp_app.MOST_UNAUTHENTICATED - 1):
-            self.assertEqual(32, len(self.dial(port).recv(32)))
-        host = Host(self, MODERN)  # one place is left
+    def test_silent_connections_make_room_for_others(self) -> None:
+        """The oldest connection without a proof ends."""
+        app = App(self, "--handshake", "1000")
+        silent = [self.dial(self.record()["port"])
+                  for _ in range(2 * mcp_app.MOST_UNPROVEN)]
+        host = Host(self, MODERN)
         self.assertEqual(f"{app.pid} MainThread", host.say("who"))
-        last = self.dial(port)
-        self.assertEqual(32, len(last.recv(32)))
+        self.assertEqual(32, len(silent[0].recv(32)))
         with contextlib.suppress(ConnectionError):
-            self.assertEqual(b"", self.dial(port).recv(32))
-        last.close()
-        deadline = time.monotonic() + DEADLINE
-        challenge = b""
-        while not challenge and time.monotonic() < deadline:  # until its place is free
-            with contextlib.suppress(ConnectionError):
-                challenge = self.dial(port).recv(32)
-        self.assertEqual(32, len(challenge))
+            self.assertEqual(b"", silent[0].recv(32))
 
     def test_a_silent_connection_ends(self) -> None:
         App(self, "--handshake", "0.2")
@@ -679,9 +951,9 @@ class TestTrusts(EmbedTest):
             thread.start()
             self.write_record(port=listener.getsockname()[1], key="ab" * 32)
             host = Host(self, MODERN)
-            self.assertRegex(host.say("who"), "another key")
+            self.assertRegex(host.say("who"), "does not have the key")
             host.close()
-            mcp_app.end(listener)
+            listener.shutdown(socket.SHUT_RDWR)
         thread.join(DEADLINE)
         self.assertEqual({64}, {len(one) for one in received})  # no key, no request
         self.assertEqual([], [one for one in received if b"\xab" * 8 in one])
@@ -692,6 +964,65 @@ class TestTrusts(EmbedTest):
         self.assertEqual(["app.json"], self.files())
         self.assertRegex(Host(self, MODERN).say("who"), "is not running")
         self.assertEqual([], self.files())
+
+    def test_a_running_application_needs_no_look_at_stale_files(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            app = App(self)
+            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
+            self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+            silent.setblocking(False)
+            with self.assertRaises(BlockingIOError):
+                silent.accept()
+
+    def test_a_stale_file_whose_port_belongs_to_a_silent_program_is_removed(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.write_record(pid=self.dead_pid(), port=silent.getsockname()[1])
+            self.assertRegex(Host(self, MODERN).say("who"), "is not running")
+            self.assertEqual([], self.files())
+
+    def dead_pid(self) -> int:
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait(DEADLINE)
+        return process.pid
+
+    def test_a_silent_program_is_tried_more_and_more_rarely(self) -> None:
+        self.prelude = "import mcp_app; mcp_app.PROOF_SECONDS = 0.1"
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.write_record(pid=os.getpid(), port=silent.getsockname()[1])
+            host = Host(self, MODERN)
+            silent.settimeout(DEADLINE)
+            times = []
+            for _ in range(4):
+                connection, _ = silent.accept()
+                self.addCleanup(connection.close)
+                times.append(time.monotonic())
+                self.assertRegex(host.say("who"), f"process {os.getpid()} runs but does "
+                                 "not answer")
+        self.assertGreater(times[3] - times[2], 0.9)
+
+    @unittest.skipIf(os.name == "nt", "Windows has no such signal")
+    def test_a_stopped_process_is_named(self) -> None:
+        app = App(self)
+        app.process.send_signal(signal.SIGSTOP)
+        text = Host(self, MODERN).say("who")
+        self.assertRegex(text, f"process {app.pid} runs but does not answer")
+
+    def test_the_folder_and_the_names_in_it_are_named(self) -> None:
+        App(self)
+        App(self, name="other")
+        text = Host(self, MODERN, name="feak").say("who")
+        self.assertRegex(text, "feak is not running.*" + re.escape(str(self.folder)))
+        self.assertRegex(text, "fake, other")
+
+    def test_the_key_is_the_proof_and_not_the_name_of_the_machine(self) -> None:
+        app = App(self)
+        self.change_record(app, machine="elsewhere")
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+
+    def test_a_file_may_have_unknown_members_and_lack_others(self) -> None:
+        app = App(self)
+        self.change_record(app, "pid", "machine", future={"a": 1})
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
 
     def test_the_file_of_another_machine_is_left_alone(self) -> None:
         """Several machines may share one home folder."""
@@ -738,6 +1069,53 @@ class TestTrusts(EmbedTest):
                 self.assertRegex(self.run_app(), f"^cannot serve: .*{text}")
                 self.assertEqual([], list(elsewhere.iterdir()))
 
+    @unittest.skipIf(os.name == "nt", "Windows has no modes")
+    def test_a_folder_that_was_there_keeps_its_rights(self) -> None:
+        self.folder.mkdir(mode=0o755)
+        app = App(self)
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assertEqual(0o40755, self.folder.stat().st_mode)
+        [inside] = self.folder.iterdir()
+        self.assertEqual(0o40700, inside.stat().st_mode)
+
+    def test_the_name_of_the_folder_may_begin_with_a_tilde(self) -> None:
+        self.env.update(HOME=str(self.folder.parent), MCP_APPS_FOLDER="~/new/apps",
+                        USERPROFILE=str(self.folder.parent))
+        app = App(self)
+        self.assertEqual(f"{app.pid} MainThread", Host(self, MODERN).say("who"))
+        self.assertTrue(list((self.folder.parent / "new" / "apps").glob("*.app.json")))
+
+    @unittest.skipIf(os.name == "nt", "Windows has no pwd")
+    def test_a_user_without_a_home_gets_a_sentence(self) -> None:
+        self.prelude = NO_HOME
+        self.assertRegex(self.run_app(), "^cannot serve: this user has no home folder")
+        self.assertRegex(Host(self, MODERN).say("who"), "this user has no home folder")
+
+    def test_without_threads_no_file_is_left(self) -> None:
+        self.prelude = NO_THREADS
+        self.assertEqual("cannot serve: no threads here\n", self.run_app())
+        self.assertEqual([], self.files())
+
+    def test_nothing_keeps_a_closed_application(self) -> None:
+        with unittest.mock.patch.dict(os.environ, self.env):
+            close = mcp_app.serve(fake_app.make_server("fake", threading.Event()), print)
+        close()
+        app = weakref.ref(close.__self__)  # type: ignore[attr-defined]
+        del close
+        deadline = time.monotonic() + DEADLINE
+        while app() is not None and time.monotonic() < deadline:
+            gc.collect()  # until the thread that accepts connections has ended
+        self.assertIsNone(app())
+
+    def test_a_line_without_an_end_is_not_kept(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            theirs = self.dial(listener.getsockname()[1])
+            accepted, _ = listener.accept()
+        with mcp_app.Connection(accepted) as connection:
+            theirs.sendall(b"x" * 10**4 + b"\nnext\n")
+            theirs.shutdown(socket.SHUT_WR)
+            self.assertEqual([b"x" * 101, b"next"], list(connection.lines(100)))
+
     @unittest.skipIf(os.name == "nt", "Windows has no such limit")
     def test_if_the_disk_is_full_the_application_gets_an_exception(self) -> None:
         """A limit of 0 bytes for each file stands for the full disk."""
@@ -779,7 +1157,7 @@ class TestReadme(EmbedTest):
         self.config = json.loads(re.findall(r"```json\n(.*?)```", readme, re.DOTALL)[0])
         self.copies = self.folder.parent / "plugin"
         self.copies.mkdir()
-        for file in (ROOT / "mcp_ref.py", HERE / "mcp_app.py", Path(BRIDGE)):
+        for file in (ROOT / "mcp_ref.py", Path(BRIDGE)):
             shutil.copy(file, self.copies)
         del self.env["PYTHONPATH"]
 
@@ -787,8 +1165,7 @@ class TestReadme(EmbedTest):
         """Run the plug-in and the bridge of the README, and call the tool."""
         [server] = self.config["mcpServers"].values()
         places = {"/absolute/path/to/python3": sys.executable,
-                  "/absolute/path/to/mcp_app_bridge.py": str(
-                      self.copies / "mcp_app_bridge.py")}
+                  "/absolute/path/to/mcp_app.py": str(self.copies / "mcp_app.py")}
         words = [server["command"], *server["args"]]
         command = [places.get(word, word) for word in words]
         client = Client(command, env=self.env, timeout=DEADLINE,
@@ -811,9 +1188,39 @@ class TestReadme(EmbedTest):
         result = self.add(str(self.copies / "plugin.py"))
         self.assertEqual(3, result["structuredContent"])
 
+    def test_the_older_name_of_the_bridge_works(self) -> None:
+        shutil.copy(HERE / "mcp_app_bridge.py", self.copies)
+        server = self.config["mcpServers"]["demo"]
+        server["args"][0] = str(self.copies / "mcp_app_bridge.py")
+        self.test_the_plug_in_and_the_configuration_work()
+
+    def test_host_config_returns_what_works(self) -> None:
+        self.config = json.loads(self.run_copy(
+            "import json; print(json.dumps(mcp_app.host_config(server)))"))
+        server = self.config["mcpServers"]["demo"]
+        self.assertEqual({"MCP_APPS_FOLDER": str(self.folder)}, server["env"])
+        self.test_the_plug_in_and_the_configuration_work()
+
+    def test_lists_that_are_shipped_are_there_before_the_first_start(self) -> None:
+        self.run_copy("mcp_app.write_lists(server)")
+        with Client([sys.executable, str(self.copies / "mcp_app.py"), "demo"],
+                    env=self.env, timeout=DEADLINE) as client:
+            self.assertEqual(["add", *OWN_TOOLS],
+                             [tool["name"] for tool in client.list_tools()])
+            text = client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"]
+            self.assertIn("Demo is not running; start it", text)
+
+    def run_copy(self, code: str) -> str:
+        """Run code with the server of the README. Return its output."""
+        setup = self.listing.partition("jobs =")[0]
+        return subprocess.run(
+            [sys.executable, "-c", setup + "import mcp_app\n" + code], cwd=self.copies,
+            env=self.env, text=True, check=True, timeout=DEADLINE,
+            stdout=subprocess.PIPE).stdout
+
     def test_the_files_may_belong_to_a_package(self) -> None:
         """The bridge does not import the package, which may need the application."""
-        code = 'import sys\nassert "bridge" not in sys.argv[0]\n'
+        code = 'import sys\nassert "mcp_app" not in sys.argv[0]\n'
         (self.copies / "__init__.py").write_text(code, "utf-8")
         listing = self.listing.replace("from mcp", "from .mcp")
         (self.copies / "plugin.py").write_text(listing, "utf-8")

@@ -1,6 +1,6 @@
 """Tell which hosts would object to the tools of a server.
 
-    hosts.py [--name NAME] -- SERVER COMMAND...
+    hosts.py [--name NAME] [--host HOST] -- SERVER COMMAND...
 
 The specification allows more than some hosts accept. hosts.json beside this file lists
 the rules of single hosts. Each row has these members:
@@ -26,8 +26,9 @@ The values at these places are:
     each schema           the same, and the outputSchema and every schema in it
     result length         the number of characters in the text blocks of a result
 
-The program prints one line for each rule that a tool breaks. Its exit status is 1 if
-there is such a line.
+The program prints the name of each host that has objections, and below it one line for
+each rule that a tool breaks. --host selects one host. The exit status is 1 if there is
+an objection.
 
 Look at: schemas_in, which finds the schemas in a schema.
 Try: python3 examples/tools/hosts.py -- python3 examples/tools/every_hint.py
@@ -152,6 +153,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(usage=(__doc__ or "").splitlines()[2].strip())
     parser.add_argument("--name", default="", metavar="NAME",
                         help="the name of the server in the configuration of the host")
+    names = sorted({row["host"] for row in RULES})
+    parser.add_argument("--host", choices=names, metavar="HOST",
+                        help=f"only the rules of this host: {', '.join(names)}")
     options = parser.parse_args(argv[:split])
     command = argv[split + 1:]
     if not command:
@@ -161,9 +165,13 @@ def main(argv: list[str]) -> int:
             tools = client.list_tools()
     except (OSError, RpcError, ValueError) as error:
         parser.exit(2, f"{error}\n")
-    found = findings(tools, options.name)
-    for host, place, rule, source in found:
-        print(f"{host}: {place}: {rule} ({source})")
+    found = [one for one in findings(tools, options.name)
+             if options.host in (None, one.host)]
+    for host in sorted({one.host for one in found}):
+        print(host)
+        for one in found:
+            if one.host == host:
+                print(f"  {one.place}: {one.rule} ({one.source})")
     print(f"{len(found)} findings in {len(tools)} tools")
     return 1 if found else 0
 

@@ -179,6 +179,24 @@ class TestProgram(unittest.TestCase):
         self.assertEqual(1, status)
         self.assertIn("tool 'any', inputSchema.properties.value", output)
 
+    def test_the_findings_of_a_host_stand_together_below_its_name(self) -> None:
+        command = ("--", sys.executable, str(HERE / "every_hint.py"))
+        _, output = output_of(*command)
+        names = [line for line in output.splitlines()[:-1] if not line.startswith(" ")]
+        self.assertEqual(["Cursor", "Gemini API", "Inspector"], names)
+        status, output = output_of("--host", "Cursor", *command)
+        names = [line for line in output.splitlines()[:-1] if not line.startswith(" ")]
+        self.assertEqual((1, ["Cursor"]), (status, names))
+        self.assertRegex(output, r"Cursor\n  tool 'optional_without_default'.*")
+        status, output = output_of("--host", "Codex", *command)
+        self.assertEqual((0, "0 findings"), (status, output[:10]))
+
+    def test_an_unknown_host_is_refused_with_the_known_ones(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()) as output:
+            with self.assertRaises(SystemExit):
+                hosts.main(["--host", "Netscape", "--", "true"])
+        self.assertIn("Claude Desktop", output.getvalue())
+
     def test_the_exit_status_is_0_if_no_host_objects(self) -> None:
         hello = str(HERE.parent / "01_hello.py")
         status, output = output_of("--name", "hello", "--", sys.executable, hello)
