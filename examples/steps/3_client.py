@@ -3,11 +3,12 @@
     python3 3_client.py -- python3 3_calls.py
     python3 3_client.py add '{"a":1,"b":2}' -- python3 3_calls.py
 
-Add --lines, before the --, to see each line of the wire. README.md explains this step.
+Add --lines before the tool to see each line of the wire. README.md explains this step.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -122,45 +123,41 @@ class Client:
         self.process.stdout.close()
 
 
-def run(client: Client, words: List[str]) -> int:
-    """List the tools, or call one of them. Return the exit status."""
+def run(client: Client, tool: str, arguments: Json) -> int:
+    """Call a tool, or list all tools. Return the exit status."""
     print("revision", client.open()["protocolVersion"])
-    if not words:
-        for tool in client.tools():
-            print(f"{tool['name']}: {tool.get('description')}")
+    if not tool:
+        for one in client.tools():
+            print(f"{one['name']}: {one.get('description')}")
         return 0
-    arguments = json.loads(words[1]) if words[1:] else {}
-    result = client.request("tools/call", {"name": words[0], "arguments": arguments})
+    result = client.request("tools/call", {"name": tool, "arguments": arguments})
     for block in result["content"]:
         print(block.get("text", block))
     return 1 if result.get("isError") else 0
 
 
 def main() -> int:
-    cut = len(sys.argv)
-    if "--" in sys.argv:
-        cut = sys.argv.index("--")
-    words, command = sys.argv[1:cut], sys.argv[cut + 1:]
+    cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    parser = argparse.ArgumentParser(
+        usage="3_client.py [--lines] [TOOL [ARGUMENTS]] -- COMMAND...")
+    parser.add_argument("--lines", action="store_true")
+    parser.add_argument("tool", nargs="?", default="")
+    parser.add_argument("arguments", nargs="?", type=json.loads, default={})
+    options = parser.parse_args(sys.argv[1:cut])
+    command = sys.argv[cut + 1:]
     if not command:
-        print("usage: 3_client.py [--lines] [TOOL [ARGUMENTS]] -- COMMAND...",
-              file=sys.stderr)
-        return 2
-    shows_lines = "--lines" in words
-    if shows_lines:
-        words.remove("--lines")
+        parser.error("the command of the server is missing")
     try:
-        client = Client(command, shows_lines)
-    except OSError as error:  # for example, there is no such program
+        client = Client(command, options.lines)
+    except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", file=sys.stderr)
         return 1
     try:
-        return run(client, words)
+        return run(client, options.tool, options.arguments)
     except KeyboardInterrupt:
         return 130
     except (ServerError, OSError) as error:
         print(error, file=sys.stderr)
-    except ValueError as error:
-        print(f"the arguments are not JSON: {error}", file=sys.stderr)
     except (LookupError, AttributeError, TypeError) as error:
         print(f"a result of the server lacks something: {error!r}", file=sys.stderr)
     finally:

@@ -55,7 +55,7 @@ def decode(line: bytes) -> Any:
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
-def encode(message: Json) -> bytes:
+def encode(message: Any) -> bytes:
     """Return a message as one line. json.dumps escapes a newline inside a string."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
