@@ -320,7 +320,7 @@ class Explainer:
             return [self.shorten(item) for item in value]
         if not isinstance(value, dict):
             return value
-        short = {}
+        short: Json = {}
         for name, member in value.items():
             if name == "_meta" and isinstance(member, dict):
                 short[name] = self._shorten_meta(member)
