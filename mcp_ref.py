@@ -212,6 +212,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import functools
+import inspect
 import itertools
 import json
 import operator
@@ -244,9 +245,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
-# One line holds one message, or a batch of messages. Messages are plain dicts. decode()
-# turns a line into a dict, classify() checks it once, where it comes in, and encode()
-# turns a dict into a line.
+# A line holds one message, or a batch of messages. Messages are plain dicts: decode()
+# makes one from a line, classify() checks it once, and encode() makes a line from it.
 
 PARSE_ERROR = -32700  # the codes of JSON-RPC itself [jsonrpc 5.1]
 INVALID_REQUEST = -32600
@@ -257,10 +257,10 @@ TOO_MANY = 429  # too many requests or subscriptions; JSON-RPC and MCP do not us
 
 
 class RpcError(Exception):
-    """An error response, received from the other side or to be sent to it.
+    """An error response. A handler raises it to answer a request with an error.
 
-    A handler raises it to answer a request with an error. code is an int, message is
-    one short sentence, and data is any JSON value; None leaves data out. [jsonrpc 5.1]
+    message is one short sentence, and data any JSON value; None leaves it out.
+    [jsonrpc 5.1]
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -299,28 +299,24 @@ class Bounds(NamedTuple):
     """Limits of one connection, so that the other side cannot use up the memory.
 
     A line that is too long is refused with the code -32700, and a batch that is too
-    large with -32600. When there are too many requests or subscriptions, a further one
-    is refused with TOO_MANY.
+    large with -32600. A request or a subscription beyond the limits is refused with
+    TOO_MANY, and so is a response for which its batch has no room.
 
-    memory bounds the bytes that are kept for later, separately for each direction:
+    `memory` counts the bytes of what came in and is kept: requests without a response,
+    the URIs of subscriptions, and notifications that wait for a callback of a client.
+    Bytes are counted as they came; as Python objects, many small values take 10 to 25
+    times as much.
 
-    - In: requests without a response, the URIs of subscriptions (Part 5), and, in a
-      client, notifications that wait for a callback. Beyond the bound, a request gets
-      TOO_MANY, and a notification is dropped with one warning. Bytes are counted as
-      they came; as Python objects, many small values take 10 to 25 times as much.
-    - Out: the responses of unfinished batches. Beyond the bound, a response is replaced
-      by TOO_MANY. The same happens if its batch would be longer than `line`.
-
-    From Part 2 on, other lines wait in an outbox if the other side does not read. While
-    it holds more than `line` bytes, no job begins, no line is read, and notifications
-    are dropped. (In Part 1, write() waits for the other side.)
+    In this part, writing waits until the other side has read. From Part 2 on, lines
+    wait in an outbox instead. While it holds more than `line` bytes, no job begins, no
+    line is read, and notifications are dropped.
     """
     line: int = 64 * 1024 * 1024  # bytes of a line; the outbox may hold as many
     batch: int = 1_000  # messages in one batch
-    requests: int = 10_000  # incoming requests whose response is not sent yet
-    pending: int = 10_000  # requests of this side without a response yet (Part 3)
+    requests: int = 10_000  # incoming requests without a response
+    pending: int = 10_000  # requests of this side without a response (Part 3)
     subscriptions: int = 1_000  # subscribed URIs and open streams of a session (Part 4)
-    memory: int = 128 * 1024 * 1024  # bytes that are kept in each direction
+    memory: int = 128 * 1024 * 1024  # bytes
 
 
 def _refuse_constant(name: str) -> Any:
@@ -332,7 +328,7 @@ _raw_decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
 
 
 def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
-    """Return the JSON value of one line. The line has no newline at its end.
+    """Return the JSON value of one line, given without its newline.
 
     Raises RpcError -32700 if the line is not UTF-8, is not JSON, is longer than
     bounds.line, or has nesting or integers that Python's parser refuses. [jsonrpc 5.1]
@@ -353,16 +349,15 @@ def decode(line: bytes, bounds: Bounds = Bounds()) -> Any:
 
 
 def classify(message: Any) -> tuple[str, str | None]:
-    """Return the kind of a decoded message, and what is wrong with it.
+    """Return the kind of a message and what is wrong with it; None: nothing.
 
-    The kind is "request", "notification" or "response". The second value is None if the
-    message is valid. A value that does not look like any of the three is an invalid
-    request, so that its sender gets an error response. [jsonrpc 4, 5]
+    The kind is "request", "notification" or "response". Anything else counts as an
+    invalid request, so that its sender gets an error response. [jsonrpc 4, 5]
     """
     if type(message) is not dict:
         return "request", "the message is not an object"
     if "result" in message or "error" in message:
-        return "response", _fault_of_response(message)
+        return "response", None  # Part 3 checks it
     if message.get("jsonrpc") != "2.0":
         return "request", 'jsonrpc is not "2.0"'
     if type(message.get("method")) is not str:
@@ -376,32 +371,9 @@ def classify(message: Any) -> tuple[str, str | None]:
     return "request", None
 
 
-def _fault_of_response(message: Json) -> str | None:
-    """Return what is wrong with an object that has a result or an error. None means
-    that it is a valid response. [jsonrpc 5]"""
-    if message.get("jsonrpc") != "2.0":
-        return 'jsonrpc is not "2.0"'
-    if "method" in message:
-        return "a response cannot have a method"
-    if "result" in message and "error" in message:
-        return "a response cannot have both a result and an error"
-    if "result" in message:
-        if type(message.get("id")) in (int, str):
-            return None
-        return "a result needs the id of its request"
-    # An error may come without an id, if the other side could not read the id of the
-    # request.
-    error = message["error"]
-    if type(error) is dict and type(error.get("code")) is int:
-        if type(error.get("message")) is str:
-            return None
-    return "an error needs an integer as its code and a string as its message"
-
-
 def readable_id(message: Any) -> Id | None:
     """Return the id of an invalid request, or None if it cannot be read."""
-    # The message may be a malformed response. Its id belongs to a request of this side,
-    # so it is not returned.
+    # The id of a malformed response belongs to a request of this side.
     if type(message) is dict and "result" not in message and "error" not in message:
         rid = message.get("id")
         if type(rid) is int or type(rid) is str:
@@ -412,8 +384,8 @@ def readable_id(message: Any) -> Id | None:
 def encode(message: Any) -> bytes:
     """Return a message, or a list of messages, as one line of ASCII without newline.
 
-    Raises TypeError, ValueError or RecursionError if the message holds something that
-    JSON cannot express, such as a set, NaN, or a list that contains itself.
+    Raises TypeError, ValueError or RecursionError for a set, NaN, a list that contains
+    itself, and whatever else JSON cannot express.
     """
     return "".join(_json_chunks(message, 0)).encode("ascii")
 
@@ -422,8 +394,8 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
                   name: object = "a request") -> bytes:
     """Return the line of a response. outcome is the result or an exception.
 
-    rid is None if the id of the request could not be read. Then the response has the id
-    null or, if null_id is false, no id. `name` stands for the request in the log.
+    rid is None if the id of the request could not be read. The response then has the id
+    null or, without null_id, no id. The log calls the request `name`.
     """
     message: Json = {"jsonrpc": "2.0"}
     if rid is not None or null_id:
@@ -435,8 +407,8 @@ def response_line(rid: Id | None, outcome: Any, null_id: bool = True,
     try:
         return encode(message)
     except Exception as error:
+        # An internal error, which can always be encoded, takes its place.
         reason = TypeError(f"the response is not JSON: {type(error).__name__}: {error}")
-        # Send an internal error instead. It can always be encoded.
         return response_line(rid, reason, null_id, name)
 
 
@@ -444,7 +416,7 @@ def error_object(error: BaseException, name: object) -> Json:
     """Turn an exception into the error member of a response.
 
     Only RpcError is meant for the other side. The text of any other exception may name
-    paths or secrets, so it goes to the log. (Tools differ: see _tools_call().)
+    paths or secrets, so it goes to the log. (The exceptions of tools become results.)
     """
     if not isinstance(error, RpcError):
         warn("%s failed", name, error=error)
@@ -472,12 +444,10 @@ _CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 
 
 def printable(string: str) -> str:
-    """Escape control characters, and indent every line but the first.
-
-    Text from the other side can then not change the terminal, and cannot look like a
-    separate line of this program's own output.
+    """Escape control characters, and indent every line but the first, so that text of
+    the other side can neither steer the terminal nor look like a line of this program.
     """
-    # ascii() writes the escape character as \x1b, in quotes. [1:-1] removes the quotes.
+    # ascii() writes the escape character as '\x1b'. [1:-1] removes the quotes.
     escaped = re.sub(_CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], string)
     return escaped.replace("\n", "\n    ")
 
@@ -485,8 +455,7 @@ def printable(string: str) -> str:
 def warn(message: str, *args: object, error: BaseException | None = None) -> None:
     """Log a warning and, if an error is given, its traceback.
 
-    This function never raises. If logging itself fails, for example because no memory
-    is left, the warning is dropped.
+    Never raises; a failing logger loses the warning.
     """
     try:
         import logging  # logging and traceback take 5 ms, and most servers never warn
@@ -527,15 +496,12 @@ def _refuse_value(value: Any) -> Any:
 
 
 def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
-    """Return a function that writes a value as JSON and returns the pieces.
+    """Return a function that writes a value as JSON and returns the pieces. Call it
+    with the value and 0, the level of indentation.
 
-    JSONEncoder.encode() makes a new C encoder for every value. This function keeps one
-    C encoder. A tool call takes about 87,000 processor instructions, and would take
-    8,000 more with JSONEncoder.encode().
-
-    The C encoder is called with the value and with an indentation level, which is 0.
-    Python's manual does not mention this encoder, and PyPy does not have it. On PyPy,
-    this function returns a replacement, which is called in the same way.
+    JSONEncoder.encode() makes a new C encoder for every value. Keeping one saves 8,000
+    of the 95,000 instructions of a tool call. Python's manual does not mention the C
+    encoder, and PyPy does not have it.
     """
     encoder = json.JSONEncoder(allow_nan=False, default=_refuse_value, **options)
     make_encoder = getattr(json.encoder, "c_make_encoder", None)
@@ -554,25 +520,6 @@ def kept_json_encoder(**options: Any) -> Callable[[Any, int], Iterable[str]]:
 
 
 _json_chunks = kept_json_encoder(separators=(",", ":"))
-
-# The types of arguments that check_types() looks at, and what its messages call them.
-EXPECTED: dict[Any, str] = {
-    str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
-    (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
-    (list, tuple): "a list", Callable: "a function", Bounds: "Bounds(...)"}
-
-
-def check_types(where: str, wanted: Any, **arguments: Any) -> None:
-    """Raise TypeError if an argument of a public function has another type.
-
-    Called where Python's own error would come later, in another place, or without the
-    name of the argument. The caller leaves out optional arguments that are None.
-    """
-    for name, value in arguments.items():
-        if not isinstance(value, wanted):
-            # The repr() of a function has an address, which does not help.
-            shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
-            raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
 
 
 # --- 1.2 Revisions and methods --------------------------------------------------------
@@ -712,12 +659,9 @@ def handles(name: str, params: Json = {}, capability: str = "",
     return register
 
 
-# Later parts add rows to these three tables. A list method -> the member of its result
+# Later parts add rows to these two tables. A list method -> the member of its result
 # that holds the items. This member also names the kind of definitions: "tools".
 LISTS = {"tools/list": "tools"}
-
-# A notification of changes -> the member of subscriptions/listen that asks for it.
-CHANGES: dict[str, str] = {}
 
 # A capability of the server -> the value that it declares, if that is not {}.
 CAPABILITIES: dict[str, Json] = {}
@@ -781,13 +725,13 @@ def revision_of(meta: Json) -> Revision:
 
 
 # --- 1.3 From a line to its response --------------------------------------------------
-# A Responder answers the requests of the other side of a connection. It does no I/O: a
-# transport calls receive() with each line that arrives, and gives it a function that
-# writes lines. This section knows JSON-RPC only.
+# A Responder answers the requests of the other side of a connection. It knows JSON-RPC
+# only, and does no I/O: a transport calls receive() with each line that arrives, and
+# passes in the function that writes a line.
 #
-# Every request gets one response: whoever removes it from the table answers it. The
-# lock guards the table and the outbox. It is for the threads of Part 2, and is never
-# contended in Part 1. While it is held, nothing is written and no code of the author
+# Every request gets exactly one response, because whoever removes a request from the
+# table answers it. The lock guards the table and the outbox. It is there for the
+# threads of Part 2. While it is held, nothing is written and no code of the author
 # runs.
 
 Job = Callable[[], Any]
@@ -795,77 +739,15 @@ Send = Callable[[Any], Any]  # writes one line (bytes); may block
 Start = Callable[[Job], Any]  # runs a job soon, on this thread or on another one
 
 
-class IncomingRequest:
-    """A request from the other side, from its arrival to its response."""
-
-    # Defaults.
-    cancelled = False  # True: the other side no longer wants a response (Part 2)
-    handler: Any = None  # a Handler, if a job has to compute the result
-    job: Job | None = None  # waits in a queue (Part 2)
-    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled (Part 2)
-
-    def __init__(self, message: Json, reply: Reply | None, size: int = 0) -> None:
-        self.request_id: Id = message["id"]
-        self.key: Any = self.request_id  # in the table of its responder
-        self.method: str = message["method"]
-        self.params: Any = message.get("params")
-        self.reply = reply  # None: the response goes to the transport
-        self.size = size  # bytes of its line, for Bounds.memory
-
-    @property
-    def sink(self) -> Send | None:
-        """The sink that came with the line, or None."""
-        return None if self.reply is None else self.reply.sink
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.request_id!r}"
-
-
-class Reply:
-    """Collects the answers to one line, if the line is a batch or came with a sink.
-
-    A batch is answered by one line with all responses, once all its messages are done.
-    A sink gets each outgoing line that belongs to the incoming one, and then None.
-    Callers hold the lock. [jsonrpc 6]
-    """
-
-    def __init__(self, sink: Send | None, messages: int = 1,
-                 is_batch: bool = False) -> None:
-        self.sink = sink  # None: the lines go to the transport
-        self.is_batch = is_batch
-        self.size = 0  # bytes of the responses that wait for the rest of their batch
-        self._missing = messages  # without an answer so far
-        self._responses: list[bytes] = []
-
-    def add(self, line: bytes | None) -> list[bytes | None]:
-        """Add the answer to one message, None if it gets none. Return what to send."""
-        self._missing -= 1
-        if line is not None:
-            self._responses.append(line)
-            self.size += len(line)
-        if self._missing > 0:
-            return []
-        self.size = 0
-        lines: list[bytes | None] = [*self._responses]
-        if self.is_batch and lines:
-            lines = [b"[" + b",".join(self._responses) + b"]"]
-        if self.sink is not None:
-            lines.append(None)
-        self._responses.clear()
-        return lines
-
-
 class Outbox:
-    """The lines that wait to be written, in their order.
-
-    send(line) writes one line, given without its newline.
-    """
+    """The lines that wait to be written, in their order."""
 
     # Called with (">", line) for each line that is written. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
 
     def __init__(self, send: Send, owner: Any) -> None:
         self.lock = threading.Lock()  # guards the lines, and the table of the owner
+        self.kept = 0  # bytes of responses that wait for the rest of their batch
         self._send = send
         self._lines: collections.deque[tuple[Send, bytes | None]] = collections.deque()
 
@@ -884,6 +766,84 @@ class Outbox:
             if self.trace is not None and text is not None:
                 self.trace(">", text)
             sink(text)
+
+
+class Reply:
+    """Where everything goes that answers one line. Callers hold the lock.
+
+    A sink is a place for this line alone: it gets each outgoing line that belongs to
+    the incoming one, and then None. None: the lines go to the transport.
+    """
+
+    is_batch = False
+
+    def __init__(self, outbox: Outbox, sink: Send | None = None) -> None:
+        self.sink = sink
+        self._outbox = outbox
+
+    def put(self, line: bytes) -> None:
+        """Add a line that comes before the answer."""
+        self._outbox.put(line, self.sink)
+
+    def finish(self, rid: Id | None, line: bytes | None) -> None:
+        """Add the answer to the message with the id `rid`; None: it gets none."""
+        if line is not None:
+            self._outbox.put(line, self.sink)
+        if self.sink is not None:
+            self._outbox.put(None, self.sink)
+
+
+class BatchReply(Reply):
+    """Collects the responses to a batch, which are sent in one line. [jsonrpc 6]"""
+
+    is_batch = True
+
+    def __init__(self, outbox: Outbox, sink: Send | None, messages: int,
+                 longest: int) -> None:
+        super().__init__(outbox, sink)
+        self._unfinished = messages
+        self._longest = longest  # bytes that all unfinished batches together may keep
+        self._responses: list[bytes] = []
+
+    def finish(self, rid: Id | None, line: bytes | None) -> None:
+        self._unfinished -= 1
+        if line is not None:
+            if self._outbox.kept + len(line) > self._longest:
+                line = response_line(rid, RpcError(
+                    TOO_MANY, "The responses of the batch are too long"))
+            self._responses.append(line)
+            self._outbox.kept += len(line)
+        if self._unfinished > 0:
+            return
+        answer = None
+        if self._responses:
+            self._outbox.kept -= sum(map(len, self._responses))
+            answer = b"[" + b",".join(self._responses) + b"]"
+        super().finish(None, answer)
+
+
+class IncomingRequest:
+    """A request from the other side, from its arrival to its response."""
+
+    # Defaults.
+    cancelled = False  # True: the other side no longer wants a response (Part 2)
+    handler: Any = None  # a Handler, if a job has to compute the result
+
+    def __init__(self, message: Json, reply: Reply, size: int = 0) -> None:
+        self.request_id: Id = message["id"]
+        self.key: Any = self.request_id  # in the table of its responder
+        self.method: str = message["method"]
+        self.params: Any = message.get("params")
+        self.reply = reply
+        self.size = size  # bytes of its line, for Bounds.memory
+
+    @property
+    def sink(self) -> Send | None:
+        """The sink that came with the line, or None."""
+        return self.reply.sink
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.request_id!r}"
 
 
 def run_now(job: Job) -> None:
@@ -905,7 +865,6 @@ class Responder:
     incoming_type: type[IncomingRequest] = IncomingRequest
     outbox_type: type[Outbox] = Outbox
     null_id = True  # if the id of a request cannot be read, the response has id null
-    label = ""  # names the other side at the beginning of warnings
     # Called with ("<", line) for each line that has arrived. It must not raise.
     trace: Callable[[str, bytes], Any] | None = None
 
@@ -914,22 +873,20 @@ class Responder:
         self.bounds = bounds
         self.outbox: Any = self.outbox_type(send, self)
         self._start = start
+        self._reply = Reply(self.outbox)  # of all lines without a sink
         self._lock = self.outbox.lock  # guards everything that follows
-        # The requests without a response, by id. (From Part 2 on, a request may be
-        # cancelled while its job runs. Then it stays here under another key, because a
-        # new request may have the same id.)
+        # The requests without a response, by id. (In Part 2, a request may be cancelled
+        # while its job runs. It then stays here under another key, because a new
+        # request may have the same id.)
         self._incoming: dict[Any, IncomingRequest] = {}
-        self._kept_in = 0  # bytes that are kept for later; see Bounds.memory
-        self._kept_out = 0
+        self._kept = 0  # bytes of these requests, see Bounds.memory
         self.line_size = 0  # bytes of the message that is being taken in
-        self.closed: Exception | None = None  # why the connection has ended
 
     def receive(self, line: bytes, sink: Send | None = None) -> None:
         """Take in one line, whatever it holds. Start its job or write its answer.
 
-        A transport such as HTTP has a separate place for the answer to each line. It
-        gives a sink. The sink gets the notifications and requests that this side sends
-        while it serves the line, then the response, and then None.
+        A transport such as HTTP has a separate place for the answer to each line, and
+        passes it as sink. See Reply.
         """
         request = self.take(line, sink)
         if request is not None:
@@ -937,16 +894,14 @@ class Responder:
         self.outbox.flush()
 
     def take(self, line: bytes, sink: Send | None = None) -> IncomingRequest | None:
-        """Take in one line.
+        """Take in one line, and write nothing yet.
 
         If a job has to compute the response, return the request: the caller runs
         run_job(request), which also writes. Otherwise return None: the caller calls
-        outbox.flush(). (The requests of a batch are given to start() here, because
-        there may be several.)
+        outbox.flush(). (A batch may hold several such requests, so they are given to
+        start() here.)
         """
-        reply = None
-        if sink is not None:
-            reply = Reply(sink)
+        reply = self._reply if sink is None else Reply(self.outbox, sink)
         try:
             if self.trace is not None:
                 self.trace("<", line)
@@ -954,11 +909,9 @@ class Responder:
             self.line_size = len(line)
             if type(message) is not list:
                 return self._take_message(message, reply)
-            self._take_batch(message, sink)
+            self._take_batch(message, reply)
         except RpcError as error:
             self.refuse(line, error, reply)
-            if error.code == PARSE_ERROR:
-                self.settle(line, error.message)
         except OSError:
             raise  # the job of a batch could not send its response
         except Exception as error:
@@ -966,45 +919,48 @@ class Responder:
                 raise  # a mistake of the transport
             # A defect in this file must not end the session. It costs this line only.
             self.complain("lost lines", "a line was lost", error=error)
-            self._answer(reply, None)
+            self._finish(reply, None, None)
         return None
 
-    def _take_batch(self, messages: list[Any], sink: Send | None) -> None:
-        try:
-            self.check_batch(messages)
-        except RpcError as error:
-            for message in messages:
-                self.settle(message, error.message)
-            raise
+    def _take_batch(self, messages: list[Any], reply: Reply) -> None:
+        if not self.has_batches():
+            self._refuse_message(messages, "batches are not allowed here", reply)
+            return
+        if not 0 < len(messages) <= self.bounds.batch:
+            self._refuse_message(
+                messages, f"a batch holds 1 to {self.bounds.batch} messages", reply)
+            return
         self.line_size //= len(messages)  # each message counts as much as the others
-        reply = Reply(sink, len(messages), is_batch=True)
+        batch = BatchReply(self.outbox, reply.sink, len(messages), self.bounds.line)
         for message in messages:
-            request = self._take_message(message, reply)
+            request = self._take_message(message, batch)
             if request is not None:
                 self.start_job(request)
 
-    def _take_message(self, message: Any, reply: Reply | None,
-                      ) -> IncomingRequest | None:
+    def _take_message(self, message: Any, reply: Reply) -> IncomingRequest | None:
         """Act on a message. Return the request if it needs a job."""
         kind, fault = classify(message)
         if fault is not None:
-            self._take_invalid(message, fault, reply)
+            self._refuse_message(message, fault, reply)
             return None
-        if kind != "request":
-            self._take_other(message, kind, reply)
+        if kind == "response":
+            self.handle_response(message, reply)
+            return None
+        if kind == "notification":
+            self._take_notification(message, reply)
             return None
         request = self.incoming_type(message, reply, self.line_size)
         # A request enters the table even if there are too many, because only a request
         # in the table gets a response.
         with self._lock:
             in_flight = len(self._incoming)
-            kept = self._kept_in
+            kept = self._kept
             is_new = request.request_id not in self._incoming
             if is_new:
                 self._incoming[request.request_id] = request
-                self._kept_in = kept + request.size
+                self._kept = kept + request.size
         if not is_new:
-            self._take_invalid(message, "the id is in use", reply)
+            self._refuse_message(message, "the id is in use", reply)
             return None
         try:  # whatever happens from here on, the request gets a response
             if in_flight >= self.bounds.requests or kept > self.bounds.memory:
@@ -1017,22 +973,13 @@ class Responder:
             return None
         return request
 
-    def _take_invalid(self, message: Any, fault: str, reply: Reply | None) -> None:
-        self.refuse(message, RpcError(
-            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
-        self.settle(message, fault)
-
-    def _take_other(self, message: Json, kind: str, reply: Reply | None) -> None:
-        """Act on a notification or on a response."""
-        if kind == "response":
-            self.settle(message)
-        else:
-            try:
-                self.handle_notification(message["method"], message.get("params"))
-            except BaseException as error:  # SystemExit as well
-                self.complain("notifications that failed", "the notification %.80r "
-                              "failed", message["method"], error=error)
-        self._answer(reply, None)
+    def _take_notification(self, message: Json, reply: Reply) -> None:
+        try:
+            self.handle_notification(message["method"], message.get("params"))
+        except BaseException as error:  # SystemExit as well: it must not end the server
+            self.complain("notifications that failed", "the notification %.80r failed",
+                          message["method"], error=error)
+        self._finish(reply, None, None)
 
     def start_job(self, request: IncomingRequest) -> None:
         """Give the job of a request to start()."""
@@ -1044,10 +991,10 @@ class Responder:
             outcome = self.compute(request)
         except Interrupted:
             raise
-        except BaseException as error:  # SystemExit as well: it must not end the server
+        except BaseException as error:  # SystemExit as well
             outcome = error
         line = response_line(request.request_id, outcome, name=request)
-        self.outbox.flush(self._append_response, request, line)
+        self.outbox.flush(self._end, request, line)
 
     def compute(self, request: IncomingRequest) -> Any:
         """Return the result of a request that was admitted."""
@@ -1060,55 +1007,36 @@ class Responder:
         """
         line = response_line(request.request_id, outcome, name=request)
         with self._lock:
-            self._append_response(request, line)
+            self._end(request, line)
 
-    def _append_response(self, request: IncomingRequest, line: bytes) -> None:
-        """End a request: remove it from the table, and put its response into the
-        outbox, unless it was cancelled. The caller holds the lock."""
+    def _end(self, request: IncomingRequest, line: bytes) -> None:
+        """End a request: remove it from the table, and send its response unless it was
+        cancelled. Only the first call has an effect. The caller holds the lock."""
         if self._incoming.get(request.key) is not request:
-            return  # it was answered before
+            return
         del self._incoming[request.key]
-        self._kept_in -= request.size
-        reply = request.reply
-        if request.cancelled:
-            return
-        if reply is None:
-            self.outbox.put(line)
-            return
-        if reply.is_batch:
-            if (self._kept_out + len(line) > self.bounds.memory
-                    or reply.size + len(line) > self.bounds.line):
-                line = response_line(request.request_id, RpcError(
-                    TOO_MANY, "The responses of the batch are too long"))
-        self._append_answer(reply, line)
+        self._kept -= request.size
+        if not request.cancelled:
+            request.reply.finish(request.request_id, line)
 
-    def _append_answer(self, reply: Reply | None, line: bytes | None) -> None:
-        """Put the answer to a message into the outbox; None: the message gets none. The
-        caller holds the lock."""
-        if reply is not None:
-            kept = reply.size
-            lines = reply.add(line)
-            self._kept_out += reply.size - kept
-            for one in lines:
-                self.outbox.put(one, reply.sink)
-        elif line is not None:
-            self.outbox.put(line)
-
-    def _answer(self, reply: Reply | None, line: bytes | None) -> None:
+    def _finish(self, reply: Reply, rid: Id | None, line: bytes | None) -> None:
         with self._lock:
-            self._append_answer(reply, line)
+            reply.finish(rid, line)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
-        """Answer a line or a message that is not valid with an error response."""
-        self._answer(reply, response_line(readable_id(message), error, self.null_id))
+    def _refuse_message(self, message: Any, fault: str, reply: Reply) -> None:
+        self.refuse(message, RpcError(
+            INVALID_REQUEST, f"Invalid request: {fault}"), reply)
 
-    # A subclass replaces these methods.
+    # A subclass overrides these methods.
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Raise RpcError to refuse a whole batch. [jsonrpc 6]"""
-        if not 0 < len(messages) <= self.bounds.batch:
-            raise RpcError(INVALID_REQUEST, "Invalid request: a batch holds 1 to "
-                           f"{self.bounds.batch} messages")
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
+        """Answer a line (bytes), a batch or a message that is not valid."""
+        rid = readable_id(message)
+        self._finish(reply, rid, response_line(rid, error, self.null_id))
+
+    def has_batches(self) -> bool:
+        """Tell whether a line may hold a batch of messages. [jsonrpc 6]"""
+        return True
 
     def admit_request(self, request: Any) -> Handler | None:
         """Return the function that computes the result, or raise RpcError to refuse.
@@ -1119,54 +1047,23 @@ class Responder:
         raise RpcError(METHOD_NOT_FOUND, f"No method {request.method[:80]!r}")
 
     def handle_notification(self, method: str, params: Params) -> None:
-        """Act on a notification. An exception is logged: a notification gets no
-        response."""
+        """Act on a notification. An exception is logged."""
 
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Act on a response, or on something with a fault that may be one: a message,
-        or a line that is not JSON. A side that sends no requests ignores them."""
+    def handle_response(self, message: Json, reply: Reply) -> None:
+        """Act on a response. A side that sends no requests ignores it."""
+        self._finish(reply, None, None)
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
         """Log a warning about the other side. `kind` is the plural of what is wrong."""
         warn(message, *args, error=error)
 
-    # Notifications that this side sends. Some belong to an incoming request, such as
-    # its progress. Then `about` is that request, and nothing is sent after its end.
-
-    def notify(self, method: str, params: Params = None,
-               about: IncomingRequest | None = None) -> None:
-        """Send a notification."""
-        line = encode(build_message(method, params))
-        self.outbox.flush(self.append, about, line)
-
-    def append(self, about: IncomingRequest | None, line: bytes) -> None:
-        """Put a notification or a request into the outbox, unless `about` has ended.
-        The caller holds the lock."""
-        if about is None:
-            self.outbox.put(line)
-        elif self.is_open(about):
-            self.outbox.put(line, about.sink)
-
-    def is_open(self, request: IncomingRequest) -> bool:
-        """Tell whether a request has neither been answered nor cancelled. The caller
-        holds the lock."""
-        return self._incoming.get(request.request_id) is request
-
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Requests can still be answered.
 
         Calling this again has no effect.
         """
-        self.note_end(why)
         self.outbox.flush()
-
-    def note_end(self, why: Exception | None) -> Exception:
-        """Note why the connection has ended, and return it. The first reason counts."""
-        with self._lock:
-            if self.closed is None:
-                self.closed = why or ConnectionClosed("the connection is closed")
-            return self.closed
 
 
 # --- 1.4 The session of a server ------------------------------------------------------
@@ -1190,33 +1087,13 @@ class ToolContext(IncomingRequest):
         """The protocol version of the request."""
         return self.row.version
 
-    @property
-    def client_info(self) -> Json:
-        """The client's name and version, as on the wire."""
-        return self.client_meta.get(META_CLIENT) or {}
-
-    @property
-    def client_capabilities(self) -> Json:
-        """The client's capabilities, as on the wire."""
-        return self.client_meta.get(META_CAPABILITIES) or {}
-
-    @property
-    def client_meta(self) -> Json:
-        """The version, the capabilities and other facts that the client has sent about
-        itself. The keys are those of _meta.
-
-        A modern client sends them in each request, a legacy client in its handshake.
-        """
-        return self.meta if self.row.modern else self.session.client_meta
-
     def __str__(self) -> str:
         params = self.params or {}
         name = params.get("name") or params.get("uri") or params.get("ref")
         return f"{self.method} {name!r}" if name else self.method
 
     def prepare(self) -> None:
-        """Called before a function that gets this context runs, and before correct()
-        changes its arguments."""
+        """Called before a function that gets this context runs."""
 
 
 class ToolSession(Responder):
@@ -1236,9 +1113,8 @@ class ToolSession(Responder):
         self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
         self.outbox.trace = server.trace
-        # Facts that the client has sent about itself in the handshake, under the names
-        # of _meta. The dict is never changed, but replaced by a new one, because jobs
-        # on other threads may be reading it.
+        # What the client has said about itself in the handshake, under the names of
+        # _meta. Replaced and never changed, because jobs on other threads may read it.
         self.client_meta: Json = {META_LEVEL: "info"}
         self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
 
@@ -1277,7 +1153,7 @@ class ToolSession(Responder):
                            f"Method not found: {context.method[:80]!r}")
         state = self.state
         if context.row.modern:
-            if context.reply is not None and context.reply.is_batch:
+            if context.reply.is_batch:
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:  # otherwise no change
             state = next_state(state, context.method)
@@ -1312,10 +1188,9 @@ class ToolSession(Responder):
         result = context.rules.handler(context)
         return complete_result(context, result)
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
+    def has_batches(self) -> bool:
+        """Tell whether the revision of the handshake has batches."""
+        return self.row is not None and self.row.batches
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Act on the notifications in NOTIFICATIONS; others have no effect."""
@@ -1323,34 +1198,19 @@ class ToolSession(Responder):
         if act is not None:
             act(self, params or {})
 
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
+    def open_stream(self, context: ToolContext) -> None:
+        """Serve subscriptions/listen. The stream reports nothing, because the tools of
+        this part do not change."""
+        self.acknowledge(context, {})
+
+    def acknowledge(self, context: ToolContext, granted: Json) -> None:
         """Acknowledge subscriptions/listen. The request stays open."""
         line = encode(build_message("notifications/subscriptions/acknowledged", {
             "notifications": granted,
             "_meta": {META_SUBSCRIPTION: context.request_id}}))
         with self._lock:
             context.granted = granted
-            self.append(context, line)
-
-    def streams(self) -> list[ToolContext]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: list[Any] = list(self._incoming.values())
-        return [context for context in requests if context.granted is not None]
-
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
-
-        Each open stream gets notifications/cancelled and then a response: one page of
-        the specification demands the notification, another page demands the response.
-        """
-        with self._lock:
-            streams = self.streams()
-        for context in streams:
-            rid = context.request_id
-            self.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
-        super().close(why)
+            context.reply.put(line)
 
 
 def _initialized(session: ToolSession, params: Params) -> None:
@@ -1359,11 +1219,6 @@ def _initialized(session: ToolSession, params: Params) -> None:
 
 NOTIFICATIONS: dict[str, Callable[[Any, Params], Any]] = {
     "notifications/initialized": _initialized}
-
-
-def check_row_has_batches(row: Revision | None) -> None:
-    if row is None or not row.batches:
-        raise RpcError(INVALID_REQUEST, "Invalid request: batches are not allowed here")
 
 
 def complete_result(context: ToolContext, result: Json) -> Json:
@@ -1727,7 +1582,7 @@ class Place(NamedTuple):
     """Where a hint stands."""
     name: str  # for messages, such as "add().a"
     in_result: bool = False  # True: it describes what a function returns
-    classes: tuple[Any, ...] = ()  # the classes around the hint, the outermost first
+    classes: tuple[Any, ...] = ()  # the classes around the hint (Part 6)
 
     def __str__(self) -> str:
         return self.name
@@ -1737,8 +1592,7 @@ class Place(NamedTuple):
 
 
 class Described(NamedTuple):
-    """The meaning of a hint. A value is checked with the schema before it is cast, so
-    casts seldom fail. An input_schema of the author may allow other types."""
+    """The meaning of a hint. A value is checked with the schema before it is cast."""
     schema: Json  # of the values in JSON
     cast: Cast
 
@@ -1784,12 +1638,11 @@ def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    If the hint is Optional[X] and the default is None, an argument null means the same
-    as no argument. Some hosts have trouble with null, so the schema is the one of X.
+    For Optional[X] = None, null means the same as no argument, and some hosts have
+    trouble with null, so the schema is the one of X. In a result, null is a value.
     """
     alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
-    # In a result, null is a value, so its schema has to allow null.
     if means_absent and not where.in_result and {"type": "null"} in alternatives:
         alternatives.remove({"type": "null"})
         rest = {word: value for word, value in schema.items() if word != "anyOf"}
@@ -1825,7 +1678,7 @@ INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with 
 
 
 def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. TypeError means that it is not supported."""
+    """Describe one hint. Raises TypeError if it is not supported."""
     if hint is None:
         hint = type(None)
     kind = class_hint(hint)
@@ -1942,34 +1795,6 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-class Docstring(NamedTuple):
-    """The docstring of a function."""
-    description: str  # of the function
-    parameters: dict[str, str] = {}  # descriptions of parameters, by name
-
-
-# The heading of a section that describes parameters -> a function that gets the
-# docstring and the hints. Any other section is a part of the description.
-DOC_SECTIONS: dict[str, Callable[[str, Json], Docstring]] = {}
-
-
-def read_docstring(doc: str | None, hints: Json) -> Docstring:
-    description = without_indentation(doc or "")
-    for heading, read in DOC_SECTIONS.items():
-        if heading in description:
-            return read(description, hints)
-    return Docstring(description)
-
-
-def without_indentation(doc: str) -> str:
-    """Remove the indentation of a docstring. inspect.cleandoc() would cost 6 ms."""
-    first, *rest = doc.strip().split("\n")
-    margins = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    margin = min(margins, default=0)
-    lines = [first.rstrip(), *(line[margin:].rstrip() for line in rest)]
-    return "\n".join(lines).strip()
-
-
 class Signature(NamedTuple):
     """The parameters and the result of a function."""
     hints: Json  # parameter -> hint
@@ -1981,74 +1806,65 @@ class Signature(NamedTuple):
 def signature_of(function: Any) -> Signature:
     """Return the parameters of a function that is called with named arguments.
 
-    They are read from the code object, because `import inspect` takes 6 ms at each
-    start. TypeError means that the function cannot be called by name.
+    Raises TypeError if it cannot be called like that, or if a hint is not a type.
     """
-    code_owner, is_method = unwrap(function)
-    name = name_of(code_owner)
-    code = code_owner.__code__
-    skipped = 1 if is_method else 0  # self is left out
-    has_varargs = code.co_flags & 0x04  # inspect.CO_VARARGS
-    has_varkeywords = code.co_flags & 0x08  # inspect.CO_VARKEYWORDS
-    if has_varargs or code.co_posonlyargcount > skipped:  # only self may stand before /
-        raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
-                        "named parameter for each argument, or by one list")
-    hints = hints_of(code_owner)
-    # In co_varnames, keyword-only parameters follow the positional ones, then **kwargs.
-    end = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[skipped:end]
-    if names[:1] == ("self",) and "self" not in hints:
+    name = name_of(function)
+    namespace, parameters, result = read_signature(function)
+    hints: Json = {}
+    defaults: Json = {}
+    other_hint = None
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
+            raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
+                            "named parameter for each argument, or by one list. (If "
+                            "*args is that of a decorator, it needs functools.wraps.)")
+        hint = resolved_hint(one.annotation, f"{name}().{one.name}", namespace)
+        if one.kind == one.VAR_KEYWORD:
+            other_hint = hint
+            continue
+        hints[one.name] = hint
+        if one.default is not one.empty:
+            defaults[one.name] = one.default
+    if parameters and parameters[0].name == "self" and hints["self"] is Any:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
-    positional = code.co_varnames[:code.co_argcount]
-    values = code_owner.__defaults__ or ()  # those of the last positional parameters
-    defaults = dict(zip(reversed(positional), reversed(values)))
-    defaults.update(code_owner.__kwdefaults__ or {})
-    other_hint = None
-    if has_varkeywords:
-        other_hint = hints.get(code.co_varnames[end], Any)
-    return Signature({one: hints.get(one, Any) for one in names}, defaults,
-                     hints.get("return"), other_hint)
+    result = resolved_hint(result, f"{name}().return", namespace)
+    return Signature(hints, defaults, result, other_hint)
 
 
-def unwrap(function: Any) -> tuple[Any, bool]:
-    """Return the function behind decorators, and whether it is a method that is bound
-    to an object."""
-    given = function
-    if not hasattr(function, "__code__") and not hasattr(function, "__wrapped__"):
-        function = getattr(function, "__call__", function)  # an object with __call__()
-    is_method = hasattr(function, "__self__")
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-        is_method = is_method or hasattr(function, "__self__")
-    if not hasattr(function, "__code__"):
-        raise TypeError(f"{given!r:.60} is not written in Python, so its parameters "
-                        "cannot be read; call it from a function of yours")
-    return function, is_method
-
-
-def hints_of(function: Any) -> Json:
-    """Return the hints of a function, without text in them."""
+def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
+    """Return the names that the hints of a function may use, its parameters, and the
+    hint of its result."""
+    target = inspect.unwrap(function)  # the function behind decorators
     try:
-        hints: Json = function.__annotations__
+        if not inspect.isroutine(target) and not isinstance(target, type):
+            target = target.__call__  # of an object that can be called
+        signature = inspect.signature(function)
+        return (target.__globals__, list(signature.parameters.values()),
+                signature.return_annotation)
     except NameError as error:  # since Python 3.14, hints are evaluated here
         raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
                         "type that is defined at the top level of its module") from None
-    resolved: Json = {}
-    for name, hint in hints.items():
-        # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
-        # default is None. An object that has the hint, but no default, avoids that.
-        holder = types.SimpleNamespace(__annotations__={name: hint})
-        where = Place(f"{name_of(function)}().{name}")
-        resolved.update(resolve_hints(holder, where, hint, function.__globals__))
-    return resolved
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(f"{function!r:.60} is not a function, or not one written in "
+                        "Python; write a function that calls it") from None
 
 
 # Advice for errors that Python raises for a hint, by words of its message.
 HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
 
 
-def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -> Json:
+def resolved_hint(hint: Any, where: str, namespace: Json) -> Any:
+    """Return a hint without text in it; Any for a parameter without one."""
+    if hint is inspect.Parameter.empty:
+        return Any
+    # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
+    # default is None. An object that has the hint, but no default, avoids that.
+    holder = types.SimpleNamespace(__annotations__={"hint": hint})
+    return resolve_hints(holder, where, hint, namespace)["hint"]
+
+
+def resolve_hints(owner: Any, where: object, shown: Any, namespace: Any = None) -> Json:
     """Return the hints of an object. Those that are text, or contain text, become what
     the text names in a namespace; None: in the module of a class."""
     try:
@@ -2063,6 +1879,25 @@ def resolve_hints(owner: Any, where: Place, shown: Any, namespace: Any = None) -
                         f"({reason:.60}); {advice}") from None
 
 
+def clean_text(doc: str | None) -> str:
+    """Remove the indentation of a docstring, and blanks at the ends of its lines."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+# Splits a docstring into the description of a function and those of its parameters.
+# This part takes all of it as the description of the function.
+DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
+
+
+def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
+    """Return the description of a function, and those of its parameters by name."""
+    for heading, read in DOC_SECTIONS.items():
+        if heading in doc:
+            return read(doc, hints)
+    return doc, {}
+
+
 def examine(schema: Any, where: str) -> Schema:
     """Examine a schema of the author. A mistake in it names the function."""
     try:
@@ -2074,6 +1909,12 @@ def examine(schema: Any, where: str) -> Schema:
 # --- 1.7 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
 # programs. A tool that fails also has a result, so that the model can read the reason.
+
+# A kind of mistake in arguments -> a function that repairs such arguments in place, if
+# it can. It also gets the faults. This part repairs nothing.
+REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
+MOST_FAULTS = 1000  # faults of one call that repairs can look at
+
 
 class Function:
     """A function of the author, called with the arguments of a request.
@@ -2087,60 +1928,64 @@ class Function:
                  output_schema: Json | None = None) -> None:
         self.name = name_of(function)
         self._function = function
-        where = f"{self.name}()"
+        where = Place(f"{self.name}()")
         signature = signature_of(function)
-        hints = dict(signature.hints)
-        self._context_names = [name for name, hint in hints.items()
-                               if is_context(hint)]
-        for name in self._context_names:
-            del hints[name]
+        hints = {name: hint for name, hint in signature.hints.items()
+                 if not is_context(hint)}
+        self._context_names = [name for name in signature.hints if name not in hints]
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context (in the cut after Part 1, "
                                 "ToolContext), and it gets the request")
-        self.docs = read_docstring(function.__doc__, hints)
+        doc = clean_text(function.__doc__)
+        self.description, docs = read_docstring(doc, hints)
         described = describe_object(
-            hints, signature.defaults, self.docs.parameters, Place(where),
-            signature.other_hint)
+            hints, signature.defaults, docs, where, signature.other_hint)
+        self.hinted_schema = described.schema
         self._cast = described.cast
         # The quick check passes only if the schema of each member is just a type. The
         # hints of such members have no cast, or the cast int, and an int stays an int.
         self._may_skip_cast = input_schema is None
-        self.listed_input = input_schema or {}  # as clients see it
+        self.listed_input = input_schema  # as clients see it
         if input_schema is None:
             input_schema = described.schema
             self.listed_input = portable(input_schema)
         self.input_schema = examine(input_schema, f"{where}, input schema")
-        warn_of_wrong_defaults(described.schema, where)
+        self.listed_output = output_schema
+        if output_schema is None:
+            output_schema = self._describe_result(signature.result, where)
         self.output_schema: Schema | None = None
-        self.listed_output = output_schema  # as clients see it
-        kind = class_hint(signature.result)
-        marks = [mark for mark in CLASS_MARKS if hasattr(signature.result, mark)]
-        if marks and kind is None:
-            raise TypeError(f"{where}: the hint {name_of(signature.result)} of the "
-                            "result is not supported; use dict")
-        if output_schema is None and kind is not None and kind.has_output:
-            result = describe(signature.result, Place(where, in_result=True))
-            output_schema = result.schema
-            self.listed_output = portable(output_schema)
         if output_schema is not None:
             self.output_schema = examine(output_schema, f"{where}, output schema")
 
+    def _describe_result(self, hint: Any, where: Place) -> Json | None:
+        """Return the output schema that the hint of the result makes, if it makes one.
+        """
+        kind = class_hint(hint)
+        if kind is None and any(hasattr(hint, mark) for mark in CLASS_MARKS):
+            raise TypeError(f"{where}: the hint {name_of(hint)} of the result is not "
+                            "supported; use dict")
+        if kind is None or not kind.has_output:
+            return None
+        schema = describe(hint, where._replace(in_result=True)).schema
+        self.listed_output = portable(schema)
+        return schema
+
     def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
-             corrects: bool = True) -> Any:
+             repairs: bool = True) -> Any:
         """Check and cast arguments, run the function, and return its result as JSON
         values, or a Result.
 
-        corrects says whether arguments that do not fit are corrected if possible.
-        Raises InvalidArguments with the first ten faults, such as "arguments.a: not
-        allowed". `name` is the first word of these faults.
+        repairs says whether arguments that do not fit are repaired if possible. Raises
+        InvalidArguments with the first ten faults, such as "arguments.a: not allowed".
+        `name` is the first word of these faults.
         """
         if self._context_names:
             context.prepare()
         can_skip = self._may_skip_cast and self.input_schema.fits(arguments)
         if not can_skip:
-            arguments = self._checked_and_cast(arguments, name, corrects)
+            arguments = self._checked_and_cast(arguments, name, repairs)
         if self._context_names:
             arguments = {**arguments, **dict.fromkeys(self._context_names, context)}
         value = self._function(**arguments)
@@ -2152,13 +1997,14 @@ class Function:
             return Result(to_plain(value))
         return to_plain(value)
 
-    def _checked_and_cast(self, arguments: Json, name: str, corrects: bool) -> Json:
-        faults = self.input_schema.faults(arguments, most=CORRECTIONS)
-        still_wrong = faults
-        if faults and corrects:
-            correct(arguments, faults)
-            still_wrong = self.input_schema.faults(arguments)
-        if still_wrong:  # the faults are those of the arguments as they came
+    def _checked_and_cast(self, arguments: Json, name: str, repairs: bool) -> Json:
+        faults = self.input_schema.faults(arguments, most=MOST_FAULTS)
+        left = faults
+        if faults and repairs:
+            for repair in REPAIRS.values():
+                repair(arguments, faults)
+            left = self.input_schema.faults(arguments)
+        if left:  # name the faults of the arguments as they came
             raise InvalidArguments(INVALID_PARAMS, "; ".join(
                 f"{name}{fault}" for fault in faults[:10]))
         cast: Json = self._cast(arguments)
@@ -2177,29 +2023,6 @@ class InvalidArguments(RpcError):
     """The arguments of a request do not fit the schema of a function."""
 
 
-CORRECTIONS = 1000  # faults of one call that correct() looks at
-
-
-def correct(value: Any, faults: list[Fault]) -> None:
-    """Replace faulty parts of a value in place, if that may help.
-
-    Models often send JSON text instead of an array, an object or a number, and null
-    instead of leaving out an optional member. So a faulty string is read as JSON, once,
-    and a faulty null is removed from its object.
-    """
-    # A part may have several faults. The whole value, with the path (), is not
-    # replaced.
-    for path in {fault.path for fault in faults if fault.path != ()}:
-        parent = functools.reduce(operator.getitem, path[:-1], value)
-        last = path[-1]
-        part = parent[last]
-        if part is None and isinstance(parent, dict):
-            del parent[last]
-        elif isinstance(part, str):
-            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
-                parent[last] = decode(part.encode())
-
-
 def run_coroutine(coroutine: Any) -> Any:
     """Run the coroutine of an async function in a new event loop; return its result."""
     import asyncio  # 20 ms, and few functions are async
@@ -2211,26 +2034,6 @@ def run_coroutine(coroutine: Any) -> Any:
         # before the coroutine begins. Without close(), Python would also warn that the
         # coroutine was never awaited.
         coroutine.close()
-
-
-def warn_of_wrong_defaults(schema: Json, where: str) -> None:
-    """Warn of defaults that their hint does not allow. A model reads the default in the
-    schema, and may send it."""
-    for name, property_ in schema["properties"].items():
-        if "default" in property_:
-            default = property_["default"]
-            check_json(f"{where}, default of {name}", default)
-            schema_of_property = Schema(property_)
-            # Correct a copy, as a call would do it. For example, the default may be a
-            # dataclass in which an optional member is None. A call removes this null.
-            copy = decode(encode(default))
-            correct(copy, schema_of_property.faults(copy, most=CORRECTIONS))
-            if schema_of_property.faults(copy):
-                advice = "change one of them"
-                if default is None:
-                    advice = "write Optional[...]"
-                warn("%s.%s: the default %.40r does not fit the hint; %s", where, name,
-                     default, advice)
 
 
 class ToolError(Exception):
@@ -2441,15 +2244,9 @@ def _ping(context: ToolContext) -> Json:
         toolsListChanged="boolean", promptsListChanged="boolean",
         resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
 def _subscriptions_listen(context: ToolContext) -> None:
-    """Open a stream of the changes in CHANGES that the server offers. The response
-    comes when the connection ends. [2026-07-28 basic/patterns/subscriptions]"""
-    asked = context.params["notifications"]
-    granted = {}
-    for method, member in CHANGES.items():
-        is_offered = method.split("/")[1] in context.session.server.capabilities
-        if is_offered and asked.get(member):
-            granted[member] = asked[member]
-    context.session.open_stream(context, granted)
+    """Open a stream of changes. It stays open, so the request gets no response now.
+    [2026-07-28 basic/patterns/subscriptions]"""
+    context.session.open_stream(context)
 
 
 # --- 1.9 The server -------------------------------------------------------------------
@@ -2575,35 +2372,23 @@ def define(function: Function, name: str | None, title: str | None,
            description: str | None, icons: list[Json] | None, meta: Json | None,
            **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
-    where = f"{function.name}()"
-    check_types(where, str, **present(name=name, title=title, description=description))
-    check_types(where, list, **present(icons=icons))
-    check_types(where, dict, **present(meta=meta))
-    shown = without_indentation(description or "") or function.docs.description
+    shown = clean_text(description) or function.description
     return present(
         name=name or function.name, title=title, **members, icons=icons, _meta=meta,
         description=shown or None)
 
 
-def check_tool_definition(definition: Json) -> None:
-    """Warn of definitions that models or hosts have trouble with."""
-    name = definition["name"]
-    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
-    if "description" not in definition and has_docstrings:
-        warn("the tool %s has no description, so a model cannot know what it does; "
-             "write a docstring", name)
-    if not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
-        # [2025-11-25 server/tools]
-        warn("hosts may refuse the name of the tool %r; use 1 to 128 of the characters "
-             "A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server that has a name "
-             "with a dot, or with more than 64 characters)", name)
+# A kind of mistake -> a function that looks for it before something is registered. It
+# gets the kind, such as "tools", the definition and the function, and yields warnings
+# or raises an exception. This part looks for none.
+CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
 
 
 class ToolServer:
     """A server for tools, for any number of connections.
 
-    name, version, title and instructions introduce the server to clients. page_size
-    splits lists into pages. bounds limits what one connection may hold.
+    name, version, title and instructions introduce the server to clients. bounds limits
+    what one connection may hold.
 
     The attribute `trace` may be set to a function that never raises. New connections
     call trace(arrow, line) for each line, with "<" if it arrived and ">" if it is sent.
@@ -2613,17 +2398,9 @@ class ToolServer:
     session_type: Any = ToolSession
 
     def __init__(self, name: str, version: str, title: str | None = None,
-                 instructions: str | None = None, page_size: int | None = None,
-                 bounds: Bounds = Bounds()) -> None:
-        check_types("Server", str, name=name, version=version,
-                    **present(title=title, instructions=instructions))
-        check_types("Server", int, **present(page_size=page_size))
-        check_types("Server", Bounds, bounds=bounds)
-        if page_size is not None and page_size < 1:
-            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
+                 instructions: str | None = None, bounds: Bounds = Bounds()) -> None:
         self.info = present(name=name, version=version, title=title)
         self.instructions = instructions
-        self.page_size = page_size
         self.bounds = bounds
         self._lock = threading.Lock()  # guards what follows
         self._newest = 0  # the number of the last registration
@@ -2694,22 +2471,18 @@ class ToolServer:
         _meta. TypeError or ValueError means that a hint or a schema cannot be used.
         [2025-11-25 server/tools]
         """
-        check_types("Server.tool", dict, **present(
-            annotations=annotations, input_schema=input_schema,
-            output_schema=output_schema))
         own_name = function if isinstance(function, str) else name  # tool("name")
 
         def register(author_function: F) -> F:
-            check_types("Server.tool", Callable, function=author_function)
             adapted = Function(author_function, input_schema, output_schema)
-            if adapted.input_schema.schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema needs the type "
-                                 "object, because arguments have names")
+            schema = adapted.input_schema.schema
+            if type(schema) is not dict or schema.get("type") != "object":
+                raise ValueError(f"{adapted.name}(): input_schema is {schema!r:.60}; it "
+                                 "needs the type object, because arguments have names")
             definition = define(
                 adapted, own_name, title, description, icons, meta,
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
                 annotations=annotations)
-            check_tool_definition(definition)
             self.add("tools", definition["name"], definition, adapted)
             return author_function
 
@@ -2727,32 +2500,22 @@ class ToolServer:
         raise RpcError(INVALID_PARAMS, f"Unknown {kind[:-1]}: {name[:80]!r}{advice}")
 
     def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
-        """Return a page of definitions, and the cursor of the next page or None.
-
-        A cursor is the number of the last registration that the client has seen, in
-        hexadecimal. No number is used twice, so a client gets each definition that
-        stays exactly once, even if others come or go between two pages.
-        """
-        last = 0
+        """Return a page of definitions, and the cursor of the next page or None. The
+        lists of this part have one page, so no cursor is valid."""
         if cursor is not None:
-            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
-            if not is_number or int(cursor, 16) > self._newest:
-                raise RpcError(INVALID_PARAMS, "Invalid cursor")
-            last = int(cursor, 16)
-        left = [one for one in self.tables[kind].values() if one.number > last]
-        page = left[:self.page_size]
-        following = None
-        if len(page) < len(left):
-            following = f"{page[-1].number:x}"
-        return [one.definition for one in page], following
+            raise RpcError(INVALID_PARAMS, "Invalid cursor")
+        return [one.definition for one in self.tables[kind].values()], None
 
     # Changes of what the server offers. They may happen at any time, on any thread.
 
     def add(self, kind: str, key: str, definition: Json, function: Function,
-             pattern: re.Pattern[str] | None = None) -> None:
+            pattern: re.Pattern[str] | None = None) -> None:
         """Register a function. A definition that is not JSON is refused now, and not
         when it is listed."""
         check_json(f"{kind[:-1]} {key}", definition)
+        for check in CHECKS.values():
+            for warning in check(kind, definition, function):
+                warn("%s", warning)
         with self._lock:
             if key in self.tables[kind]:
                 raise ValueError(f"{kind[:-1]} {key} is registered already; remove it "
@@ -2794,6 +2557,26 @@ import time
 
 
 # --- 2.1 Threads ----------------------------------------------------------------------
+
+# The types of arguments that check_types() looks at, and what its messages call them.
+EXPECTED: dict[Any, str] = {
+    str: "a string", int: "an integer", (int, float): "a number", bytes: "bytes",
+    (bytes, bytearray, memoryview): "bytes", dict: "a dict", list: "a list",
+    (list, tuple): "a list", Callable: "a function", Bounds: "Bounds(...)"}
+
+
+def check_types(where: str, wanted: Any, **arguments: Any) -> None:
+    """Raise TypeError if an argument of a public function has another type.
+
+    Called where Python's own error would come later, in another place, or without the
+    name of the argument. The caller leaves out optional arguments that are None.
+    """
+    for name, value in arguments.items():
+        if not isinstance(value, wanted):
+            # The repr() of a function has an address, which does not help.
+            shown = f"{name_of(value)}()" if callable(value) else f"{value!r:.60}"
+            raise TypeError(f"{where}: {name} is {shown}; give {EXPECTED[wanted]}")
+
 
 def valid_timeout(timeout: float | None) -> float | None:
     """Return a timeout that the functions of threading accept."""
@@ -2905,6 +2688,13 @@ class SharedOutbox(Outbox):
         wait_until(lambda: not self._writing and not self._lines, timeout)
 
 
+class CancellableRequest(IncomingRequest):
+    """A request whose job may wait in a queue, and may be cancelled."""
+
+    job: Job | None = None  # waits in a queue
+    at_cancel: tuple[Job, ...] = ()  # functions to call if it is cancelled
+
+
 class ThreadedResponder(Responder):
     """A responder whose jobs run on several threads, and can be cancelled.
 
@@ -2912,7 +2702,9 @@ class ThreadedResponder(Responder):
     send(), and no lock is held meanwhile, so it may block.
     """
 
+    incoming_type: type[IncomingRequest] = CancellableRequest
     outbox_type = SharedOutbox
+    label = ""  # names the other side at the beginning of warnings
     is_forked = False  # True: this is a child process that a job has forked
     # A transport whose jobs may wait in a queue sets this to a function that takes a
     # job out again, and returns whether it was still there.
@@ -2920,6 +2712,7 @@ class ThreadedResponder(Responder):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.closed: Exception | None = None  # why the connection has ended
         self._complaints: collections.Counter[str] = collections.Counter()  # by kind
 
     def compute(self, request: IncomingRequest) -> Any:
@@ -2933,7 +2726,7 @@ class ThreadedResponder(Responder):
             if self.is_forked:  # the parent answers, and locks may stay locked here
                 os._exit(0)
 
-    def start_job(self, request: IncomingRequest) -> None:
+    def start_job(self, request: Any) -> None:
         """Give the job of a request to start(). It may be withdrawn until it begins."""
         job = functools.partial(self.run_queued, request)
         if self.withdraw is not None:
@@ -2943,7 +2736,7 @@ class ThreadedResponder(Responder):
         except Exception as error:  # for example, no thread can be started
             self.respond(request, error)
 
-    def run_queued(self, request: IncomingRequest) -> None:
+    def run_queued(self, request: Any) -> None:
         """Run the job of a request that may have waited in a queue."""
         request.job = None
         self.outbox.wait_for_room()
@@ -2957,16 +2750,16 @@ class ThreadedResponder(Responder):
         if type(rid) not in (int, str):
             return
         with self._lock:
-            request = self._incoming.pop(rid, None)
+            request: Any = self._incoming.pop(rid, None)
             if request is None:
                 return
             request.cancelled = True
-            self._append_answer(request.reply, None)
+            request.reply.finish(rid, None)
             if request.handler is not None:  # a job runs or waits
                 request.key = object()  # another request may now have the same id
                 self._incoming[request.key] = request
             else:
-                self._kept_in -= request.size
+                self._kept -= request.size
         if self.withdraw is not None and request.job is not None:
             if self.withdraw(request.job):
                 request.job = None
@@ -3004,10 +2797,40 @@ class ThreadedResponder(Responder):
                 warn("%s%d more %s were not logged", self.label, count - COMPLAINTS,
                      kind)
 
+    # Notifications that this side sends. Some belong to an incoming request, such as
+    # its progress. Then `about` is that request, and nothing is sent after its end.
+
+    def notify(self, method: str, params: Params = None,
+               about: IncomingRequest | None = None) -> None:
+        """Send a notification."""
+        line = encode(build_message(method, params))
+        self.outbox.flush(self.append, about, line)
+
+    def append(self, about: IncomingRequest | None, line: bytes) -> None:
+        """Put a notification or a request into the outbox, unless `about` has ended.
+        The caller holds the lock."""
+        if about is None:
+            self.outbox.put(line)
+        elif self.is_open(about):
+            about.reply.put(line)
+
+    def is_open(self, request: IncomingRequest) -> bool:
+        """Tell whether a request has neither been answered nor cancelled. The caller
+        holds the lock."""
+        return self._incoming.get(request.request_id) is request
+
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Requests can still be answered."""
         self._log_number_of_complaints()
+        self.note_end(why)
         super().close(why)
+
+    def note_end(self, why: Exception | None) -> Exception:
+        """Note why the connection has ended, and return it. The first reason counts."""
+        with self._lock:
+            if self.closed is None:
+                self.closed = why or ConnectionClosed("the connection is closed")
+            return self.closed
 
     def break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
@@ -3439,13 +3262,29 @@ NOTIFICATIONS["notifications/cancelled"] = _cancelled
 CAPABILITIES["logging"] = {}
 
 
-class ReportingContext(ToolContext):
+class ReportingContext(CancellableRequest, ToolContext):
     """Adds progress and log. `cancelled` becomes True when the client no longer waits
     for a response."""
 
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
     _last_report = 0.0  # the time of the last report, by time.monotonic()
+
+    @property
+    def client_info(self) -> Json:
+        """The client's name and version, as on the wire."""
+        return self.client_meta.get(META_CLIENT) or {}
+
+    @property
+    def client_capabilities(self) -> Json:
+        """The client's capabilities, as on the wire."""
+        return self.client_meta.get(META_CAPABILITIES) or {}
+
+    @property
+    def client_meta(self) -> Json:
+        """What the client has sent about itself, under the names of _meta: in each
+        request of the modern era, in the handshake of the legacy era."""
+        return self.meta if self.row.modern else self.session.client_meta
 
     def progress(self, progress: float, total: float | None = None,
                  message: str | None = None) -> None:
@@ -3531,7 +3370,6 @@ class ThreadedServer(ToolServer):
 
     def __init__(self, name: str, version: str, *, workers: int = 64,
                  **options: Any) -> None:
-        check_types("Server", int, workers=workers)
         super().__init__(name, version, **options)
         self.workers = workers
         self.offer("logging", CAPABILITIES["logging"])
@@ -3566,6 +3404,28 @@ class RequestTimeout(TimeoutError):
     is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
 
 
+def fault_of_response(message: Json) -> str | None:
+    """Return what is wrong with an object that has a result or an error. None means
+    that it is a valid response. [jsonrpc 5]"""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc is not "2.0"'
+    if "method" in message:
+        return "a response cannot have a method"
+    if "result" in message and "error" in message:
+        return "a response cannot have both a result and an error"
+    if "result" in message:
+        if type(message.get("id")) in (int, str):
+            return None
+        return "a result needs the id of its request"
+    # An error may come without an id, if the other side could not read the id of the
+    # request.
+    error = message["error"]
+    if type(error) is dict and type(error.get("code")) is int:
+        if type(error.get("message")) is str:
+            return None
+    return "an error needs an integer as its code and a string as its message"
+
+
 class Requests:
     """The requests that one side has sent and that have no response so far.
 
@@ -3573,7 +3433,7 @@ class Requests:
     response will come.
     """
 
-    def __init__(self, peer: Responder, ids: Iterator[int] | None = None) -> None:
+    def __init__(self, peer: ThreadedResponder, ids: Iterator[int] | None = None) -> None:
         self.peer = peer
         self._lock = peer.outbox.lock  # guards the two below
         self._ids = ids or itertools.count(1)
@@ -3600,8 +3460,7 @@ class Requests:
         append = functools.partial(self._append, requests)
         self.peer.outbox.flush(append, about, line)
 
-    def _append(self, requests: list[PendingRequest], about: IncomingRequest | None,
-                line: bytes) -> None:
+    def _append(self, requests: list[PendingRequest], about: Any, line: bytes) -> None:
         """Put requests into the outbox. The caller holds the lock."""
         peer = self.peer
         if peer.closed is not None:
@@ -3639,34 +3498,35 @@ class Requests:
         for pending in requests:
             self.give_up(pending, why)
 
-    def settle(self, message: Any, fault: str | None) -> None:
-        """Finish the request that a message answers. A message with a fault, or a line
-        that is not JSON, fails its request."""
-        if isinstance(message, bytes):
-            message = {"id": id_in(message)}
-        is_known = type(message) is dict and self._find(message, fault)
-        if not is_known and fault is None and self.peer.closed is None:
-            self.peer.complain(
-                "responses without a request",
-                "%signored a response, because no request has the id %.40r: %.60s",
-                self.peer.label, message["id"], message.get("error") or "a result")
-
-    def _find(self, message: Json, fault: str | None) -> bool:
-        """Finish the request of a message. Return False if no request is pending."""
-        if "method" in message:
-            return False
-        rid = message.get("id")
-        pending = None
-        if fault is None:
-            pending = self._pop(rid)
-        if fault is None and rid is None:  # an error whose sender could not read the id
+    def finish(self, response: Json) -> None:
+        """Finish the request that a response answers. RpcError: it is malformed."""
+        fault = fault_of_response(response)
+        if fault is not None:
+            raise RpcError(INVALID_REQUEST, f"Invalid request: {fault}")
+        rid = response.get("id")
+        pending = self._pop(rid)
+        if rid is None:  # an error whose sender could not read the id
             with self._lock:
                 if len(self._pending) == 1:
                     _, pending = self._pending.popitem()
         if pending is not None:
             pending.size = self.peer.line_size
-            pending.finish_with(message)
-            return True
+            pending.finish_with(response)
+        elif not self.fail(response, f"it has the id {rid!r:.40}"):
+            if self.peer.closed is None:
+                self.peer.complain(
+                    "responses without a request",
+                    "%signored a response, because no request has the id %.40r: %.60s",
+                    self.peer.label, rid, response.get("error") or "a result")
+
+    def fail(self, message: Any, fault: str) -> bool:
+        """Fail the request that something malformed seems to answer, because no other
+        response will come. Return False if there is no such request."""
+        if isinstance(message, bytes):
+            message = {"id": id_in(message)}
+        if type(message) is not dict or "method" in message:
+            return False
+        rid = message.get("id")
         if type(rid) is float and rid.is_integer():
             rid = int(rid)
         elif type(rid) is str and re.fullmatch("[0-9]{1,18}", rid):
@@ -3674,7 +3534,6 @@ class Requests:
         pending = self._pop(rid)
         if pending is None:
             return False
-        fault = fault or f"it has the id {message['id']!r:.40}"
         pending.finish(None, ValueError(
             f"{self.peer.label}{pending}: the response is malformed: {fault}"))
         return True
@@ -3808,8 +3667,6 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
     The signature is compared first, so that a TypeError of the function itself is not
     mistaken for wrong params.
     """
-    import inspect  # 6 ms, and the peers of MCP do not need it
-
     args: list[Any] = params if isinstance(params, list) else []
     named: Json = params if isinstance(params, dict) else {}
     try:
@@ -3819,7 +3676,37 @@ def bind(function: Callable[..., Any], params: Params) -> Job:
     return functools.partial(function, *args, **named)
 
 
-class Peer(ThreadedResponder):
+class Requester(ThreadedResponder):
+    """A responder that sends requests as well."""
+
+    requests: Requests
+
+    def handle_response(self, message: Json, reply: Reply) -> None:
+        """Finish the request that a response answers."""
+        try:
+            self.requests.finish(message)
+        except RpcError as error:
+            self.refuse(message, error, reply)
+        else:
+            self._finish(reply, None, None)
+
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
+        """Answer something invalid. If it looks like responses, fail their requests."""
+        super().refuse(message, error, reply)
+        self.fail_requests(message, error)
+
+    def fail_requests(self, message: Any, error: RpcError) -> None:
+        fault = error.message.replace("Invalid request: ", "")
+        for one in message if isinstance(message, list) else [message]:
+            self.requests.fail(one, fault)
+
+    def close(self, why: Exception | None = None) -> None:
+        """Say that no more lines will arrive. Pending requests fail with `why`."""
+        self.requests.close(self.note_end(why))
+        super().close()
+
+
+class Peer(Requester):
     """A peer of plain JSON-RPC, which sends requests as well.
 
     methods maps the names of methods to functions, which get the params by position or
@@ -3867,15 +3754,6 @@ class Peer(ThreadedResponder):
         self.requests.send(requests)
         return requests
 
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
-
-    def close(self, why: Exception | None = None) -> None:
-        """Say that no more lines will arrive. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
-
 
 class McpRequests(Requests):
     """Requests of MCP, which can be cancelled."""
@@ -3896,10 +3774,9 @@ class McpPeer(Peer):
     requests_type = McpRequests
     row: Any = None  # the Revision of the session, once it is known
 
-    def check_batch(self, messages: list[Any]) -> None:
-        """Refuse a batch, unless the revision of the handshake has batches."""
-        check_row_has_batches(self.row)
-        super().check_batch(messages)
+    def has_batches(self) -> bool:
+        """Tell whether the revision of the handshake has batches."""
+        return self.row is not None and bool(self.row.batches)
 
     def handle_notification(self, method: str, params: Params) -> None:
         """Cancel a request of the other side, if the other side says so."""
@@ -4197,7 +4074,7 @@ def binding_of(context: Context) -> str:
     return json.dumps([context.method, params], sort_keys=True)
 
 
-class AskingSession(ThreadedSession):
+class AskingSession(Requester, ThreadedSession):
     """Adds requests to the client, and results that ask it for input."""
 
     incoming_type = Context
@@ -4206,10 +4083,6 @@ class AskingSession(ThreadedSession):
     def __init__(self, server: AskingServer, send: Send, start: Start) -> None:
         super().__init__(server, send, start)
         self.requests = McpRequests(self)
-
-    def settle(self, message: Any, fault: str | None = None) -> None:
-        """Finish the request that a message answers."""
-        self.requests.settle(message, fault)
 
     def compute_modern(self, context: Any) -> Json:
         """Run the handler of a modern request. Its result may be input_required."""
@@ -4228,11 +4101,6 @@ class AskingSession(ThreadedSession):
                 "resultType": "input_required", "inputRequests": requests,
                 "requestState": signer.sign(context, timeout)})
 
-    def close(self, why: Exception | None = None) -> None:
-        """End the session. Pending requests fail with `why`."""
-        self.requests.close(self.note_end(why))
-        super().close()
-
 
 class AskingServer(ThreadedServer):
     """Adds state_key (bytes), which signs the state that a modern client keeps while it
@@ -4243,7 +4111,6 @@ class AskingServer(ThreadedServer):
 
     def __init__(self, name: str, version: str, *, state_key: bytes | None = None,
                  **options: Any) -> None:
-        check_types("Server", bytes, **present(state_key=state_key))
         super().__init__(name, version, **options)
         self.signer = StateSigner(state_key or os.urandom(32))
 
@@ -4253,7 +4120,8 @@ class AskingServer(ThreadedServer):
 # A client hears when tools come and go. The cut after this part serves tools that
 # change, with the class ChangingServer.
 
-CHANGES["notifications/tools/list_changed"] = "toolsListChanged"
+# A notification of changes -> the member of subscriptions/listen that asks for it.
+CHANGES = {"notifications/tools/list_changed": "toolsListChanged"}
 CAPABILITIES["tools"] = {"listChanged": True}
 
 
@@ -4279,22 +4147,27 @@ class Subscriptions:
         with self._lock:
             if uri not in self._uris:
                 self.check_room(1)
-                if session._kept_in + size > session.bounds.memory:
+                if session._kept + size > session.bounds.memory:
                     raise RpcError(TOO_MANY, "The URIs of subscriptions are too long")
                 self._uris.add(uri)
-                session._kept_in += size
+                session._kept += size
 
     def unsubscribe(self, uri: str) -> None:
         """End the subscription of a legacy client to a resource."""
         with self._lock:
             if uri in self._uris:
                 self._uris.remove(uri)
-                self.session._kept_in -= 4 * len(uri)
+                self.session._kept -= 4 * len(uri)
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: list[Any] = list(self.session._incoming.values())
+        return [context for context in requests if context.granted is not None]
 
     def check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for context in self.session.streams():
+        for context in self.streams():
             granted = context.granted or {}
             count += 1 + len(granted.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
@@ -4317,7 +4190,7 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context in session.streams():
+            for context in self.streams():
                 granted = context.granted or {}
                 wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
@@ -4333,16 +4206,34 @@ class ServerSession(AskingSession):
         super().__init__(server, send, start)
         self.subscriptions = Subscriptions(self)
 
-    def open_stream(self, context: ToolContext, granted: Json) -> None:
-        """Acknowledge subscriptions/listen, unless there are too many subscriptions."""
+    def open_stream(self, context: ToolContext) -> None:
+        """Open a stream of the changes in CHANGES that the client asks for and the
+        server offers. RpcError: there are too many subscriptions."""
+        asked = context.params["notifications"]
+        granted = {}
+        for method, member in CHANGES.items():
+            is_offered = method.split("/")[1] in self.server.capabilities
+            if is_offered and asked.get(member):
+                granted[member] = asked[member]
         with self._lock:
             self.subscriptions.check_room(
                 1 + len(granted.get("resourceSubscriptions", ())))
-        super().open_stream(context, granted)
+        self.acknowledge(context, granted)
 
     def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered."""
+        """End the session. Requests that were received can still be answered.
+
+        Each open stream gets notifications/cancelled and then a response: one page of
+        the specification demands the notification, another page demands the response.
+        """
         self.server.forget(self)
+        with self._lock:
+            streams = self.subscriptions.streams()
+        for context in streams:
+            rid = context.request_id
+            self.notify("notifications/cancelled", {"requestId": rid}, context)
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
         super().close(why)
 
 
@@ -4521,9 +4412,16 @@ class Server(ChangingServer):
                  page_size: int | None = None, state_key: bytes | None = None,
                  bounds: Bounds = Bounds(), extensions: Json | None = None,
                  capabilities: Sequence[str] = ()) -> None:
+        check_types("Server", str, name=name, version=version,
+                    **present(title=title, instructions=instructions))
+        check_types("Server", int, workers=workers, **present(page_size=page_size))
+        check_types("Server", bytes, **present(state_key=state_key))
+        check_types("Server", Bounds, bounds=bounds)
+        if page_size is not None and page_size < 1:
+            raise ValueError(f"Server: page_size is {page_size!r}; give 1 or more")
         super().__init__(name, version, title=title, instructions=instructions,
-                         workers=workers, page_size=page_size, state_key=state_key,
-                         bounds=bounds)
+                         workers=workers, state_key=state_key, bounds=bounds)
+        self.page_size = page_size
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         for capability in capabilities:
             if capability not in CAPABILITIES:
@@ -4570,6 +4468,26 @@ class Server(ChangingServer):
 
         return register
 
+    def page(self, kind: str, cursor: str | None) -> tuple[list[Json], str | None]:
+        """Return a page of definitions, and the cursor of the next page or None.
+
+        A cursor is the number of the last registration that the client has seen, in
+        hexadecimal. No number is used twice, so a client gets each definition that
+        stays exactly once, even if others come or go between two pages.
+        """
+        last = 0
+        if cursor is not None:
+            is_number = re.fullmatch("[1-9a-f][0-9a-f]{0,15}", cursor) is not None
+            if not is_number or int(cursor, 16) > self._newest:
+                raise RpcError(INVALID_PARAMS, "Invalid cursor")
+            last = int(cursor, 16)
+        left = [one for one in self.tables[kind].values() if one.number > last]
+        page = left[:self.page_size]
+        following = None
+        if len(page) < len(left):
+            following = f"{page[-1].number:x}"
+        return [one.definition for one in page], following
+
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or a template. KeyError means that it does not exist."""
         self.remove("resourceTemplates" if "{" in uri else "resources", uri)
@@ -4600,7 +4518,6 @@ class Server(ChangingServer):
         own_name = function if isinstance(function, str) else name  # prompt("name")
 
         def register(author_function: F) -> F:
-            check_types("Server.prompt", Callable, function=author_function)
             adapted = Function(author_function)
             check_strings(adapted)
             schema = adapted.input_schema.schema
@@ -4657,7 +4574,7 @@ class Server(ChangingServer):
             adapted = Function(function)
 
             def handle(context: Context) -> Json:
-                result = adapted.call(context, context.params, "params", corrects=False)
+                result = adapted.call(context, context.params, "params", repairs=False)
                 if not isinstance(result, dict):
                     raise TypeError(f"{name} returned {result!r:.60}; return a dict")
                 return result
@@ -4690,7 +4607,7 @@ def _resources_read(context: Context) -> Json:
     """
     uri = context.params["uri"]
     resource, arguments = find_resource(context, uri)
-    value = resource.function.call(context, arguments, "uri", corrects=False)
+    value = resource.function.call(context, arguments, "uri", repairs=False)
     if isinstance(value, Result):
         return {"contents": [], **value}
     contents = {"uri": uri, "mimeType": resource.definition["mimeType"]}
@@ -4751,7 +4668,7 @@ def _prompts_get(context: Context) -> Json:
     """Serve prompts/get. A message holds one block, so each block gets a message."""
     params = context.params
     prompt = context.session.server.find("prompts", params["name"])
-    value = prompt.function.call(context, params.get("arguments", {}), corrects=False)
+    value = prompt.function.call(context, params.get("arguments", {}), repairs=False)
     ready_made: Json = {}
     if isinstance(value, Result):
         ready_made = value
@@ -5333,7 +5250,7 @@ ARGS_SECTION = re.compile(r"^Args:[ \t]*\n((?:[ \t]+.*\n?|\n)*)", re.MULTILINE)
 ARGS_ITEM = re.compile(r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?:", re.MULTILINE)
 
 
-def read_args(doc: str, hints: Json) -> Docstring:
+def read_args(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
     """Split a docstring into the descriptions of the function and of its parameters.
 
     The parameters are described in a section of Google style:
@@ -5347,17 +5264,17 @@ def read_args(doc: str, hints: Json) -> Docstring:
     """
     section = ARGS_SECTION.search(doc)
     if section is None:
-        return Docstring(doc)
+        return doc, {}
     # The names of items and their texts alternate: "Args", "", "path", "The file...".
-    parts = ARGS_ITEM.split(without_indentation(section[0]))
+    parts = ARGS_ITEM.split(clean_text(section[0]))
     if len(parts) < 4:
-        return Docstring(doc)
+        return doc, {}
     parameters = {name: " ".join(text.split())
                   for name, text in zip(parts[3::2], parts[4::2])
                   if not has_description(hints.get(name))}
     before = doc[:section.start()].rstrip()
     after = doc[section.end():].strip()
-    return Docstring(f"{before}\n\n{after}".strip(), parameters)
+    return f"{before}\n\n{after}".strip(), parameters
 
 
 def has_description(hint: Any) -> bool:
@@ -5377,7 +5294,89 @@ def schema_of(function: Callable[..., Any]) -> Json:
     TypeError means that the function has a hint that JSON cannot express, or cannot be
     called with named arguments.
     """
-    return Function(function).listed_input
+    return Function(function).listed_input or {}
+
+
+# --- 6.3 Mistakes of models and of authors --------------------------------------------
+
+def repair_types(value: Json, faults: list[Fault]) -> None:
+    """Replace faulty parts of arguments in place, if that may help.
+
+    Models often send JSON text instead of an array, an object or a number, and null
+    instead of leaving out an optional member. So a faulty string is read as JSON, once,
+    and a faulty null is removed from its object.
+    """
+    # A part may have several faults. The whole value, with the path (), is not
+    # replaced.
+    for path in {fault.path for fault in faults if fault.path != ()}:
+        parent: Any = value
+        for step in path[:-1]:
+            parent = parent[step]
+        last = path[-1]
+        part = parent[last]
+        if part is None and isinstance(parent, dict):
+            del parent[last]
+        elif isinstance(part, str):
+            with contextlib.suppress(RpcError, UnicodeEncodeError):  # not JSON text
+                parent[last] = decode(part.encode())
+
+
+REPAIRS["type"] = repair_types
+
+
+DEFINITION = Schema(shape(
+    name="string", title="string", description="string", icons="array", _meta="object",
+    annotations="object", mimeType="string"))
+
+
+def check_definition(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
+    """Refuse options of a decorator that have a wrong type."""
+    for fault in DEFINITION.faults(definition):
+        given = definition[str(fault.path[0])]
+        raise TypeError(f"{function.name}(){fault}: {given!r:.60}")
+    yield from ()
+
+
+def check_description(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
+    has_docstrings = sys.flags.optimize < 2  # python -OO removes them
+    if kind == "tools" and "description" not in definition and has_docstrings:
+        yield (f"the tool {definition['name']} has no description, so a model cannot "
+               "know what it does; write a docstring")
+
+
+def check_name(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
+    """[2025-11-25 server/tools]"""
+    name = definition["name"]
+    if kind == "tools" and not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
+        yield (f"hosts may refuse the name of the tool {name!r}; use 1 to 128 of the "
+               "characters A-Z, a-z, 0-9, _, - and . (Claude Desktop drops a server "
+               "that has a name with a dot, or with more than 64 characters)")
+
+
+def check_defaults(kind: str, definition: Json, function: Function,
+                  ) -> Iterator[str]:
+    """A model reads a default in the schema, and may send it. So it has to fit."""
+    for name, property_ in function.hinted_schema["properties"].items():
+        if "default" in property_:
+            default = property_["default"]
+            schema = Schema(property_)
+            # Repair a copy, as a call would do it. For example, the default may be a
+            # dataclass in which an optional member is None. A call removes this null.
+            copy = decode(encode(default))
+            repair_types(copy, schema.faults(copy, most=MOST_FAULTS))
+            if schema.faults(copy):
+                advice = "change one of them"
+                if default is None:
+                    advice = "write Optional[...]"
+                yield (f"{function.name}().{name}: the default {default!r:.40} does "
+                       f"not fit the hint; {advice}")
+
+
+CHECKS.update(definition=check_definition, description=check_description,
+              name=check_name, defaults=check_defaults)
 
 
 # Part 7: The client
@@ -6276,7 +6275,7 @@ class ClientSession(McpPeer):
         self._callbacks.notify(method, params if isinstance(params, dict) else {},
                                self.line_size)
 
-    def refuse(self, message: Any, error: RpcError, reply: Reply | None) -> None:
+    def refuse(self, message: Any, error: RpcError, reply: Reply) -> None:
         """Log a line that is not valid, such as the output of a stray print()."""
         cause = error.message
         if error.code == PARSE_ERROR:
@@ -6286,7 +6285,8 @@ class ClientSession(McpPeer):
         if readable_id(message) is not None and not self.row.modern:
             super().refuse(message, error, reply)
         else:
-            self._answer(reply, None)
+            self._finish(reply, None, None)
+            self.fail_requests(message, error)
 
 
 class OtherVersions(ConnectionError):

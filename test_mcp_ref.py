@@ -1674,8 +1674,8 @@ class TestPeer(unittest.TestCase):
         self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
 
     def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.memory. The next batch has room again."""
-        server = Server("s", "1", bounds=Bounds(memory=10_000))
+        """The bound is Bounds.line. The next batch has room again."""
+        server = Server("s", "1", bounds=Bounds(line=10_000))
 
         @server.tool
         def big(size: int) -> str:

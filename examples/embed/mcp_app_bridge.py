@@ -95,8 +95,8 @@ class HostSession(ServerSession):
         super().__init__(*args)
         self.subscriptions = WatchedResources(self)
 
-    def open_stream(self, context: Any, granted: Json) -> None:
-        super().open_stream(context, granted)
+    def acknowledge(self, context: Any, granted: Json) -> None:
+        super().acknowledge(context, granted)
         self.watch(granted.get("resourceSubscriptions", []))
 
     def admit_request(self, request: Any) -> Any:
