@@ -125,7 +125,7 @@ class Client:
 
 def run(client: Client, tool: str, arguments: Json) -> int:
     """Call a tool, or list all tools. Return the exit status."""
-    print("revision", client.open()["protocolVersion"])
+    print("revision", client.open()["protocolVersion"], flush=True)
     if not tool:
         for one in client.tools():
             print(f"{one['name']}: {one.get('description')}")

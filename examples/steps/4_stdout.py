@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import traceback
 from typing import (Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple,
                     TypeVar)
@@ -164,6 +166,14 @@ def place(x: int, y: int = 0) -> Json:
 def fail(text: str) -> str:
     """Fail with this text."""
     raise ValueError(text)
+
+
+@tool("text", text="string")
+def shout(text: str) -> str:
+    """Print the text to stdout, here and in a child process. Return the text."""
+    print(text)
+    subprocess.run([sys.executable, "-c", "import sys; print(sys.argv[1])", text])
+    return text
 
 
 PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
