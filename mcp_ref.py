@@ -129,7 +129,23 @@ left is a complete server again, with the class in the second column.
 A later part adds in two ways. It puts rows into tables: methods (@handles),
 notifications, lists, capabilities, keywords of schemas, kinds of hints. And it derives
 classes from those of earlier parts: a context (the request that a tool gets), a session
-(one connection), a server. To extend a cut, do the same.
+(one connection), a server. To extend a cut, do the same before you make a server. Here
+are a method, a keyword and a hint:
+
+    import decimal, mcp_core
+    from mcp_core import DESCRIBERS, KEYWORDS, Described, Fault, Keyword, handles, shape
+
+    @handles("example/echo", shape("text", text="string"), runs_code=True)
+    def echo(context):
+        return {"text": context.params["text"]}
+
+    def apply_max_items(walk, value, most, schema):
+        if len(value) > most:
+            yield Fault(f": expected at most {most} items")
+
+    KEYWORDS["maxItems"] = Keyword({"type": ["integer"]}, ("array",), apply_max_items)
+    DESCRIBERS[decimal.Decimal] = lambda hint, args, where: Described(
+        {"type": "string"}, cast=decimal.Decimal)
 
 
 The life of a request
@@ -161,8 +177,9 @@ For other values, result_of_tool() calls further functions.)
               response_line              builds the response
                 encode                   turns it into a line
               Outbox.flush               writes the lines of the outbox
-                Responder._append_response  ends the request
-                  Outbox.put             puts the response into the outbox
+                Responder._end           ends the request
+                  Reply.finish           says where the response goes
+                    Outbox.put           puts it into the outbox
                 write_line               writes the line to stdout
 
 From Part 2 on, a ReadingPool reads instead of serve_lines(): the thread that has read a
@@ -177,23 +194,14 @@ line          the bytes of one message, or of one batch of messages, without the
 message       a JSON object on the wire, as a dict: a request, a response or a
               notification
 request       a message with an id; it gets a response, which has a result or an error
-incoming      an incoming request has come from the other side
-pending       a pending request was sent by this side, and has no response so far
-              (Part 3)
-peer          one side of a connection
-session       one side of MCP, from the beginning to the end of its connection
-transport     moves lines between two peers
+answer        the response to an incoming message, or None if the message gets none
 handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
-answer        the response to an incoming message, or None if the message gets none
-outbox        the lines that a peer has to write, in their order
-sink          a function that writes what belongs to one incoming line, such as its
-              answer; only transports such as HTTP need it
-reply         where the answer to a batch goes, or to a line with a sink
-turn          the right to read the input; one thread at a time has it (Part 2)
-definition    the item of tools/list, or of another list method, for one tool, resource,
-              template or prompt
+transport     moves lines between two sides; send() writes a line
+sink          takes the place of send() for what belongs to one incoming line; only
+              transports such as HTTP need it
+definition    the item of tools/list, or of another list method
 registration  a definition together with the author's function
 revision      a version of MCP; `row` is its row in the table REVISIONS
 era           legacy or modern; each revision belongs to one of them
@@ -209,7 +217,7 @@ before Part 6 refuses more of them: all words in RESTRICTING that are not in KEY
 """
 from __future__ import annotations
 
-import collections
+import collections.abc
 import contextlib
 import functools
 import inspect
@@ -1593,8 +1601,10 @@ class Place(NamedTuple):
 
 class Described(NamedTuple):
     """The meaning of a hint. A value is checked with the schema before it is cast."""
-    schema: Json  # of the values in JSON
+    schema: Any  # of the values in JSON
     cast: Cast
+    # No member of this object needs a cast, unless it is a float where an int belongs.
+    is_plain: bool = False
 
 
 def unchanged(value: Any) -> Any:
@@ -1613,21 +1623,24 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
     properties = {}
     casts: dict[str, Cast] = {}
     for name, hint in hints.items():
-        schema, casts[name] = describe(hint, where.member(name))
+        described = describe(hint, where.member(name))
+        casts[name] = described.cast
+        schema = described.schema
         if name in defaults:
             schema = schema_with_default(schema, defaults[name], where)
         if name in docs:
             schema = {**schema, "description": docs[name]}
         properties[name] = schema
-    others: Any = False
-    other_cast: Cast = unchanged
+    others = Described(False, unchanged)
     if other_hint is not None:
-        others, other_cast = describe(other_hint, where.member("**"))
+        others = describe(other_hint, where.member("**"))
     full = {"type": "object", "properties": properties,
-            "additionalProperties": True if others == {} else others,
+            "additionalProperties": True if others.schema == {} else others.schema,
             "required": [name for name in hints if name not in defaults]}
-    return Described(full, cast_if_needed([other_cast, *casts.values()], lambda value: {
-        name: casts.get(name, other_cast)(item) for name, item in value.items()}))
+    used = {others.cast, *casts.values()}
+    cast = cast_if_needed(used, lambda value: {
+        name: casts.get(name, others.cast)(item) for name, item in value.items()})
+    return Described(full, cast, is_plain=used <= {unchanged, int})
 
 
 def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
@@ -1662,10 +1675,10 @@ Describer = Callable[[Any, Any, Place], Described]
 
 class ClassHint(NamedTuple):
     """A kind of classes that can be hints, and whose instances can be results."""
-    attribute: str  # only these classes have it
+    has: Callable[[Any], bool]  # tells whether a class, or a hint, is of this kind
     describe: Describer
     to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
-    has_output: bool  # a function with this result has an output schema
+    has_output: bool = True  # a function with this result has an output schema
 
 
 CLASS_HINTS: dict[str, ClassHint] = {}  # by name; this part has none
@@ -1682,7 +1695,7 @@ def describe(hint: Any, where: Place) -> Described:
     if hint is None:
         hint = type(None)
     kind = class_hint(hint)
-    describer = DESCRIBERS.get(key_of(hint)) if kind is None else kind.describe
+    describer = DESCRIBERS.get(origin_of(hint)) if kind is None else kind.describe
     if describer is not None:
         return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
@@ -1694,19 +1707,17 @@ def describe(hint: Any, where: Place) -> Described:
 def class_hint(class_: Any) -> ClassHint | None:
     """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
     for kind in CLASS_HINTS.values():
-        if hasattr(class_, kind.attribute):
+        if kind.has(class_):
             return kind
     return None
 
 
-def key_of(hint: Any) -> str:
-    """Return the key of a hint in DESCRIBERS, or "" for a class of another library."""
+def origin_of(hint: Any) -> Any:
+    """Return the key of a hint in DESCRIBERS, such as list for list[int]."""
     origin = typing.get_origin(hint) or hint
-    modules = ("builtins", "types", "typing", "typing_extensions")
-    if getattr(origin, "__module__", "") not in modules:  # for example numpy.bool
-        return ""
-    # In older Pythons, Any and Union only have the second name.
-    return str(getattr(origin, "__name__", getattr(origin, "_name", "")))
+    if getattr(origin, "__module__", "") == "typing_extensions":  # for older Pythons
+        origin = getattr(typing, getattr(origin, "_name", ""), origin)
+    return origin if isinstance(origin, collections.abc.Hashable) else None
 
 
 def describe_any(hint: Any, args: Any, where: Place) -> Described:
@@ -1719,32 +1730,33 @@ def describe_plain(hint: Any, args: Any, where: Place) -> Described:
 
 
 def describe_list(hint: Any, args: Any, where: Place) -> Described:
-    schema, cast = describe(args[0] if args else Any, where)
-    cast_items = cast_if_needed([cast], lambda value: [cast(item) for item in value])
-    return Described({"type": "array", "items": schema}, cast_items)
+    items = describe(args[0] if args else Any, where)
+    cast = cast_if_needed([items.cast], lambda value: [
+        items.cast(item) for item in value])
+    return Described({"type": "array", "items": items.schema}, cast)
 
 
 def describe_dict(hint: Any, args: Any, where: Place) -> Described:
     if args and args[0] is not str:
         raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
                         "JSON does")
-    schema, cast = describe(args[1] if args else Any, where)
-    full: Json = {"type": "object"}
-    if schema:
-        full["additionalProperties"] = schema
-    return Described(full, cast_if_needed([cast], lambda value: {
-        name: cast(item) for name, item in value.items()}))
+    values = describe(args[1] if args else Any, where)
+    schema: Json = {"type": "object"}
+    if values.schema:
+        schema["additionalProperties"] = values.schema
+    return Described(schema, cast_if_needed([values.cast], lambda value: {
+        name: values.cast(item) for name, item in value.items()}))
 
 
 def describe_union(hint: Any, args: Any, where: Place) -> Described:
     """Describe Optional or Union. The first alternative that fits decides the cast."""
     parts = [describe(arg, where) for arg in args]
-    choices = [(examine(schema, f"{where}"), cast) for schema, cast in parts]
+    schemas = [examine(part.schema, f"{where}") for part in parts]
 
     def cast_first_fitting(value: Any) -> Any:
-        for schema, cast in choices:
+        for schema, part in zip(schemas, parts):
             if not schema.faults(value):
-                return cast(value)
+                return part.cast(value)
         return value
 
     full = {"anyOf": [part.schema for part in parts]}
@@ -1752,11 +1764,12 @@ def describe_union(hint: Any, args: Any, where: Place) -> Described:
     return Described(full, cast_if_needed(casts, cast_first_fitting))
 
 
-DESCRIBERS: dict[str, Describer] = {
-    "str": describe_plain, "bool": describe_plain, "int": describe_plain,
-    "float": describe_plain, "NoneType": describe_plain, "Any": describe_any,
-    "list": describe_list, "dict": describe_dict,
-    "Union": describe_union, "UnionType": describe_union}  # X | Y, from 3.10 on
+UNIONS = (Union, getattr(types, "UnionType", Union))  # X | Y, from Python 3.10 on
+DESCRIBERS: dict[Any, Describer] = {
+    str: describe_plain, bool: describe_plain, int: describe_plain,
+    float: describe_plain, type(None): describe_plain, Any: describe_any,
+    list: describe_list, dict: describe_dict,
+    **dict.fromkeys(UNIONS, describe_union)}
 
 
 # A keyword that some hosts refuse -> a function that returns a schema without it. The
@@ -1815,9 +1828,9 @@ def signature_of(function: Any) -> Signature:
     other_hint = None
     for one in parameters:
         if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
-            raise TypeError(f"{name}(): arguments come by name; replace *args or / by a "
-                            "named parameter for each argument, or by one list. (If "
-                            "*args is that of a decorator, it needs functools.wraps.)")
+            raise TypeError(f"{name}(): arguments come by name; replace *args or / by "
+                            "named parameters, or by one list. (If *args is that of a "
+                            "decorator, it needs functools.wraps.)")
         hint = resolved_hint(one.annotation, f"{name}().{one.name}", namespace)
         if one.kind == one.VAR_KEYWORD:
             other_hint = hint
@@ -1944,9 +1957,8 @@ class Function:
             hints, signature.defaults, docs, where, signature.other_hint)
         self.hinted_schema = described.schema
         self._cast = described.cast
-        # The quick check passes only if the schema of each member is just a type. The
-        # hints of such members have no cast, or the cast int, and an int stays an int.
-        self._may_skip_cast = input_schema is None
+        # The quick check passes only if the Python types fit, so an int is an int.
+        self._may_skip_cast = input_schema is None and described.is_plain
         self.listed_input = input_schema  # as clients see it
         if input_schema is None:
             input_schema = described.schema
@@ -1968,7 +1980,7 @@ class Function:
                             "supported; use dict")
         if kind is None or not kind.has_output:
             return None
-        schema = describe(hint, where._replace(in_result=True)).schema
+        schema: Json = describe(hint, where._replace(in_result=True)).schema
         self.listed_output = portable(schema)
         return schema
 
@@ -2014,7 +2026,7 @@ class Function:
 def is_context(hint: Any) -> bool:
     """Tell whether a parameter with this hint gets the request. The hint is a context
     class, or Optional of one."""
-    if key_of(hint) in ("Union", "UnionType"):
+    if typing.get_origin(hint) in UNIONS:
         return any(map(is_context, typing.get_args(hint)))
     return isinstance(hint, type) and issubclass(hint, ToolContext)
 
@@ -2477,8 +2489,9 @@ class ToolServer:
             adapted = Function(author_function, input_schema, output_schema)
             schema = adapted.input_schema.schema
             if type(schema) is not dict or schema.get("type") != "object":
-                raise ValueError(f"{adapted.name}(): input_schema is {schema!r:.60}; it "
-                                 "needs the type object, because arguments have names")
+                raise ValueError(f"{adapted.name}(): input_schema is {schema!r:.60}; "
+                                 "it needs the type object, because arguments have "
+                                 "names")
             definition = define(
                 adapted, own_name, title, description, icons, meta,
                 inputSchema=adapted.listed_input, outputSchema=adapted.listed_output,
@@ -3433,7 +3446,8 @@ class Requests:
     response will come.
     """
 
-    def __init__(self, peer: ThreadedResponder, ids: Iterator[int] | None = None) -> None:
+    def __init__(self, peer: ThreadedResponder,
+                 ids: Iterator[int] | None = None) -> None:
         self.peer = peer
         self._lock = peer.outbox.lock  # guards the two below
         self._ids = ids or itertools.count(1)
@@ -5078,7 +5092,8 @@ def describe_enum(hint: Any, args: Any, where: Place) -> Described:
 
 def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
     """Describe Annotated[X, "a description"] or Annotated[X, {"minimum": 0}]."""
-    schema, cast = describe(hint.__origin__, where)
+    described = describe(hint.__origin__, where)
+    schema = described.schema
     for note in hint.__metadata__:
         if isinstance(note, str):
             schema = {**schema, "description": note}
@@ -5089,7 +5104,7 @@ def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
         else:
             warn("%s: %.60r in Annotated has no effect; write keywords of JSON Schema, "
                  'such as {"minimum": 0}', where, note)
-    return Described(schema, cast)
+    return described._replace(schema=schema)
 
 
 ANNOTATIONS = {
@@ -5115,8 +5130,8 @@ def describe_tuple(hint: Any, args: Any, where: Place) -> Described:
     """Describe tuple[X, ...] or tuple[X, Y]."""
     if args and args[-1] is not ...:
         return describe_fixed_tuple(args, where)
-    schema, cast = describe_list(hint, args, where)
-    return Described(schema, lambda value: tuple(cast(value)))
+    items = describe_list(hint, args, where)
+    return Described(items.schema, lambda value: tuple(items.cast(value)))
 
 
 def describe_fixed_tuple(args: Any, where: Place) -> Described:
@@ -5160,15 +5175,11 @@ def describe_typed_dict(hint: Any, args: Any, where: Place) -> Described:
         is_required = name in hint.__required_keys__
         if mark in ("Required", "NotRequired"):
             is_required = mark == "Required"
+            hints[name] = typing.get_args(member_hint)[0]
         if not is_required:
             defaults[name] = ...
     described = describe_object(hints, defaults, {}, where)
     return Described(with_doc_of(hint, described.schema), described.cast)
-
-
-def describe_member(hint: Any, args: Any, where: Place) -> Described:
-    """Describe Required[X] or NotRequired[X] of a TypedDict."""
-    return describe(args[0], where)
 
 
 def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
@@ -5184,16 +5195,16 @@ def describe_dataclass(hint: Any, args: Any, where: Place) -> Described:
             defaults[field.name] = field.default
         elif field.default_factory is not dataclasses.MISSING or not field.init:
             defaults[field.name] = ...
-    schema, cast = describe_object(
+    members = describe_object(
         {field.name: hints[field.name] for field in fields}, defaults, {}, where)
     # A field with init=False is computed by the class itself.
     settable = {field.name for field in fields if field.init}
 
     def make(value: Any) -> Any:
-        return hint(**{name: item for name, item in cast(value).items()
+        return hint(**{name: item for name, item in members.cast(value).items()
                        if name in settable})
 
-    return Described(with_doc_of(hint, schema), make)
+    return Described(with_doc_of(hint, members.schema), make)
 
 
 def inside(where: Place, class_: Any) -> Place:
@@ -5222,18 +5233,21 @@ def members_of_dataclass(value: Any) -> Json:
 
 
 DESCRIBERS.update({
-    "Literal": describe_literal, "Annotated": describe_annotated,
-    "tuple": describe_tuple, "Required": describe_member,
-    "NotRequired": describe_member})
+    typing.Literal: describe_literal, typing.Annotated: describe_annotated,
+    tuple: describe_tuple})
+
+def has(attribute: str) -> Callable[[Any], bool]:
+    """Return a function that tells whether a class has an attribute."""
+    return lambda class_: hasattr(class_, attribute)
+
 
 CLASS_HINTS.update({
     # An Enum may be a dataclass as well, so it comes first.
-    "Enum": ClassHint("__members__", describe_enum, operator.attrgetter("value"),
+    "Enum": ClassHint(has("__members__"), describe_enum, operator.attrgetter("value"),
                       has_output=False),
-    "TypedDict": ClassHint("__required_keys__", describe_typed_dict, dict,
-                           has_output=True),
-    "dataclass": ClassHint("__dataclass_fields__", describe_dataclass,
-                           members_of_dataclass, has_output=True)})
+    "TypedDict": ClassHint(has("__required_keys__"), describe_typed_dict, dict),
+    "dataclass": ClassHint(has("__dataclass_fields__"), describe_dataclass,
+                           members_of_dataclass)})
 
 INSTEAD_OF.update({
     "frozenset": "list", "date": "str", "datetime": "str", "time": "str",

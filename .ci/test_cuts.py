@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 from typing import Any, Iterable, Iterator, NamedTuple
 
@@ -117,6 +118,30 @@ for name, value in vars(before).items():
         continue
     if changed and not name.startswith("_"):
         print(*changed, sep="\\n")
+"""
+# Goes on after the listing of the title page: calls what it has added.
+EXTENDED = """
+import json, typing
+
+server = cut1.ToolServer("extended", "1.0")
+
+@server.tool(input_schema={"type": "object", "properties": {"all": {"maxItems": 1}}})
+def count(all: list):
+    return len(all)
+
+@server.tool
+def price(value: decimal.Decimal) -> str:
+    return f"{value:.2f}"
+
+session = server.connect(lambda line: print(line.decode()))
+meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}
+for number, (method, params) in enumerate([
+        ("example/echo", {"text": "hi"}),
+        ("tools/call", {"name": "price", "arguments": {"value": "1.5"}}),
+        ("tools/call", {"name": "count", "arguments": {"all": [1, 2]}})]):
+    session.receive(json.dumps({"jsonrpc": "2.0", "id": number, "method": method,
+                                "params": {**params, "_meta": meta}}).encode())
 """
 FOLDER = ""  # has the cuts and their programs
 
@@ -294,6 +319,16 @@ class TestCuts(suite.ProcessCase):
                 f"from {cut.module} import {cuts.server_class(cut)}; print('imported')"))
 
         self.each(check)
+
+    def test_the_first_cut_can_be_extended_as_the_title_page_says(self) -> None:
+        """With a method, a keyword and a hint."""
+        page = CUTS[0].text.partition("Here\nare a method, a keyword and a hint:\n")[2]
+        listing = textwrap.dedent(page[:page.index("\n\n\n")]).replace("mcp_core", "cut1")
+        output = self.python(f"{listing}\n{EXTENDED}")
+        responses = [json.loads(line) for line in output.splitlines()]
+        self.assertEqual("hi", responses[0]["result"]["text"])
+        self.assertEqual("1.50", suite.text_of(responses[1]["result"]))
+        self.assertIn("at most 1 items", suite.text_of(responses[2]["result"]))
 
     def test_each_cut_serves_a_conversation_and_ends_with_status_0(self) -> None:
         self.each(self.converse)
