@@ -431,7 +431,7 @@ class TestWalk(unittest.TestCase):
                                  for path in sorted(HERE.glob(f"{title}_*.py")))
             for excerpt in self.excerpts(section):
                 with self.subTest(title, excerpt=excerpt):
-                    self.assertIn(excerpt, source)
+                    self.assertIn("\n" + excerpt, source)
 
     def test_the_links_exist_and_lead_to_every_program(self) -> None:
         links = re.findall(r"\]\(([^)]*)\)", self.text)
@@ -749,7 +749,8 @@ class TestStages(unittest.TestCase):
         self.assertEqual({*range(1, 7)}, {*failed})
         for name, stage in STAGES.items():
             with self.subTest(name):
-                self.assertTrue(name in held[stage] or name in ("5_parts 7", "5_parts 8"))
+                if name not in ("5_parts 4", "5_parts 5", "5_parts 7", "5_parts 8"):
+                    self.assertIn(name, held[stage])
                 self.assertFalse(name in failed.get(stage, ()))
 
     def test_stage_7_fails_for_a_server_without_the_modern_revision(self) -> None:
