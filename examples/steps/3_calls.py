@@ -16,9 +16,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])  # the type of a function
 Json = Dict[str, Any]
 
-# The revisions that begin with a handshake, without 2025-03-26 (see the appendix of
-# README.md). Their names are dates, so they can be compared as strings.
-LEGACY = ["2024-11-05", "2025-06-18", "2025-11-25"]
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 
 PARSE_ERROR = -32700
@@ -209,6 +206,9 @@ def check_initialize(params: Json) -> None:
 class Session:
     """One connection to a client, and what both sides have agreed on."""
 
+    # The revisions that begin with a handshake, without 2025-03-26 (see the appendix of
+    # README.md). Their names are dates, so they can be compared as strings.
+    revisions = ["2024-11-05", "2025-06-18", "2025-11-25"]
     capabilities: Json = {"tools": {}}  # what the server can do
 
     def __init__(self) -> None:
@@ -230,8 +230,8 @@ class Session:
     def initialize(self, params: Json) -> Json:
         """Agree on a revision."""
         check_initialize(params)
-        self.revision = LEGACY[-1]
-        if params["protocolVersion"] in LEGACY:
+        self.revision = self.revisions[-1]
+        if params["protocolVersion"] in self.revisions:
             self.revision = params["protocolVersion"]
         return {"protocolVersion": self.revision, "capabilities": self.capabilities,
                 "serverInfo": SERVER_INFO}

@@ -74,12 +74,23 @@ def command_of(name: str) -> List[str]:
 # --- Playing transcripts in memory ----------------------------------------------------------------
 
 
+def program_of(name: str) -> Any:
+    """Return the module of a step. The appendix adds to the module of step 4."""
+    return getattr(load(name), "step", load(name))
+
+
+def session_type(name: str) -> Any:
+    """Return the class of the sessions of a step, or of the appendix."""
+    return getattr(load(name), "BatchSession", None) or load(name).Session
+
+
 class End:
     """A step in this process, as an end of a connection that class Play of the suite can test."""
 
     def __init__(self, name: str) -> None:
-        self.step, self.lines = load(name), queue.Queue()  # type: Any, queue.Queue[bytes]
-        self.session = self.step.Session()
+        self.lines: "queue.Queue[bytes]" = queue.Queue()
+        self.step = program_of(name)
+        self.session = session_type(name)()
 
     def give(self, line: bytes) -> None:
         reply = self.session.answer_line(line)
@@ -104,7 +115,7 @@ class End:
 
 def revisions_of(name: str) -> Tuple[str, ...]:
     """Return the revisions that a step speaks."""
-    return tuple(getattr(load(name), "LEGACY", ()))
+    return tuple(getattr(session_type(name), "revisions", ()))
 
 
 def messages_of(transcript: Transcript) -> Iterator[Json]:
@@ -120,7 +131,7 @@ def messages_of(transcript: Transcript) -> Iterator[Json]:
 
 def lacks(name: str, transcript: Transcript) -> str:
     """Return what a step lacks so that a transcript could be played: a method or a tool."""
-    step, end = load(name), End(name)
+    step, end = program_of(name), End(name)
     methods: Set[str] = {"no/such", "logging/setLevel", "resources/subscribe", *end.session.methods}
     for message in messages_of(transcript):
         method, params = message["method"], message.get("params")
@@ -199,6 +210,16 @@ class TestRules(unittest.TestCase):
                 before = titles
         self.assertGreaterEqual(len(before), 15)
 
+    def test_the_appendix_follows_the_rules_about_batches(self) -> None:
+        rules = rules_of("appendix_batches", "MUST")
+        batches = [rule for rule in rules if rule.revisions == ("2025-03-26",)]
+        self.assertGreaterEqual(len(batches), 2)
+        self.assertLessEqual({rule.title for rule in rules_of("4_stdout", "MUST")},
+                             {rule.title for rule in rules})
+        with quiet():
+            self.assertEqual([], broken_rules("appendix_batches", rules))
+            self.assertEqual([], wrong_replies("appendix_batches", "2025-03-26"))
+
     def test_each_step_follows_the_weaker_rules_of_the_step_before(self) -> None:
         """These are SHOULD rules, and promises of mcp_ref, which a step need not share."""
         before: Set[str] = set()
@@ -223,16 +244,35 @@ class TestRules(unittest.TestCase):
 
     def test_a_tool_that_returns_what_is_not_json_has_failed_and_the_server_goes_on(self) -> None:
         calls = suite.transcripts("""
-== Not JSON  MUST
+== Not JSON  MUST 2025-11-25
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"odd"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":"...","isError":true}}
-""".replace("MUST", "MUST 2025-11-25"))
+""")
         for name in WITH_TOOLS:
             for value in (float("nan"), {"a": float("inf")}, {1, 2}, {"a": object()}):
                 load(name).tool("")(self.named_odd(value))
                 self.addCleanup(load(name).TOOLS.pop, "odd", None)
                 with self.subTest(name, value=value), quiet():
                     self.assertEqual([], broken_rules(name, calls))
+
+    def test_wrong_arguments_are_an_error_up_to_2025_06_18_and_then_a_result(self) -> None:
+        call = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}'
+        wrong = json.dumps({"name": "add", "arguments": {"a": True, "c": 1}})
+        for name in WITH_TOOLS:
+            for revision in revisions_of(name):
+                end = End(name)
+                play = Checked(Transcript("", "", (), (), (), []), revision, end)
+                play.open()
+                end.give((call % wrong).encode())
+                got = json.loads(end.take(DEADLINE) or b"{}")
+                with self.subTest(name, revision=revision):
+                    if revision <= "2025-06-18":
+                        self.assertEqual(-32602, got["error"]["code"])
+                    else:
+                        self.assertIs(True, got["result"]["isError"])
+                    for words in ("b: is missing", "a: True is not of type integer",
+                                  "c: is unknown; the arguments are a, b"):
+                        self.assertIn(words, str(got))
 
     def named_odd(self, value: Any) -> Any:
         def odd() -> Any:
