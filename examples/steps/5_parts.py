@@ -80,7 +80,8 @@ def wait(seconds: float) -> str:
 
 
 def count(to: int, context: Context) -> str:
-    """Report progress 1, 2 and so on up to `to`, with the messages "step 1", "step 2" ...
+    """Report progress 1, 2 and so on up to `to`, with the messages "step 1",
+    "step 2" ...
     """
     for number in range(1, to + 1):
         context.progress(number, to, f"step {number}")

@@ -1,10 +1,10 @@
-"""Tests of the ladder: the programs of the steps, the walk in README.md, and the stages of the judge.
+"""Tests of the ladder: the programs of the steps, the walk in README.md, the stages of the judge.
 
     python3 examples/steps/test_steps.py             run the tests
     python3 examples/steps/test_steps.py --table     print the figures of README.md
 
-The programs are played in memory, with the transcripts of test_mcp_ref.py. The commands of README.md
-run in a copy of this folder.
+The programs are played in memory, with the transcripts of test_mcp_ref.py. The commands of
+README.md run in a copy of this folder.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent), str(HERE.parent / "tools
 import break_it  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
 from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import LEGACY, MODERN, Transcript  # noqa: E402
+from test_mcp_ref import LEGACY, Transcript  # noqa: E402
 
 DEADLINE = 60.0  # seconds for one process
 SERVERS = ["1_messages", "2_handshake", "3_calls", "4_stdout"]

@@ -1158,8 +1158,7 @@ class Graph:
             text += ", with the start of the server"
         waited = self.waited(entry, response)
         if waited:
-            text += (f"; meanwhile the {SENDER[entry['way']]} took {waited:.1f} ms to "
-                     "answer")
+            text += f"; the {SENDER[entry['way']]} took {waited:.1f} ms meanwhile"
         return text
 
     def waited(self, entry: Entry, response: Entry) -> float:
@@ -1667,8 +1666,8 @@ const fill = node => {
   node.append(pane);
 };
 
-// The map: calls are bars over time, faults are red strokes, and an axis is below. If the
-// start of the server takes a large part of the session, the map begins with its end.
+// The map: calls are bars over time, faults are red strokes, and an axis is below. If
+// the start of the server takes a large part of the session, the map begins at its end.
 const mapFrom = () => {
   const startsLate = start !== undefined && start.at > span / 4;
   return startsLate ? Math.max(0, start.at - (span - start.at) / 20) : 0;
