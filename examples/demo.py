@@ -31,7 +31,8 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
-from mcp_ref import META, METHODS, Client, RpcError, classify, decode, printable
+from mcp_ref import (
+    META, METHODS, Client, RpcError, classify, decode, fault_of_response, printable)
 
 SERVER = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
 # These colours can be read on a black and on a white background.
@@ -156,6 +157,8 @@ class Explainer:
     def explain(self, arrow: str, message: Json) -> str:
         """Return the explanation of a message. arrow is ">" if the client sent it."""
         kind, fault = classify(message)
+        if kind == "response":
+            fault = fault_of_response(message)
         if fault is not None:
             return f"This is not a valid message: {fault}."
         self.counts[kind] += 1
@@ -432,27 +435,23 @@ SUMMARY = [
     "server, run `python3 examples/demo.py -- COMMAND`."]
 
 
-def list_all(client: Client) -> None:
-    """Ask for every list that the server offers."""
-    client.list_tools()
+def look_around(client: Client) -> None:
+    """Ask for every list that the server offers, and call the tools that only read and
+    need no arguments."""
+    tools = client.list_tools()
     if "resources" in client.server_capabilities:
         client.list_resources()
         client.list_resource_templates()
     if "prompts" in client.server_capabilities:
         client.list_prompts()
-
-
-def call_readers(client: Client) -> None:
-    """Call the tools that only read, and need no arguments."""
-    for tool in client.list_tools():
+    for tool in tools:
         only_reads = tool.get("annotations", {}).get("readOnlyHint") is True
         if only_reads and not tool["inputSchema"].get("required"):
             client.call_tool(tool["name"])
 
 
 STEPS_ELSEWHERE = [
-    Step(list_all),
-    Step(call_readers),
+    Step(look_around),
     Step(lambda client: client.call_tool("no_such_tool"),
          "No tool has this name. This request is wrong on purpose."),
     Step(lambda client: client.request("no/such")),

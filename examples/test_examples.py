@@ -237,7 +237,7 @@ class TestDemo(unittest.TestCase):
         status, printed, errors = self.demo(
             sys.executable, str(HERE / "steps" / "4_stdout.py"))
         self.assertEqual((0, ""), (status, errors))
-        for words in ("The server has the tools echo, add, place and fail",
+        for words in ("The server has the tools echo, add, place, fail and shout",
                       "The client calls the tool no_such_tool. No tool has this name.",
                       "The server refuses the request with error -32602.",
                       "No conversation in this version: unknown method",
@@ -277,6 +277,7 @@ for line in sys.stdin:
         break
     print("hello \x1b[2J")
     for odd in ({"jsonrpc": "2.0", "id": 99, "result": {}}, [], {"id": {}},
+                {"jsonrpc": "2.0", "id": 1, "error": []},
                 {"jsonrpc": "2.0", "method": "notifications/progress", "params": []}):
         print(json.dumps(odd))
     print(json.dumps(answer), flush=True)
@@ -286,7 +287,8 @@ for line in sys.stdin:
         self.assertNotIn("\x1b", printed)
         for words in ("This line is not a message: Parse error",
                       "Response to request 99 (no such request is waiting)",
-                      "This is not a valid message: ",
+                      "This is not a valid message: the message is not an object.",
+                      "This is not a valid message: an error needs an integer",
                       "This is a notification with a part that is missing or has an "
                       "unexpected type", "The client gives up: "):
             self.assertIn(words, printed)

@@ -220,6 +220,10 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
+    ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
+     "an error needs an integer as its code and a string as its message", FINE),
+    ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"result":{},"error":null}', TOLD],
+     "a response cannot have both a result and an error"),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
      undeclared("tools/call", "elicitation", "client"),

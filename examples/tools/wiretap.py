@@ -43,7 +43,7 @@ from mcp_ref import (  # noqa: E402
     CHANGES, INPUT_METHODS, NAMED_METHODS, INITIALIZING, META_CAPABILITIES,
     META_SERVER, META_SUBSCRIPTION, META_VERSION, METHODS, MISSING_CAPABILITY,
     MODERN_ERRORS, NEW, READY, REVISIONS, TRANSITIONS, UNSUPPORTED_VERSION, Bounds,
-    Revision, RpcError, classify, decode, newest_revision)
+    Revision, RpcError, classify, decode, fault_of_response, newest_revision)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the recorder
 SLOW = 1.0  # seconds from which a wait is worth mentioning
@@ -540,6 +540,8 @@ class Watch:
 
     def _take(self, entry: Entry, message: Any) -> None:
         kind, fault = classify(message)
+        if kind == "response":
+            fault = fault_of_response(message)
         rid = members(message).get("id", 0)
         is_error_without_id = rid is None and "error" in message
         if type(rid) not in (int, str) and not is_error_without_id:
