@@ -54,6 +54,9 @@ resultType "complete", the name of the server and the caching members, unless th
 out resultType. To each result that it sends to our Client it adds resultType "complete", unless the
 transcript is `raw`.
 
+First come the runner, the tested ends and the fixture, and then the rules in the order of the parts
+of mcp_ref.py.
+
     python3 -m unittest test_mcp_ref                       run the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
     python3 test_mcp_ref.py --serve                        run the server of most transcripts
@@ -73,7 +76,6 @@ import itertools
 import json
 import linecache
 import logging
-import ntpath
 import os
 import pickle
 import queue
@@ -96,7 +98,6 @@ import time
 import types
 import typing
 import unittest
-import unittest.mock
 import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -274,6 +275,19 @@ def hello(revision: str, offers: Any = None) -> Dict[str, Any]:
     return {"protocolVersion": revision, "capabilities": offers or {}, "clientInfo": INFO}
 
 
+def request_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
+    """Return a request as a line."""
+    return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
+
+
+def cancel_line(rid: Any) -> bytes:
+    """Return the notification that cancels a request."""
+    return json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                       "params": {"requestId": rid}}).encode()
+
+
+OPENING = [request_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)),
+           b'{"jsonrpc":"2.0","method":"notifications/initialized"}']  # opens a legacy session
 OBSERVERS: List[Callable[[str, str, str, bytes], None]] = []  # get revision, role, mark, line
 
 
@@ -576,12 +590,74 @@ class Memory:
             self.session.close()
 
 
+class HeldServer(Memory):
+    """A connection to a server in memory. Its jobs wait until the test runs them."""
+
+    def __init__(self, server: Server) -> None:
+        self.jobs: List[Callable[[], None]] = []
+        self.start = self.jobs.append  # type: ignore[assignment]
+        super().__init__(server)
+
+    def say(self, method: str, params: Any, **more: Any) -> None:
+        message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
+        self.give(json.dumps(message).encode())
+
+    def call(self, rid: Any, name: str, **arguments: Any) -> None:
+        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
+        self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
+
+    def open(self, revision: str, offers: Any = None) -> None:
+        """Open a legacy session."""
+        self.say("initialize", hello(revision, offers), id="hello")
+        self.say("notifications/initialized", {})
+        self.out()
+
+    def out(self) -> List[Any]:
+        return [json.loads(line) for line in iter(lambda: self.take(0), None)]
+
+    def run(self) -> List[Any]:
+        while self.jobs:
+            self.jobs.pop(0)()
+        return self.out()
+
+
+class Talk(Memory):
+    """A client with a revision and capabilities, which is connected to a server in memory.
+
+    The function write(client, line) gets each line that the server sends to it.
+    """
+
+    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS,
+                 write: "Callable[[Talk, bytes], None]" = lambda talk, line: talk.lines.put(line)
+                 ) -> None:
+        self.lines, self.server, self.over = queue.Queue(), server, False
+        self.revision, self.offers = revision, offers
+        self.session = server.connect(lambda line: write(self, line), self.start)
+        if revision != MODERN:
+            self.request("initialize", hello(revision, offers))
+            self.give(OPENING[1])
+
+    def say(self, rid: str, method: str, params: Any) -> None:
+        """Send a request."""
+        if self.revision == MODERN:  # with a new progressToken each time
+            params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
+                                          "progressToken": time.monotonic_ns()}}
+        self.give(request_line(rid, method, **params))
+
+    def request(self, method: str, params: Any, **more: Any) -> Any:
+        """Send a request. Return the next message that arrives."""
+        self.say(method, method, {**params, **more})
+        return json.loads(self.take(DEADLINE) or b"null")
+
+
 class Wire:
     """A transport for our Client. The test at its other end plays the server.
 
     `heard` is a queue of the arguments of on_notification. If the client offers elicitation and
     sampling, it calls `elicit` and `sample`; a transcript may replace them. `welcome` is a result
-    of initialize or server/discover, which transcripts write as "$welcome".
+    of initialize or server/discover, which transcripts write as "$welcome". If `respond` is set,
+    the wire opens the session by itself, and calls respond(message) for all further messages. Its
+    value is the result for a request; None means that the request gets no response.
     """
 
     def __init__(self, revision: str, offers: bool = False, **options: Any) -> None:
@@ -596,6 +672,7 @@ class Wire:
             "_meta": {META + "serverInfo": INFO}} if revision == MODERN else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
         self.opened = self.ended = 0  # how many times
+        self.respond: Any = None
         self.on_line: Any = None
         self.on_close: Any = None
         offered = {"roots": ["file:///home/ada"], "on_elicit": lambda params: self.elicit(params),
@@ -610,7 +687,16 @@ class Wire:
         self.opened, self.on_line, self.on_close = self.opened + 1, on_line, on_close
 
     def send(self, line: bytes) -> None:
-        self.lines.put(line)
+        if self.respond is None:
+            return self.lines.put(line)
+        message = json.loads(line)
+        if message["method"] == "notifications/initialized":
+            return
+        opens = message["method"] in ("initialize", "server/discover")
+        result = self.welcome if opens else self.respond(message)
+        if "id" in message and result is not None:
+            self.give(json.dumps(
+                {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
     def close(self) -> None:
         self.ended += 1
@@ -627,6 +713,26 @@ class Wire:
 
     def closed(self) -> bool:
         return self.opened == self.ended
+
+
+class Link:
+    """A transport of our Client that leads directly to a server in this process.
+
+    `sent` has the messages of the client. The server's jobs run at once, or start(job) runs them.
+    """
+
+    def __init__(self, server: Any, start: Callable[[Any], Any] = lambda job: job()) -> None:
+        self.server, self.start, self.sent = server, start, []  # type: ignore[var-annotated]
+
+    def open(self, on_line: Any, on_close: Any) -> None:
+        self.session = self.server.connect(on_line, self.start)
+
+    def send(self, line: bytes) -> None:
+        self.sent.append(json.loads(line))
+        self.session.receive(line)
+
+    def close(self) -> None:
+        self.session.close()
 
 
 class Process:
@@ -782,6 +888,21 @@ def plays(text: str) -> Callable[[Any], Any]:
     return add
 
 
+def later(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a function on another thread, and return the future of its result. A function that does
+    not return delays nothing else."""
+    future: Any = concurrent.futures.Future()
+
+    def run() -> None:
+        try:
+            future.set_result(function(*args, **options))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 def plays_rows(case: unittest.TestCase, text: str, rows: Any) -> None:
     """Play transcripts once for each row. A row has a name and then the values of each %s."""
     for why, *values in rows:
@@ -798,11 +919,6 @@ TRANSCRIPTS: List[Transcript] = []  # all transcripts, in the order of this file
 # Most transcripts are played against this server. Other people's servers can be judged by the same
 # transcripts if they list the same tools, resources and prompts. The docstrings say what each of
 # them has to do.
-
-
-class Point(NamedTuple):
-    x: int
-    y: int
 
 
 @dataclasses.dataclass
@@ -1028,7 +1144,131 @@ class ProcessCase(unittest.TestCase):
         return child
 
 
-# --- Part I: JSON-RPC 2.0 -------------------------------------------------------------------------
+PROCESS_SERVER = r"""
+import os, sys, threading
+from mcp_ref import Bounds, Context, Server
+server, inside = Server("process", "1.0", OPTIONS), []
+
+@server.tool
+def execute(code: str, context: Context) -> str:
+    "Run Python code. Return the value of its variable `out`."
+    names = {**globals(), "context": context, "out": "done"}
+    exec(code, names)
+    return str(names["out"])
+"""
+PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
+PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
+PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
+PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
+PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
+
+
+def process_run(rid: Any, code: str) -> bytes:
+    return request_line(rid, "tools/call", name="execute", arguments={"code": code})
+
+
+class ProcessChild(Process):
+    """A process with PROCESS_SERVER and an open session, or with another main part.
+
+    The stdout of the process goes through a second process, a `cat` that is called the relay. Tests
+    stop and kill the relay where a real client would be stopped or killed.
+    """
+
+    def __init__(self, options: str = "", before: str = "", main: str = "",
+                 drain: float = 2 * DEADLINE, env: Any = {}) -> None:
+        gate, end = os.pipe()
+        script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate}", before,
+                            main or f"server.run({drain})"))
+        self.relay = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.child = subprocess.Popen(
+            [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
+            stderr=subprocess.PIPE, env={**PROCESS_ENV, **env}, pass_fds=[gate])
+        assert self.relay.stdin and self.child.stdin
+        self.relay.stdin.close(), os.close(gate)
+        self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
+        self.chunk, self.kept, self.said = 0, b"", ""
+        self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
+        for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
+            threading.Thread(target=self.pour, args=pipe, daemon=True).start()
+        if not main:
+            self.send(*OPENING)
+            self.until("hello")
+
+    def pour(self, stream: Any, lines: Any) -> None:
+        """Put the lines of a stream into a queue, and None at its end."""
+        with stream:
+            for line in stream:
+                lines.put(line.rstrip(b"\n"))
+        lines.put(None)
+
+    def send(self, *lines: bytes) -> None:
+        """Write all lines in one go."""
+        self.write(b"".join(line + b"\n" for line in lines))
+
+    def run(self, code: str, rid: Any = "run") -> None:
+        """Let the server run Python code, and wait until the code writes "here" to stderr."""
+        self.send(process_run(rid, code))
+        self.read_stderr("here")
+
+    def out(self, code: str) -> str:
+        """Let the server run Python code. Return the result."""
+        self.send(process_run("out", code))
+        return text_of(self.until("out")["result"])
+
+    def until(self, *names: Any) -> Any:
+        """Return the next message with one of these ids or methods. Skip other messages."""
+        for line in iter(lambda: self.take(DEADLINE), None):
+            message = json.loads(line)
+            if message.get("method", message.get("id")) in names:
+                return message
+        raise AssertionError(f"no message has one of {names}; stderr: {self.said}")
+
+    def read_stderr(self, words: str) -> None:
+        """Read stderr up to a line with these words, or up to its end."""
+        for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
+            self.said += line.decode() + "\n"
+            if words in line.decode():
+                break
+
+    def wait_for_end(self) -> int:
+        """Wait until the process and its stderr have ended. Return the exit status."""
+        self.read_stderr("\n")
+        return self.child.wait(DEADLINE)
+
+    def end(self) -> Dict[Any, Any]:
+        """Close stdin. Return the messages that still arrive, by id. The status has to be 0."""
+        self.stdin.close()
+        lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
+        if self.wait_for_end():
+            raise AssertionError(f"status {self.child.returncode}: {self.said}")
+        return {message.get("id"): message for message in lines}
+
+    def close(self, seconds: float = DEADLINE) -> int:
+        """Kill both processes. Return the exit status of the server."""
+        for process in (self.child, self.relay):
+            process.kill()
+            process.wait(seconds)
+        self.stdin.close(), self.gate.close()
+        return self.child.returncode
+
+
+class ProcessShared(Process):
+    """The fixture in a process. Many transcripts are played against it, one after the other."""
+
+    def __init__(self, chunk: int = 0) -> None:
+        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+        self.ids = Ids()
+
+    def give(self, line: bytes) -> None:
+        super().give(self.ids.out(line))
+
+    def take(self, seconds: float) -> Optional[bytes]:
+        line = super().take(seconds)
+        return line and self.ids.come(line)
+
+
+# --- Part 1: A server for tools -------------------------------------------------------------------
+# Messages, the lifecycle in both eras, and tools. (The schemas of their arguments are in Part 6.)
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
@@ -1097,15 +1337,114 @@ def envelope_reply(reply: Tuple[Any, int], revision: str) -> Any:
     return {"jsonrpc": "2.0", **rid, "error": {"code": reply[1], "message": "..."}}
 
 
-PEER_METHODS: Dict[str, Callable[..., Any]] = {
-    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
-    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
-    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
-    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
-    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
+def play_envelope(case: unittest.TestCase, talk: Play) -> None:
+    """Play the lines of ENVELOPE. Each is followed by a request that has to be answered."""
+    for why, line, reply in ENVELOPE:
+        talk.say(">", line)
+        if reply is not None:
+            out = talk.end.take(talk.deadline) or b"null"
+            got = json.loads(out)
+            case.assertIsNone(difference(envelope_reply(reply, talk.revision), got, {}), (why, got))
+            case.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z", why)
+            case.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
+        talk.silence()
 
-SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
-    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
+
+class TestEnvelope(unittest.TestCase):
+    """One line of bytes is one message. An invalid line does not affect the next line."""
+
+    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
+        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
+        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
+        [base.id.not-null] [base.error.message-short]
+        [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
+        [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
+        for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
+            talk = Play(Transcript("Envelope", "", (), ("raw",), (), []), revision,
+                        Memory(SERVERS[name]()))
+            with self.subTest(server=name, revision=revision):
+                if name == "fixture":
+                    talk.open()
+                play_envelope(self, talk)
+
+    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
+        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
+
+    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
+        line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
+        end.give(line)
+        end.give(line + b" ")
+        self.assertEqual([("x", -32601), (None, -32700)], [
+            (one.get("id"), one["error"]["code"]) for one in end.out()])
+        end.say("initialize", hello("2025-03-26"), id=0)
+        for count in (2, 3):
+            end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
+        self.assertEqual([dict, list, dict], list(map(type, end.out())))
+
+    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
+        """None of these lines goes to send()."""
+        def short(message: Any) -> Any:
+            return list(map(short, message)) if isinstance(message, list) else {
+                name: value["code"] if name == "error" else value
+                for name, value in message.items() if name != "jsonrpc"}
+
+        sent: List[bytes] = []
+        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
+        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
+        for line, *wanted in (
+                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
+                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
+                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
+                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
+            got: List[Any] = []
+            peer.receive(line.encode(), got.append)
+            self.assertIsNone(got.pop(), line)
+            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
+        self.assertEqual([], sent)
+
+
+@plays(r"""
+# A request has an id. The response repeats the id and has either a result or an error.
+== A response has the id of its request, with the same value and the same type  MUST
+   [base.response.same-id]
+> {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
+< {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
+> {"jsonrpc":"2.0","id":"7","method":"tools/list"}
+< {"jsonrpc":"2.0","id":"7","result":{"tools":["..."],"...":0}}
+> {"jsonrpc":"2.0","id":0,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
+
+# An error has a code. It has the id of the request if that id can be read.
+== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
+   [base.response.result-xor-error]
+> {"jsonrpc":"2.0","id":1,"method":"no/such"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+
+== The params of a request are an object, and a server refuses an array  MUST
+   [base.request.params-object]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
+
+== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
+   [base.jsonrpc.version] [base.request.method-string]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+> {"id":2,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
+
+== The error for an invalid request has the id of that request if the id can be read  MUST
+   2025-11-25+ [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":1,"method":5}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
+
+== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
+   [base.error.id-omitted-when-unreadable]
+> {"jsonrpc":"2.0","id":null,"method":"tools/list"}
+< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
+""")
+class TestRequests(unittest.TestCase):
+    """Requests, responses and notifications, of which all of MCP is made."""
 
 
 class TestErrors(unittest.TestCase):
@@ -1137,8 +1476,7 @@ class TestErrors(unittest.TestCase):
             end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
             end.server.resource("fixture://crash")(lambda: 1 / 0)
             if revision != MODERN:
-                end.say("initialize", hello(revision), id="hello")
-                end.say("notifications/initialized", {})
+                end.open(revision)
             for rid, (method, params) in enumerate(wrong):
                 if revision == MODERN and isinstance(params, dict):
                     params = {"_meta": modern_meta(), **params}
@@ -1150,193 +1488,6 @@ class TestErrors(unittest.TestCase):
             codes = {one["error"]["code"] for one in end.run() if "error" in one}
             self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
                               -32021 if revision == MODERN else -32002}, codes, revision)
-
-    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
-        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
-
-
-class TestEnvelope(unittest.TestCase):
-    """One line of bytes is one message. An invalid line does not affect the next line."""
-
-    def test_each_line_gets_its_reply_and_the_next_request_is_answered(self) -> None:
-        """The lines go to a plain peer and, in each revision, to a server. Replies are ASCII.
-        [base.msg.jsonrpc-conformant] [base.msg.member-case] [base.encoding.utf8]
-        [base.id.not-null] [base.error.message-short]
-        [base.error.id-null-when-unreadable] [base.notification.no-response] [base.error.parse]
-        [base.error.code-and-message] [base.error.code-integer] [stdio.no-embedded-newline]"""
-        for name, revision in (("plain", LEGACY[0]), *(("fixture", one) for one in REVISIONS)):
-            server, transcript = SERVERS[name](), Transcript("Envelope", "", (), ("raw",), (), [])
-            for why, line, reply in ENVELOPE:
-                talk = Play(transcript, revision, Memory(server))
-                with self.subTest(why, server=name, revision=revision):
-                    if name == "fixture":
-                        talk.open()
-                    talk.say(">", line)
-                    if reply is not None:
-                        out = talk.end.take(DEADLINE) or b"null"
-                        got = json.loads(out)
-                        self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), got)
-                        self.assertRegex(got["error"]["message"], r"\A[^\n]{3,200}\Z")
-                        self.assertTrue(out.isascii() and not set(out) & set(b"\r\n"), out)
-                    talk.silence()
-
-
-@plays(r"""
-# A request has an id. The response repeats the id and has either a result or an error.
-== A response has the id of its request, with the same value and the same type  MUST
-   [base.response.same-id]
-> {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"}}}
-< {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}],"...":0}}
-> {"jsonrpc":"2.0","id":"7","method":"tools/list"}
-< {"jsonrpc":"2.0","id":"7","result":{"tools":["..."],"...":0}}
-> {"jsonrpc":"2.0","id":0,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":0,"result":{"tools":["..."],"...":0}}
-
-# Responses may arrive in any order. The id tells to which request a response belongs.
-== A slow request does not delay other requests, and no other request may use its id  OURS
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
-> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
-< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
-<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
-<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
-
-# An error has a code. It has the id of the request if that id can be read.
-== A request with an unknown method gets the error -32601  MUST [base.error.method-not-found]
-   [base.response.result-xor-error]
-> {"jsonrpc":"2.0","id":1,"method":"no/such"}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
-
-== The params of a request are an object, and a server refuses an array  MUST
-   [base.request.params-object]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
-
-== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
-   [base.jsonrpc.version] [base.request.method-string]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-> {"id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
-== The error for an invalid request has the id of that request if the id can be read  MUST
-   2025-11-25+ [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
-
-== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
-   [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":null,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
-
-# In the legacy revisions both ends send requests. Each end numbers its own requests.
-== Client and server may use the same ids, because each of them numbers its own requests  OURS
-   2025-06-18+ legacy offers
-> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
-   "params":{"name":"sample","arguments":{"text":"?"}}}
-< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
-> {"jsonrpc":"2.0","id":"$b","method":"ping"}
-< {"jsonrpc":"2.0","id":"$b","result":{}}
-> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
-   "content":{"type":"text","text":"four"}}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
-> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
-< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
-
-== Each request of a client has a unique id, by which the client finds the response  MUST client
-   [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
-   [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
-! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
-> {"jsonrpc":"2.0","id":"$id1","method":"x/one"}
-> {"jsonrpc":"2.0","id":"$id2","method":"x/two","params":{"a":1}}
-! other = "x" if type(id1) is int else 1
-= other != id1 and id1 != id2 and {type(id1), type(id2)} <= {int, str}
-< {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
-< {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
-< {"jsonrpc":"2.0","id":"$id1","error":{"code":-32001,"message":"Request timed out","data":[0]}}
-! one.result(DEADLINE)
-= type(raised) is RpcError and raised.message == "Request timed out"
-= (raised.code, raised.data, two.result(DEADLINE)["n"]) == (-32001, [0], 2)
-! three = client.start("x/three")
-> {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
-= id3 not in (id1, id2)
-
-# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
-== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
-   raw 2025-03-26 on plain
-> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
-< {"jsonrpc": "2.0", "result": 19, "id": 1}
-> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
-< {"jsonrpc": "2.0", "result": 19, "id": 3}
-> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
-> {"jsonrpc": "2.0", "method": "foobar"}
-> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
-< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
-> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
-< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
-> []
-< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
-> [1]
-< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
-> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
-   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
-   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
-   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
-< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
-   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
-   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
-   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
-> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
-   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
-
-== Params that do not fit the signature of a function are refused before the function runs  OURS raw
-   2025-03-26 on plain
-> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-""")
-class TestRequests(unittest.TestCase):
-    """Requests, responses and notifications, of which all of MCP is made."""
-
-
-class HeldServer(Memory):
-    """A connection to a server in memory. Its jobs wait until the test runs them."""
-
-    def __init__(self, server: Server) -> None:
-        self.jobs: List[Callable[[], None]] = []
-        self.start = self.jobs.append  # type: ignore[assignment]
-        super().__init__(server)
-
-    def say(self, method: str, params: Any, **more: Any) -> None:
-        message = {"jsonrpc": "2.0", "method": method, "params": params, **more}
-        self.give(json.dumps(message).encode())
-
-    def call(self, rid: Any, name: str, **arguments: Any) -> None:
-        meta = {**modern_meta(), META + "logLevel": "info"}  # a modern call works without a session
-        self.say("tools/call", {"name": name, "arguments": arguments, "_meta": meta}, id=rid)
-
-    def out(self) -> List[Any]:
-        return [json.loads(line) for line in iter(lambda: self.take(0), None)]
-
-    def run(self) -> List[Any]:
-        while self.jobs:
-            self.jobs.pop(0)()
-        return self.out()
-
-
-class TestPeer(unittest.TestCase):
-    """Errors, the order of messages, and the bounds of a connection."""
 
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
         """[base.error.internal] The text includes why a result is not JSON."""
@@ -1353,1877 +1504,13 @@ class TestPeer(unittest.TestCase):
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
 
-    def test_an_exception_that_ends_a_program_does_not_end_a_server(self) -> None:
-        """A call fails if its tool exits, is interrupted, recurses too deeply or lacks memory."""
-        end, errors = HeldServer(Server("s", "1")), {error.__name__: error for error in (
-            SystemExit, KeyboardInterrupt, RecursionError, MemoryError)}
 
-        @end.server.tool
-        def leave(how: str) -> None:
-            raise errors[how]
-
-        for how in errors:
-            end.call(1, "leave", how=how)
-            self.assertEqual([True], [one["result"]["isError"] for one in end.run()], how)
-
-    def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
-        """Notifications do not wait until earlier requests have run."""
-        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
-        for n in range(5):
-            end.say("see", [f"request {n}"], id=n)
-            end.say("see", [f"note {n}"])
-        end.run()
-        self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
-
-    def test_no_notification_about_a_request_follows_its_response(self) -> None:
-        """Threads that a tool has left behind log until its response is sent, and once more."""
-        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
-        end_of_test = time.monotonic() + DEADLINE
-
-        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
-            kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
-            late.extend([line] if int(about) in answered else [])
-            (answered if kind == b"id" else logged).add(int(about))
-
-        @end.server.tool
-        def leave(context: Context) -> None:
-            def log() -> None:
-                while context.request_id not in answered and time.monotonic() < end_of_test:
-                    context.log("info", data)
-                context.log("info", data)
-
-            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
-            threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
-            for thread in threads[-3:]:
-                thread.start()
-
-        end.session = end.server.connect(send, end.start)
-        for rid in range(10):
-            end.call(rid, "leave")
-        end.run()
-        for thread in threads:
-            thread.join(DEADLINE)
-        self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
-
-    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
-        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
-        are used again. The random numbers are seeded. [cancel.server-silent-must]
-        [cancel.race-tolerated]"""
-        for seed in range(6):
-            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
-            running: Dict[str, int] = {}  # id -> number of the call that uses it
-            begun: List[bool] = []  # for each call that began: was it still uncancelled?
-
-            def call(rid: str, n: int) -> None:
-                running.setdefault(rid, n)
-                end.call(rid, "work", n=n)
-
-            def cancel(rid: str, n: int) -> None:
-                running.pop(rid, None)
-                end.say("notifications/cancelled", {"requestId": rid})
-
-            @end.server.tool
-            def work(n: int, context: Context) -> str:
-                begun.append(running.get(context.request_id) == n)
-                for move in rng.choice([(), (), (cancel,), (cancel, call)]):
-                    move(context.request_id, n + 1000)
-                return str(n)
-
-            for n in range(600):
-                move, jobs = rng.choice([call, cancel, None, None]), end.jobs
-                if move:
-                    move(f"id {rng.randrange(9)}", n)
-                elif rng.random() < 0.5:
-                    end.give(rng.choice(ENVELOPE)[1])
-                elif jobs:
-                    jobs.pop(rng.randrange(len(jobs)))()
-                for one in end.out() if n < 599 else end.run():
-                    if "result" in one:
-                        number = running.pop(one["id"])  # KeyError: one response too many
-                        self.assertEqual(str(number), one["result"]["content"][0]["text"])
-                    else:  # the response to an invalid line, or to an id that was in use
-                        self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
-            self.assertEqual(({}, {True}), (running, set(begun)))
-
-    def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
-        line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=len(line), batch=2)))
-        end.give(line)
-        end.give(line + b" ")
-        self.assertEqual([("x", -32601), (None, -32700)], [
-            (one.get("id"), one["error"]["code"]) for one in end.out()])
-        end.say("initialize", hello("2025-03-26"), id=0)
-        for count in (2, 3):
-            end.give(json.dumps([{**ping, "id": n} for n in range(count)]).encode())
-        self.assertEqual([dict, list, dict], list(map(type, end.out())))
-
-    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] A cancelled request counts until its job has been taken,
-        and then frees exactly one place."""
-        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
-        for rid in (10, 20, 30):
-            for n in range(4):
-                end.call(rid + n, "echo", text="a")
-            end.say("notifications/cancelled", {"requestId": rid})
-            end.call(rid + 4, "echo", text="a")
-            self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-            end.jobs.pop(0)()  # the job of the cancelled request
-            end.call(rid + 5, "echo", text="a")
-            end.call(rid + 6, "echo", text="a")
-            self.assertEqual([(rid + 6, 429)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-
-    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
-        """No lock is held while send() runs, so that send() may call receive()."""
-        lines: "queue.Queue[bytes]" = queue.Queue()
-
-        def send(line: bytes) -> None:
-            lines.put(line)
-            if lines.qsize() < 3:
-                ask()
-
-        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
-        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
-        threading.Thread(target=ask, daemon=True).start()
-        for _ in range(3):
-            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
-
-    def test_the_reply_function_of_receive_gets_all_responses_to_a_line_and_then_none(self) -> None:
-        """None of these lines goes to send()."""
-        def short(message: Any) -> Any:
-            return list(map(short, message)) if isinstance(message, list) else {
-                name: value["code"] if name == "error" else value
-                for name, value in message.items() if name != "jsonrpc"}
-
-        sent: List[bytes] = []
-        peer = Peer(sent.append, lambda job: job(), methods={"get": lambda: [1]})
-        get, note = '{"jsonrpc":"2.0","id":1,"method":"get"}', '{"jsonrpc":"2.0","method":"get"}'
-        for line, *wanted in (
-                (get, {"id": 1, "result": [1]}), (note,), ('{"jsonrpc":"2.0","id":1,"result":1}',),
-                ("{", {"id": None, "error": -32700}), ("[]", {"id": None, "error": -32600}),
-                ('{"jsonrpc":"2.0","id":1}', {"id": 1, "error": -32600}), (f"[{note}]",),
-                (f"[{get},{note},5]", [{"id": 1, "result": [1]}, {"id": None, "error": -32600}])):
-            got: List[Any] = []
-            peer.receive(line.encode(), got.append)
-            self.assertIsNone(got.pop(), line)
-            self.assertEqual(wanted, [short(json.loads(one)) for one in got], line)
-        self.assertEqual([], sent)
-
-    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job())
-        for params in ([1, 2], None):
-            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
-                peer.request("sum", params).result(0)
-
-    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
-        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
-        without an id may belong to either."""
-        peer = Peer(lambda line: None, lambda job: job())
-        pending, _ = peer.request("a"), peer.request("b")
-        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
-            self.assertFalse(pending.wait(0))
-            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
-        with self.assertRaisesRegex(RpcError, r"^no \(5\)$"):
-            pending.result(DEADLINE)
-
-    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
-        """No other response will come. The id is another one, or the message, the batch or the line
-        around it is malformed."""
-        for line in ('{"jsonrpc":"2.0","id":"1","result":{}}', '{"jsonrpc":"2.0","id":1.0,"result":{}}',
-                     '{"jsonrpc":"2.0","id":"1","error":{"code":5,"message":"no"}}',
-                     '{"jsonrpc":"2.0","id":1}', '{"jsonrpc":"2.0","id":1,"result":{},"error":{}}',
-                     '{"jsonrpc":"2.0","id":1,"result":NaN}', '{"jsonrpc":"2.0","id":1,"result":{"a":',
-                     '{"jsonrpc":"2.0","result":{"a":"%s,"id":1}' % ("x" * 2000)):
-            with self.subTest(line):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending, other = peer.request("a"), peer.request("b")
-                peer.receive(line.encode())
-                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
-                self.assertRaises(ValueError, pending.result)
-        end = Wire("2025-11-25")  # a revision without batches
-        server = Peer(end.give, lambda job: job(), methods={
-            "initialize": lambda **params: end.welcome, "notifications/initialized": lambda: None})
-        end.send = lambda line: b"x/one" in line or server.receive(line)  # type: ignore
-        end.client.connect()
-        pending = end.client.start("x/one")
-        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
-        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
-
-    def test_an_error_without_an_id_ends_the_only_pending_request(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job())
-        pending = peer.request("a")
-        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
-        self.assertRaisesRegex(RpcError, "-32700", pending.result, 0)
-
-    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
-        """The text of each may be another one. Kinds are counted separately."""
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for n in range(30):
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
-                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-            self.assertEqual(20, len(logs.output))
-            peer.close()
-            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
-        self.assertEqual(22, len(logs.output))
-
-    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
-        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
-        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
-            broken.request("a").result(DEADLINE)
-
-    def test_an_exception_in_the_handler_of_a_notification_is_logged(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-        self.assertRegex(logs.output[0], "(?s)'news'.*ZeroDivisionError")
-
-    def test_an_ignored_message_is_logged_without_control_characters(self) -> None:
-        end = HeldServer(SERVERS["plain"]())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            end.give(b'{"jsonrpc":"2.0","id":"late \\u001b[2J","result":"secret"}')
-        self.assertIn("late \\x1b[2J", logs.output[0])
-        self.assertNotRegex("".join(logs.output), "\x1b|secret")
-
-    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
-        contexts: List[Context] = []
-        server = Server("s", "1")
-
-        @server.tool
-        def late(context: Context) -> None:
-            "Keep the context."
-            contexts.append(context)
-
-        end = HeldServer(server)
-        end.say("initialize", {**hello("2025-11-25"), "capabilities": {"roots": {}}}, id=0)
-        end.say("notifications/initialized", {})
-        end.say("tools/call", {"name": "late"}, id=1)
-        end.run()
-        self.assertRaises(RequestCancelled, contexts[0].list_roots)
-
-    def test_the_context_of_a_tool_says_cancelled_when_the_client_is_gone(self) -> None:
-        contexts: List[Context] = []
-        server, gone = Server("s", "1"), []  # type: ignore[var-annotated]
-
-        @server.tool
-        def keep(context: Context) -> None:
-            "Keep the context."
-            contexts.append(context)
-            gone.append(1)
-            context.log("info", "the client is gone")
-
-        end = HeldServer(server)
-        end.session = server.connect(lambda line: gone and os.write(-1, line), lambda job: job())
-        end.call(1, "keep")
-        self.assertTrue(contexts[0].cancelled)
-
-    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
-        def start(job: Any) -> None:
-            raise RuntimeError("can't start new thread")
-
-        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
-        end.session = end.server.connect(end.lines.put, start)
-        for rid in (1, 2):
-            end.call(rid, "echo", text="a")
-            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
-
-    def test_waiting_requests_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """The bound is Bounds.memory. A cancelled request counts until its job was taken, unless
-        the transport can withdraw the job."""
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(memory=3_000))), "x" * 1000
-
-        def refused() -> List[Any]:
-            return [one["id"] for one in end.out() if one.get("error", {}).get("code") == 429]
-
-        for rid in (10, 20):
-            for n in range(4):
-                end.call(rid + n, "echo", text=ballast)
-            end.say("notifications/cancelled", {"requestId": rid})
-            end.call(rid + 4, "echo", text=ballast)
-            self.assertEqual([rid + 3, rid + 4], refused())
-            end.jobs.pop(0)()
-            end.call(rid + 5, "echo", text=ballast)
-            self.assertEqual([], refused())
-            self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-
-        def withdraw(job: Any) -> bool:
-            end.jobs.remove(job)
-            return True
-
-        end.session.withdraw = withdraw
-        for rid in range(30, 50):
-            end.call(rid, "echo", text=ballast)
-            end.say("notifications/cancelled", {"requestId": rid})
-        self.assertEqual(([], []), (end.jobs, end.out()))
-
-    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """Whoever unsubscribes may subscribe to another URI."""
-        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
-        end.say("initialize", hello("2025-11-25"), id=0)
-        end.say("notifications/initialized", {})
-        end.out()
-        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
-        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
-                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
-                                         ("", uris[3])]):
-            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
-        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
-
-    def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.line. The next batch has room again."""
-        server = Server("s", "1", bounds=Bounds(line=10_000))
-
-        @server.tool
-        def big(size: int) -> str:
-            "Return a long text."
-            return "x" * size
-
-        end = HeldServer(server)
-        end.say("initialize", hello("2025-03-26"), id=0)
-        end.say("notifications/initialized", {})
-        end.out()
-        for _ in range(2):
-            end.give(json.dumps([{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {
-                "name": "big", "arguments": {"size": 4000}}} for n in range(5)]).encode())
-            (responses,) = end.run()
-            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
-            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
-
-    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
-        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
-        reads, writes = threading.Event(), threading.Event()
-        server, began = Server("s", "1", bounds=Bounds(line=1_000)), []  # type: ignore[var-annotated]
-
-        def send(line: bytes) -> None:
-            writes.set()
-            reads.wait(DEADLINE)
-
-        @server.tool
-        def big() -> str:
-            "Return a long text."
-            began.append(reads.is_set())
-            return "x" * 2000
-
-        end = HeldServer(server)
-        end.session = server.connect(send, end.jobs.append)
-        for rid in range(5):
-            end.call(rid, "big")
-        threads = [threading.Thread(target=job, daemon=True) for job in end.jobs]
-        threads[0].start()
-        self.assertTrue(writes.wait(DEADLINE))
-        threads[1].start()
-        threads[1].join(DEADLINE)  # its result waits
-        for thread in threads[2:]:
-            thread.start()
-            thread.join(0.05)  # without the bound, it would begin now
-        reads.set()
-        for thread in threads:
-            thread.join(DEADLINE)
-        self.assertEqual([False, False, True, True, True], began)
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
-        """Only strings and nulls are corrected."""
-        import tracemalloc
-
-        end = HeldServer(fixture_server())
-        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "echo", "arguments": {"text": [[] for _ in range(50_000)]},
-            "_meta": modern_meta()}}).encode()
-        peaks = []
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
-            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
-            before = tracemalloc.get_traced_memory()[0]
-            use(line)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        self.assertLess(peaks[1], 1.3 * peaks[0])
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
-        """The client sends cancelled calls, responses, notifications and invalid messages."""
-        import tracemalloc
-
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
-
-        def flood(count: int) -> None:
-            for n in range(count):
-                end.call(n, "echo", text=ballast)
-                end.say("notifications/cancelled", {"requestId": n})
-                end.say(ballast + str(n), {})
-                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
-                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
-                end.out()
-
-        flood(20)
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        before = tracemalloc.get_traced_memory()[0]
-        flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
-
-    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
-        """The bound is Bounds.line. The response still arrives."""
-        server, sent = Server("s", "1", bounds=Bounds(line=10_000)), []  # type: ignore[var-annotated]
-        writes, reads = threading.Event(), threading.Event()
-
-        def send(line: bytes) -> None:
-            writes.set()
-            reads.wait(DEADLINE)
-            sent.append(line)
-
-        @server.tool
-        def talk(context: Context) -> None:
-            "Log much more than may wait."
-            for _ in range(100):
-                context.log("info", "x" * 1000)
-
-        end = HeldServer(server)
-        end.session = server.connect(send, lambda job: job())
-        writing = threading.Thread(target=end.session.receive, args=[
-            b'{"jsonrpc":"2.0","id":7,"method":"ping"}'])
-        writing.start()
-        self.addCleanup(reads.set)
-        self.assertTrue(writes.wait(DEADLINE))
-        end.call(8, "talk")
-        reads.set()
-        writing.join(DEADLINE)
-        self.assertEqual([7, 8], [one["id"] for one in map(json.loads, sent) if "id" in one])
-        self.assertIn(sum(map(len, sent)), range(9_000, 13_000))
-
-    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
-        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
-        for function, name, figure in (
-                (Server.run, "drain", 5.0), (Server, "workers", 64),
-                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
-                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
-            with self.subTest(name):
-                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
-
-
-# --- Part I: stdio --------------------------------------------------------------------------------
-# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
-# client stops or is killed.
-
-PROCESS_SERVER = r"""
-import os, sys, threading
-from mcp_ref import Bounds, Context, Server
-server, inside = Server("process", "1.0", OPTIONS), []
-
-@server.tool
-def execute(code: str, context: Context) -> str:
-    "Run Python code. Return the value of its variable `out`."
-    names = {**globals(), "context": context, "out": "done"}
-    exec(code, names)
-    return str(names["out"])
-"""
-PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
-PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
-PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
-PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
-PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
-
-
-def process_line(rid: Any, method: str = "ping", **params: Any) -> bytes:
-    """Return a request as a line."""
-    return json.dumps({"jsonrpc": "2.0", "id": rid, "method": method, "params": params}).encode()
-
-
-def process_run(rid: Any, code: str) -> bytes:
-    return process_line(rid, "tools/call", name="execute", arguments={"code": code})
-
-
-PROCESS_HELLO = [process_line("hello", "initialize", **hello(LEGACY[-1], OFFERS)),
-                 b'{"jsonrpc":"2.0","method":"notifications/initialized"}']
-
-
-class ProcessChild(Process):
-    """A process with PROCESS_SERVER and an open session, or with another main part.
-
-    The stdout of the process goes through a second process, a `cat` that is called the relay. Tests
-    stop and kill the relay where a real client would be stopped or killed.
-    """
-
-    def __init__(self, options: str = "", before: str = "", main: str = "",
-                 drain: float = 2 * DEADLINE, env: Any = {}) -> None:
-        gate, end = os.pipe()
-        script = "\n".join((PROCESS_SERVER.replace("OPTIONS", options), f"GATE = {gate}", before,
-                            main or f"server.run({drain})"))
-        self.relay = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.child = subprocess.Popen(
-            [*PYTHON, "-c", script], stdin=subprocess.PIPE, stdout=self.relay.stdin, bufsize=0,
-            stderr=subprocess.PIPE, env={**PROCESS_ENV, **env}, pass_fds=[gate])
-        assert self.relay.stdin and self.child.stdin
-        self.relay.stdin.close(), os.close(gate)
-        self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
-        self.chunk, self.kept, self.said = 0, b"", ""
-        self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
-        for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
-            threading.Thread(target=self.pour, args=pipe, daemon=True).start()
-        if not main:
-            self.send(*PROCESS_HELLO)
-            self.until("hello")
-
-    def pour(self, stream: Any, lines: Any) -> None:
-        """Put the lines of a stream into a queue, and None at its end."""
-        with stream:
-            for line in stream:
-                lines.put(line.rstrip(b"\n"))
-        lines.put(None)
-
-    def send(self, *lines: bytes) -> None:
-        """Write all lines in one go."""
-        self.write(b"".join(line + b"\n" for line in lines))
-
-    def run(self, code: str, rid: Any = "run") -> None:
-        """Let the server run Python code, and wait until the code writes "here" to stderr."""
-        self.send(process_run(rid, code))
-        self.read_stderr("here")
-
-    def out(self, code: str) -> str:
-        """Let the server run Python code. Return the result."""
-        self.send(process_run("out", code))
-        return text_of(self.until("out")["result"])
-
-    def until(self, *names: Any) -> Any:
-        """Return the next message with one of these ids or methods. Skip other messages."""
-        for line in iter(lambda: self.take(DEADLINE), None):
-            message = json.loads(line)
-            if message.get("method", message.get("id")) in names:
-                return message
-        raise AssertionError(f"no message has one of {names}; stderr: {self.said}")
-
-    def read_stderr(self, words: str) -> None:
-        """Read stderr up to a line with these words, or up to its end."""
-        for line in iter(lambda: self.errors.get(timeout=DEADLINE), None):
-            self.said += line.decode() + "\n"
-            if words in line.decode():
-                break
-
-    def wait_for_end(self) -> int:
-        """Wait until the process and its stderr have ended. Return the exit status."""
-        self.read_stderr("\n")
-        return self.child.wait(DEADLINE)
-
-    def end(self) -> Dict[Any, Any]:
-        """Close stdin. Return the messages that still arrive, by id. The status has to be 0."""
-        self.stdin.close()
-        lines = [json.loads(line) for line in iter(lambda: self.take(DEADLINE), None)]
-        if self.wait_for_end():
-            raise AssertionError(f"status {self.child.returncode}: {self.said}")
-        return {message.get("id"): message for message in lines}
-
-    def close(self, seconds: float = DEADLINE) -> int:
-        """Kill both processes. Return the exit status of the server."""
-        for process in (self.child, self.relay):
-            process.kill()
-            process.wait(seconds)
-        self.stdin.close(), self.gate.close()
-        return self.child.returncode
-
-
-class TestStdio(ProcessCase):
-    """A server that communicates over stdin and stdout."""
-
-    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
-        """The output of print(), of a C library and of child processes goes to stderr, and their
-        stdin is empty. [stdio.stdout-only-messages]"""
-        code = r"""
-import ctypes, subprocess
-print("1 print")
-sys.stdout.write("2 write\n")
-print("3 __stdout__", file=sys.__stdout__, flush=True)
-os.write(1, b"4 descriptor\n")
-subprocess.run([sys.executable, "-S", "-c", "print('5 child')"], check=True)
-os.system("echo 6 shell; cat")
-ctypes.CDLL(None).puts(b"7 C")
-ctypes.CDLL(None).fflush(None)
-try:
-    out = input()
-except EOFError:
-    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
-        child = self.start()
-        self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
-        child.send(process_line(1))
-        self.assertEqual({1}, {*child.end()})
-        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
-        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
-
-    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
-        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
-        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
-        script = """import os
-for fd in range(1, 256):
-    try:
-        os.write(fd, b"said by the child\\n")
-    except OSError:  # the descriptor does not exist or is read-only
-        pass
-os.write(2, b"here\\n")
-os.read(GATE, 1)
-os.write(2, b"the child lived on\\n")"""
-        # The server passes GATE, which it got from the test, on to the child. The test closes the
-        # other end.
-        before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
-        before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
-
-        def check(way: str) -> None:
-            child = self.start(before=before)
-            child.run(way, "started")
-            self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
-            child.stdin.close()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
-            self.assertEqual(0, child.child.wait(DEADLINE))
-            child.gate.close()
-            child.read_stderr("the child lived on")
-            self.assertIn("the child lived on", child.said)
-
-        self.beside(check, [
-            ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
-            ("a shell", "os.system(shlex.join(child) + ' &')")])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_child_that_a_tool_has_forked_and_that_goes_on_does_not_answer(self) -> None:
-        """It would answer as well when it returns from the tool, and read stdin afterwards. With
-        workers=0, the tool runs on the main thread."""
-        def check(workers: int, code: str) -> None:
-            child = self.start(f"workers={workers}")
-            fork = "pid = os.fork()\nout = str(pid > 0)\n"
-            for rid in range(3):
-                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
-                self.assertEqual("True", text_of(child.until(rid)["result"]))
-            for rid in range(3, 6):
-                child.send(process_line(rid))
-            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
-
-        self.beside(check, [(f"{case}", *case) for case in (
-            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    @unittest.skipIf(sys.implementation.name == "pypy", "only its main thread may set handlers")
-    def test_a_process_of_multiprocessing_in_a_tool_can_be_terminated(self) -> None:
-        """SIGTERM ends it as any other process, and not as the server."""
-        code = """import multiprocessing
-process = multiprocessing.get_context("fork").Process(target=threading.Event().wait)
-process.start(), process.terminate(), process.join(%s)
-out = process.exitcode""" % DEADLINE
-
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            self.assertEqual(["-15"] * 9, [child.out(code) for _ in range(9)])
-            self.assertEqual(({}, ""), (child.end(), child.said))
-
-        self.beside(check, [("64", 64), ("0", 0)])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_forked_child_that_outlives_a_killed_server_does_not_hold_stdout_open(self) -> None:
-        """The host sees the end of stdout."""
-        def check(fork: str) -> None:
-            child = self.start()
-            child.run(f"{fork}\n    {PROCESS_HOLD}\n    os.write(2, b'lived on\\n'), os._exit(0)")
-            child.until("run")
-            child.child.kill()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # the end, and not Empty
-            child.gate.close()
-            child.read_stderr("lived on")
-            self.assertIn("lived on", child.said)
-
-        self.beside(check, [("a tool", "if not os.fork():"), (
-            "a child of a child", "if not os.fork() and not os.fork():")])
-
-    # Workers.
-
-    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
-        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
-        child = self.start("workers=50")
-        code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
-        child.send(*(process_run(rid, code) for rid in range(70)))
-        for _ in range(50):
-            child.read_stderr("here")
-        child.send(process_line("now"))
-        child.until("now")
-        child.gate.close()
-        self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
-
-    def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
-        """A long response fills the pipe while one call runs and others wait for the worker."""
-        child = self.start("workers=1")
-        child.relay.send_signal(signal.SIGSTOP)
-        code = f"inside.append(1)\n{PROCESS_HOLD}\n"
-        code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
-        child.run(code)
-        stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
-        child.send(process_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
-        child.read_stderr("all lines")
-        child.gate.close()
-        child.relay.send_signal(signal.SIGCONT)
-        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
-
-    def test_calls_begin_in_order_of_arrival(self) -> None:
-        """A cancelled call does not begin. Without workers, all calls run on the thread that called
-        run(). [cancel.receiver-stops]"""
-        for workers in (1, 0):
-            child = self.start(f"workers={workers}")
-            child.run(PROCESS_HOLD)
-            child.send(
-                *(process_run(n, f"inside.append({n})") for n in range(100)),
-                b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}',
-                process_line("now"))
-            child.until("now")
-            child.gate.close()
-            self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
-            self.assertEqual(str(workers == 0), child.out(
-                "out = threading.current_thread() is threading.main_thread()"))
-
-    def test_a_ping_is_answered_at_once_while_calls_are_stuck(self) -> None:
-        """[ping.answered]"""
-        child, times = self.start(), []
-        for number in range(9):
-            child.run(PROCESS_STUCK, f"stuck {number}")
-            began = time.monotonic()
-            child.send(process_line(number))
-            child.until(number)
-            times.append(time.monotonic() - began)
-        self.assertLess(sorted(times)[-2], 0.2)
-
-    def test_each_async_call_runs_in_its_own_event_loop(self) -> None:
-        for workers in (4, 0):
-            child = self.start(f"workers={workers}", before="""import asyncio
-@server.tool
-async def loop() -> int:
-    "Count the event loops."
-    inside.append(asyncio.get_running_loop())
-    await asyncio.sleep(0)
-    return len({*map(id, inside)})""")
-            child.send(*(process_line(rid, "tools/call", name="loop") for rid in range(9)))
-            self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
-
-    # How a server ends.
-
-    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
-        """The tool may wait in Python or in C, and it may be impossible to start further threads.
-        [stdio.shutdown.server-eof-exit]"""
-        def check(code: str, *more: str) -> None:
-            child = self.start(drain=0.1)
-            child.run(code)
-            child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
-            self.assertEqual({*range(len(more))}, {*child.end()})
-            self.assertIn("execute", child.said)
-            self.assertNotIn("Traceback", child.said)
-
-        self.beside(check, [
-            ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
-            ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
-
-    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
-        """The argument `drain` of run() may be very large or infinite."""
-        def check(workers: int, drain: float) -> None:
-            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
-            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
-            self.assertEqual("done", text_of(child.end()["run"]["result"]))
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), (1e10, float("inf")))])
-
-    def test_after_eof_a_server_waits_only_for_calls_that_were_not_cancelled(self) -> None:
-        child = self.start(drain=9 * DEADLINE)
-        child.run(PROCESS_STUCK, "stuck")
-        child.send(process_run("held", "try: context.list_roots()\n"  # fails when stdin has ended
-                                       f"except ConnectionError: {PROCESS_HOLD}"))
-        child.until("roots/list")
-        child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
-                   b'"params":{"requestId":"stuck"}}')
-        child.stdin.close()
-        child.read_stderr("here")
-        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
-        child.gate.close()  # now the held call returns
-        ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-        self.assertEqual(["held"], ids)
-        self.assertEqual(0, child.wait_for_end())
-
-    def test_a_server_without_stdin_and_stdout_does_not_wait_for_running_calls(self) -> None:
-        """After stdin, stdout breaks: a response can no longer be written. Then the server ends
-        although one more tool runs and drain is long."""
-        child = self.start(drain=2 * DEADLINE)
-        child.run(PROCESS_STUCK, "stuck")
-        child.send(process_run(1, "try: context.list_roots()\n"  # fails when stdin has ended
-                                  f"except ConnectionError: {PROCESS_HOLD}"))
-        child.stdin.close()
-        child.read_stderr("here")
-        child.relay.kill(), child.relay.wait()
-        child.gate.close()
-        self.assertEqual(0, child.wait_for_end())
-
-    def test_a_tool_that_fails_because_the_client_is_gone_can_still_log_that(self) -> None:
-        child = self.start()
-        child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
-                  "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
-        child.relay.kill(), child.relay.wait()
-        child.send(process_line(1))
-        self.assertEqual(0, child.wait_for_end())
-        self.assertIn("late", child.said)
-
-    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
-        """The server is idle, or a tool does not return, on a worker or on the main thread, or a
-        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
-        is ignored."""
-        swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
-
-        def check(workers: int, code: str, *numbers: int) -> None:
-            child = self.start(f"workers={workers}")
-            if code:
-                child.run(code)
-            if code and not workers:
-                child.send(process_run("next", "os.write(2, b'begun')"), process_line("now"))
-                child.until("now")
-            for number in numbers:
-                child.child.send_signal(number)
-            if sysconfig.get_config_var("Py_GIL_DISABLED"):
-                # In CPython 3.13t, even a program of six lines may sleep through a signal that
-                # arrives when it begins to wait for a lock. The next signal wakes it.
-                try:
-                    child.child.wait(2)
-                except subprocess.TimeoutExpired:
-                    child.child.send_signal(numbers[-1])
-            self.assertIn(child.wait_for_end() - 128, numbers)
-            self.assertNotRegex(child.said, "Traceback|begun")
-            self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
-                ("swallowed", 0, swallow, signal.SIGTERM),
-                ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
-
-    # A client that does not read.
-
-    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
-        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
-        [stdio.shutdown.server-eof-exit]"""
-        child = self.start(drain=0.1)
-        child.relay.send_signal(signal.SIGSTOP)
-        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
-        child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
-                  "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
-        child.send(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}')
-        child.read_stderr("cancelled")
-        child.stdin.close()
-        self.assertEqual(0, child.wait_for_end())
-
-    # run() in a program that continues afterwards.
-
-    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
-        """Text that a tool has printed does not appear on stdout afterwards either.
-        [stdio.stdout-only-messages]"""
-        host = f"""
-import io, signal
-LINES = {[*PROCESS_HELLO, process_run(1, "print('printed'); signal.signal(15, print)")]}
-
-def facts():
-    for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
-        one.join(5)
-    return [os.listdir("/dev/fd"), os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
-            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
-
-def once():
-    source, sink = os.pipe()
-    os.write(sink, b"\\n".join(LINES)), os.close(sink)
-    os.dup2(source, 0), os.close(source)
-    before = facts()
-    server.run()
-    os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
-"""
-        def check(code: str, *ids: Any) -> None:
-            child = self.start(main=host + code)
-            got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
-
-        once = ["hello", 1, 1]
-        self.beside(check, [
-            ("twice", "once(), once()", *2 * once),
-            ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
-            ("tools on this thread",
-             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once),
-            ("slow write", "LINES.pop()\nserver.trace = lambda way, line: way == '>' and "
-             "threading.Event().wait(0.5)\nonce()", "hello", 1),
-            ("no stdin", "os.close(0)\nserver.run()\nprint('{\"id\":1}')", 1),
-            ("own stdout", "for sys.stdout in (None, io.StringIO()): once(), once()", *4 * once)])
-
-
-class TestFaults(ProcessCase):
-    """A server works as well as possible when its client or one of its tools misbehaves."""
-
-    # Misbehaviour of a client, at each moment of a session.
-
-    def killed(self, child: ProcessChild) -> None:
-        """The client is killed. The server ends, because its stdin ends."""
-        child.relay.kill(), child.stdin.close()
-        self.assertEqual(0, child.wait_for_end())
-
-    def closes_stdout(self, child: ProcessChild) -> None:
-        """The client closes the stdout of the server. The server ends at its next message."""
-        child.relay.kill(), child.relay.wait()
-        child.send(process_line(1))
-        self.assertEqual(0, child.wait_for_end())
-
-    def floods_and_closes_stdin(self, child: ProcessChild) -> None:
-        """The client sends many requests and closes stdin. Every request gets a response. A tool
-        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
-        newline do not matter."""
-        child.write(b"\n\r\n \n" + b"\r\n".join(process_line(n) for n in range(1000)) + b"\n")
-        child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
-        child.write(process_line(1200))
-        answers = child.end()
-        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
-        self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
-
-    def sends_half_a_line(self, child: ProcessChild) -> None:
-        """The client sends half a line. The server waits for the other half, and refuses the line
-        if stdin ends before."""
-        child.write(process_line("late")[:-9])
-        child.write(process_line("late")[-9:] + b"\n" + process_line("never")[:-9])
-        child.until("late")
-        self.assertEqual(-32700, child.end()[None]["error"]["code"])
-
-    def stops_and_goes_on(self, child: ProcessChild) -> None:
-        """The client stops and goes on. It receives every line completely."""
-        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
-        child.relay.send_signal(signal.SIGSTOP)
-        child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
-        child.run(PROCESS_HERE)
-        child.relay.send_signal(signal.SIGCONT)
-        answers = child.end()
-        self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
-
-    def flood(self, child: ProcessChild) -> int:
-        """Write pings until the server stops reading. Return how many bytes it has taken."""
-        stdin, data, taken = child.stdin.fileno(), (process_line(1) + b"\n") * 9999, 0
-        os.set_blocking(stdin, False)
-        while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
-            taken += os.write(stdin, data[taken % len(data):])
-        os.set_blocking(stdin, True)
-        return taken
-
-    def reads_late(self, child: ProcessChild) -> None:
-        """The client reads late. While more than bounds.line bytes wait to be written, the server
-        reads no further line. When the client reads again, it gets all responses."""
-        child.relay.send_signal(signal.SIGSTOP)
-        for n in range(2):  # the first result is being written, the second one waits
-            child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
-        taken, size = self.flood(child), len(process_line(1)) + 1
-        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
-        child.relay.send_signal(signal.SIGCONT)
-        child.write((process_line(1) + b"\n")[taken % size:] + process_line("last") + b"\n")
-        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
-        self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
-        self.assertEqual("last", ids[-1])
-
-    def never_reads(self, child: ProcessChild) -> None:
-        """The client never reads. The server stops reading, too, and a signal still ends it."""
-        child.relay.send_signal(signal.SIGSTOP)
-        self.assertLess(self.flood(child), 1 << 24)
-        child.child.terminate()
-        self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
-
-    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
-        """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
-        def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
-            child = self.start("bounds=Bounds(line=1 << 20)")
-            if moment == "a response is owed":
-                child.run(PROCESS_HERE + "context.list_roots()", "owed")
-            if moment == "all is answered":
-                child.out("")
-            fault(child)
-
-        self.beside(check, [
-            (f"{fault.__name__}, {moment}", fault, moment) for fault in (
-                self.killed, self.closes_stdout, self.floods_and_closes_stdin,
-                self.sends_half_a_line, self.stops_and_goes_on, self.reads_late,
-                self.never_reads)
-            for moment in ("nothing is requested", "a response is owed", "all is answered")])
-
-    # Misbehaviour of a tool.
-
-    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
-        """The code of the tools is in mischief.txt."""
-        with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
-            rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
-        self.assertGreater(len(rows), 15)
-
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            for why, fails, code in rows:
-                code = textwrap.dedent(code)
-                child.send(process_run(1, code), process_run(2, "out = 'x'"), process_line(3))
-                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
-                self.assertEqual((fails != "", "x", {}), (
-                    got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
-                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
-            child.stdin.close()
-            self.assertEqual(0, child.child.wait(DEADLINE))
-
-        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
-
-
-class TestSurroundings(ProcessCase):
-    """A server is cheap while it waits, and it works in an unusual environment."""
-
-    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
-        """The server waits for a line while a call waits for an event."""
-        child, spent = self.start(before="import resource"), []
-        child.run(PROCESS_HOLD)
-        for seconds in (0.2, 0.6):
-            with self.assertRaises(subprocess.TimeoutExpired):
-                child.child.wait(seconds)  # only waits
-            spent.append(json.loads(child.out(
-                "used = resource.getrusage(resource.RUSAGE_SELF)\n"
-                "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
-        self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
-        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_line_beyond_the_bound_is_not_kept_in_memory(self) -> None:
-        child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
-        child.out("memory.start()")
-        child.send(b"x" * 20_000_000)
-        self.assertEqual(-32700, child.until(None)["error"]["code"])
-        self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
-
-    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    @unittest.skipIf(sysconfig.get_config_var("Py_GIL_DISABLED"),
-                     "the allocator of free-threaded Python keeps memory in reserve")
-    def test_a_result_that_does_not_fit_into_memory_leads_to_an_error(self) -> None:
-        """[base.error.internal]"""
-        # These settings prevent malloc from keeping memory in reserve.
-        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-        child = self.start(env=env, before="""
-import logging, resource, traceback
-threading.stack_size(1 << 18)
-large = "x" * (40 << 20)""")
-        child.out("""
-with open("/proc/self/statm") as file:
-    size = int(file.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
-        child.send(process_run(1, "out = large"), process_line(2))
-        codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
-        self.assertEqual({1: -32603, 2: None}, codes)
-
-    def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without stdin no request can arrive, and without stdout no response can be sent. If
-        stderr cannot be flushed at the end, Python itself sets the status 120."""
-        def check(shell: str, count: int) -> None:
-            if "/dev/full" in shell and not os.path.exists("/dev/full"):
-                self.skipTest("there is no /dev/full")
-            if "ulimit" in shell and "-S" not in PYTHON:
-                self.skipTest("coverage could not write what it measures")
-            with tempfile.NamedTemporaryFile() as file:
-                done = subprocess.run(
-                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
-                    env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
-            self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
-            self.assertEqual({"hello", 1, 2} if count else set(),
-                             {json.loads(line)["id"] for line in done.stdout.splitlines()})
-            self.assertNotIn(b"Traceback", done.stderr)
-
-        lines = b"\n".join((*PROCESS_HELLO, process_run(1, "os.write(1, b'out')"), process_line(2)))
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
-        self.beside(check, [
-            ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
-            ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
-            ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),
-            ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
-            ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
-
-    def test_sigint_ends_a_server_even_if_the_shell_ignores_sigint(self) -> None:
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
-        done = subprocess.run(
-            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
-            input=b"\n".join((*PROCESS_HELLO, process_run(1, "os.kill(os.getpid(), 2)"))),
-            env=PROCESS_ENV, timeout=DEADLINE)
-        self.assertEqual(130, done.returncode)
-
-    @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy does not see such handlers")
-    def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
-        """The library was loaded before Python started. Other signals still end the server."""
-        if "-S" not in PYTHON:
-            self.skipTest("coverage sets a handler of its own")
-        source = """#include <signal.h>
-#include <unistd.h>
-static void handle(int number) { if (write(2, "kept\\n", 5)) {} }
-__attribute__((constructor)) static void load(void) { signal(SIGTERM, handle); }"""
-        with tempfile.TemporaryDirectory() as folder:
-            library = os.path.join(folder, "handler.so")
-            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
-                           input=source.encode(), timeout=3 * DEADLINE)
-            child = self.start(env={"LD_PRELOAD": library})
-            child.child.send_signal(signal.SIGTERM)
-            child.read_stderr("kept")
-            self.assertIn("kept", child.said)
-            self.assertEqual("done", child.out(""))
-            child.child.send_signal(signal.SIGINT)
-            self.assertEqual(128 + signal.SIGINT, child.wait_for_end())
-
-    def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
-        """A line that does not fit into the pipe arrives completely, in both directions. Another
-        process that shares the descriptors may make them non-blocking at any time."""
-        child = self.start(main="""
-import resource
-shared = os.dup(0), os.dup(1)
-try:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, 1200))
-    [os.dup(2) for _ in range(1050)]
-except (ValueError, OSError):
-    print("limited", flush=True)
-server.run()""")
-        child.send(*PROCESS_HELLO)
-        limited = child.take(DEADLINE) == b"limited"
-        child.out("out = [os.set_blocking(one, False) for one in shared]")
-        child.send(process_run(1, f"out = {'x' * 300_000!r}"))
-        self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
-        child.end()
-        if limited:
-            self.skipTest("descriptors beyond 1023 are not allowed here")
-
-    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
-        """The response waits until a stopped client goes on. A server does not outlive a client
-        that was killed. If a tool ends its server, the exception in the client has the exit status.
-        [stdio.shutdown.server-initiated]"""
-        server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
-        stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
-
-        def check(code: str, *seen: Any) -> None:
-            child = self.start(main=f"""
-from mcp_ref import Client, ConnectionClosed
-with Client({server!r}) as client:
-    try:
-        print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
-    except ConnectionClosed as error:
-        print("status 9" in str(error), flush=True)""")
-            child.read_stderr("here")
-            child.child.send_signal(signal.SIGCONT)
-            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
-
-        self.beside(check, [
-            ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
-            ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
-            ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
-
-    def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
-        """The log shows messages of the client and exceptions of the tool in escaped form."""
-        child = self.start()
-        child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
-            {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
-            {"id": 9, "result": PROCESS_EVIL}, {"method": PROCESS_EVIL},
-            {"method": "notifications/cancelled", "params": {PROCESS_EVIL: PROCESS_EVIL}})),
-            process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), process_line(2, PROCESS_EVIL))
-        child.end()
-        self.assertIn("forged", child.said)
-        self.assertEqual([], re.findall(PROCESS_BAD, child.said, re.M))
-
-
-class ProcessShared(Process):
-    """The fixture in a process. Many transcripts are played against it, one after the other."""
-
-    def __init__(self, chunk: int = 0) -> None:
-        super().__init__(PROCESS_FIXTURE, chunk, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-        self.ids = Ids()
-
-    def give(self, line: bytes) -> None:
-        super().give(self.ids.out(line))
-
-    def take(self, seconds: float) -> Optional[bytes]:
-        line = super().take(seconds)
-        return line and self.ids.come(line)
-
-
-class TestTranscriptsOverPipes(ProcessCase):
-    """A server behaves over pipes as in memory, however the bytes are divided."""
-
-    def selected(self, least: int, *words: str) -> List[Transcript]:
-        """Return the transcripts that have exactly these words and no code.
-
-        There have to be more than `least` of them.
-        """
-        found = [one for one in TRANSCRIPTS if one.words == words and all(
-            mark != "!" for mark, _ in one.steps)]
-        self.assertGreater(len(found), least)
-        return found
-
-    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
-        """Play transcripts against one process. The first transcript opens the session."""
-        child = ProcessShared(chunk)
-        self.addCleanup(child.close)
-        for number, one in enumerate(one for one in those if revision in one.revisions):
-            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
-            if number:
-                talk.open = lambda: None  # type: ignore[method-assign]
-            child.ids.next()
-            talk.run()
-        self.assertEqual(0, child.close())
-
-    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
-        """Bytes are written line by line, as single bytes, or two lines at a time.
-        [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
-        cases.append((0, self.selected(5, "offers")))
-        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
-                                    for revision in REVISIONS for chunk, those in cases])
-
-    def test_transcripts_that_open_their_own_session_pass_over_pipes(self) -> None:
-        raw = self.selected(10, "raw")
-        self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
-                                    for one in raw[::len(raw) // 10]])
-
-    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
-        def check(revision: str) -> None:
-            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-            self.addCleanup(child.close)
-            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
-                        deadline=3 * DEADLINE)
-            talk.open()
-            for why, line, reply in ENVELOPE:
-                talk.say(">", line)
-                if reply is not None:
-                    got = talk.take(why)
-                    self.assertIsNone(difference(envelope_reply(reply, revision), got, {}), why)
-                talk.silence()
-            self.assertEqual(0, child.close())
-
-        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
-
-
-class TestSchedules(ProcessCase):
-    """A server works in whatever order its threads run."""
-
-    DELAYS = r"""
-import mcp_ref, time
-
-here = threading.local()  # .quick: this thread has run slow() and is not delayed any more
-
-def hold_up(frame, event, arg):
-    if event == "return" and frame.f_code.co_name == "slow":
-        here.quick = True
-    elif event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
-        if not getattr(here, "quick", False):
-            time.sleep(0.001)
-
-def slow(seconds):
-    time.sleep(seconds)
-
-sys.setswitchinterval(1e-5)
-threading.setprofile(hold_up)
-"""
-
-    def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
-        """Each function of the module takes a millisecond, except on the thread that ends a slow
-        call. So the end of that call falls into each gap between two steps of other threads."""
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}", before=self.DELAYS)
-            for number in range(1, 60):
-                codes = [f"slow({0.011 + number % 29 / 1000})", *["out = 'quick'"] * 5]
-                for index, code in enumerate(codes):
-                    child.send(process_run(f"{number} {index}", code))
-                for _ in codes:
-                    self.assertIsNotNone(child.take(DEADLINE))
-            child.end()
-
-        self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
-
-
-# --- Part II: JSON Schema and type hints ----------------------------------------------------------
-
-SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [  # (keyword, its argument, then as in SCHEMAS)
-    ("type", "null", [None], [0, "", False]), ("type", "boolean", [True, False], [0, 1, "true"]),
-    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer
-    ("type", "number", [1, 1.5], [True, "1"]), ("type", "string", ["", "\ud800"], [None, 1], "x"),
-    ("type", "array", [[], [1]], [{}, ""]), ("type", ["object", "null"], [{}, None], ["", []]),
-    ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
-    ("const", False, [False], [0, None]), ("const", 0, [0.0, -0.0], [False, "0"]),
-    ("const", None, [None], [0, {}]), ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
-    ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
-    ("multipleOf", 2, [10**400, -4.0], [10**400 + 1]), ("maximum", 3, [3, 3.0, "9"], [3.1, 10**40]),
-    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0]), ("minimum", 3, [3, 10**400, False], [2, 2.9]),
-    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0]), ("minLength", 2.0, ["ab", 1], ["\U0001f600"]),
-    ("maxLength", 2, ["\U0001f600" * 2, [1] * 3], ["abc"]), ("pattern", "b+", ["abc", 5], ["ac"]),
-    ("pattern", r"^\d[$]\$$", ["1$$"], ["1$$\n", "\u0661$$"]),  # as in ECMA, not as in Python
-    ("pattern", "^a\nb$", ["a\nb"], ["a\nb\n"]), ("pattern", r"^\\p{2}$", [r"\pp"], [r"\p{2}"]),
-    ("prefixItems", [{"const": 1}, {"const": 2}], [[], [1], [1, 2, 3], {}], [[2], [1, 1]], "x[1]"),
-    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "x[1]"), ("items", {}, [[]], [[{1}]]),
-    ("contains", {"const": 1}, [[2, 1], {}], [[2], []]), ("minItems", 1, [[1], "", {}], [[]]),
-    ("maxItems", 1, [[1], "abc", {}], [[1, 2]]), ("uniqueItems", False, [[1, 1]], []),
-    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[1, 1.0], [{"a": [1]}, {"a": [1.0]}]]),
-    ("minProperties", 1, [{"a": 1}, []], [{}]), ("maxProperties", 0, [{}, [1]], [{"a": 1}]),
-    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{}, {"a": 1}], "b"),
-    ("dependentRequired", {"a": ["b"]}, [{}, {"a": 1, "b": 1}, 5], [{"a": 1}], "b"),
-    ("dependentSchemas", {"a": {"required": ["b"]}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}], "b"),
-    ("properties", {"a": {"const": 1}, "not": {}}, [{"not": 1, "a": 1}, "a"], [{"a": 2}], "x.a"),
-    ("patternProperties", {"^n": {"const": 1}}, [{"n": 1, "an": 2}], [{"n": 1, "n-n": 2}], "x.n-n"),
-    ("propertyNames", {"maxLength": 1}, [{"a": 1}, "ab"], [{"ab": 1}], "ab"),
-    ("allOf", [{"minimum": 1}, {"maximum": 2}], [1, 2, ""], [0, 3]), ("not", False, [1], []),
-    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5]), ("not", {}, [], [1]),
-    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], "x"),
-    *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
-    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
-        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "$id": "a:b",
-        "if": False, "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
-]
-# (name, schema, values that fit, values that do not fit[, words of the message for the last one])
-SCHEMAS: List[Tuple[Any, ...]] = [
-    *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
-    ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
-    ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "x[1]"),
-    ("minContains", {"contains": {"const": 1}, "minContains": 2}, [[1, 2, 1]], [[1, 2], []]),
-    ("minContains: 0", {"contains": False, "minContains": 0}, [[], [1]], []),
-    ("maxContains", {"contains": {"const": 1}, "maxContains": 1}, [[1, 2, 2]], [[1, 1], [2]]),
-    ("additionalProperties: the rest", {"properties": {"a": {}}, "patternProperties": {"^n": {}},
-                                        "additionalProperties": {"properties": {"c": False}}},
-     [{"a": {"c": 1}, "n": {"c": 1}, "b": {}}, []], [{"an": {"c": 1}}, {"b": {"c": 1}}], "x.b.c"),
-    ("if", {"if": {"const": 1}, "then": False, "else": {"const": 2}}, [2], [1, 3]),
-    ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
-        "a": {"type": "integer"}}}, [2], ["a", 1]),
-    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]], "x[0]"),
-    ("$ref: into a list", {"allOf": [{"const": 1}, {"$ref": "#/allOf/0"}]}, [1], [2]),
-    ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
-     "definitions": {"a/b~c%\u00e9": {"const": 1}}}, [1], [2]),
-    ("$anchor", {"$ref": "#n", "$defs": {"a": {"$anchor": "n", "const": 1}}}, [1], [2]),
-]
-SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that the message names)
-    *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
-        "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
-        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
-        **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
-        "then": [5], "else": [5],  # even where they do not apply
-        "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
-        "minimum": ["1"], "dependentRequired": [{"a": "b"}],
-        **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
-           for of in ("Length", "Items", "Contains", "Properties")}
-    }.items() for it in arguments],
-    *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
-        **{f"${one}": ["#a"] for one in ("dynamicRef", "dynamicAnchor", "recursiveRef")},
-        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$recursiveAnchor": [True],
-        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"], "patternProperties": [{"[": {}}],
-        "$ref": ["https://a.example/b", "b.json#/a"],
-        "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
-    }.items() for it in arguments],
-    *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
-    *[(ValueError, schema, "#") for schema in (None, [], 1, "string")],
-    (NotImplementedError, {"anyOf": [True, {"$id": "https://a.example/b"}]}, "#/anyOf/1/$id"),
-    (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
-
-
-FAULTS: List[Tuple[Any, Any, str, str]] = [  # (value, schema, its place, words of the message)
-    ("1", {"type": ["integer", "null"]}, "", "integer null string"),
-    (1, {"type": ["null"]}, "", "null integer"), (3, {"enum": [1, 2]}, "", "[1, 2] 3"),
-    (3, {"const": "a"}, "", "'a' 3"), (3, {"multipleOf": 2}, "", "2 3"),
-    (3, {"maximum": 2}, "", "2 3"), (3, {"exclusiveMaximum": 3}, "", "3 3"),
-    (3, {"minimum": 4}, "", "4 3"), (3, {"exclusiveMinimum": 3}, "", "3 3"),
-    ("abc", {"maxLength": 2}, "", "2 'abc'"), ("abc", {"minLength": 4}, "", "4 'abc'"),
-    ("abc", {"pattern": "^b"}, "", "^b 'abc'"),
-    ([1, "a"], {"prefixItems": [{}, {"type": "null"}]}, "[1]", "null string"),
-    ([1, "a"], {"items": {"type": "integer"}}, "[1]", "integer string"),
-    ([1], {"contains": {"type": "null"}}, "", "0"), ([1, 2], {"maxItems": 1}, "", "1 [1, 2]"),
-    ([1], {"minItems": 2}, "", "2 [1]"), ([1, 1], {"uniqueItems": True}, "", "[1, 1]"),
-    ({"a": {"b": 1}}, {"properties": {"a": {"properties": {"b": False}}}}, ".a.b", ""),
-    ({"ab": 1}, {"patternProperties": {"^a": {"type": "null"}}}, ".ab", "null integer"),
-    ({"a": 1}, {"properties": {"b": {}, "c": {}}, "additionalProperties": False}, ".a", "b c"),
-    ({"a": 1}, {"additionalProperties": False}, ".a", ""),
-    ({"a": 1}, {"additionalProperties": {"type": "null"}}, ".a", "null integer"),
-    ({"ab": 1}, {"propertyNames": {"maxLength": 1}}, ".ab", "1 'ab'"),
-    ({"a": 1}, {"maxProperties": 0}, "", "0 {'a': 1}"), ({}, {"minProperties": 1}, "", "1 {}"),
-    ({"a": 1}, {"required": ["b", "a", "c"]}, "", "b c"),
-    ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, "", "b"),
-    ({"a": 1}, {"dependentSchemas": {"a": {"required": ["b"]}}}, "", "b"),
-    (1, {"allOf": [{}, {"type": "null"}]}, "", "null integer"),
-    (1, {"anyOf": [{"type": "null"}, {"minimum": 2}]}, "", "null integer 2 1"),
-    (1, {"oneOf": [{"type": "null"}, {"minimum": 2}]}, "", "null integer 2 1"),
-    (1, {"oneOf": [{}, {"minimum": 1}]}, "", ""), (1, {"not": {"type": "integer"}}, "", ""),
-    (1, {"if": {"minimum": 1}, "then": {"type": "null"}}, "", "null integer"),
-    (1, {"if": {"minimum": 2}, "else": {"type": "null"}}, "", "null integer"),
-    (1, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, "", "null integer"),
-    ({"a": {1}}, {"properties": {"a": {}}}, ".a", "set")]
-
-
-class TestSchema(unittest.TestCase):
-    """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
-
-    def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
-        """[jsonschema.default-2020-12] The message begins with the path to the wrong part."""
-        for why, schema, fits, others, *path in SCHEMAS:
-            for value in fits:
-                with self.subTest(why, schema=schema, fits=value):
-                    mcp_ref.validate(value, schema)
-            for value in others:
-                words = re.escape(path[0]) if path and value is others[-1] else ""
-                with self.subTest(why, schema=schema, value=value), self.assertRaisesRegex(
-                        ValueError, rf"^(?=x).*(?<!\w){words}(?![\[\w]|\.\w)" if words else "^x"):
-                    mcp_ref.validate(value, schema, "x")
-        self.assertRaisesRegex(ValueError, "^value", mcp_ref.validate, 1, False)
-
-    def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
-        """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
-        [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
-        for kind, schema, place in SCHEMA_REFUSED:
-            with self.subTest(schema=schema):
-                with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
-                    mcp_ref.validate(1, schema)
-                for role in ("input_schema", "output_schema") if isinstance(schema, dict) else ():
-                    register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
-                    self.assertRaises(kind, register, lambda: None)
-
-    def test_the_url_of_a_reference_or_of_a_dialect_is_never_fetched(self) -> None:
-        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off]"""
-        seen: List[Any] = []
-        with socketserver.TCPServer(("127.0.0.1", 0), lambda *it: seen.append(it)) as listener:
-            threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
-            for word in ("$ref", "$schema", "$dynamicRef", "$id"):
-                url = "http://127.0.0.1:%d/" % listener.server_address[1]
-                with self.subTest(word), self.assertRaises(NotImplementedError):
-                    mcp_ref.validate({"a": 1}, {"properties": {"a": {word: url}}})
-            listener.shutdown()
-        self.assertEqual([], seen)
-
-    def test_the_depth_and_the_steps_of_a_validation_are_bounded(self) -> None:
-        """[jsonschema.bounds] The steps are 2 to the power of 20 here. Long lists are allowed."""
-        def nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
-            return functools.reduce(lambda inner, _: wrap(inner), range(depth), inner)
-
-        deep: Any = nested(5000, [], lambda x: [x])
-        ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
-        for schema, value in (
-                *[(nested(5000, {}, lambda inner: {word: inner}), 1) for word in (
-                    "not", "items", "additionalProperties", "if", "properties", "enum")],
-                ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1), ({"const": 1}, deep),
-                ({"$ref": "#"}, 1), ({"if": {"$ref": "#"}}, 1), ({"items": {"$ref": "#"}}, deep)):
-            self.assertRaises(ValueError, mcp_ref.validate, value, schema)
-        mcp_ref.validate(1, nested(90, {"default": deep}, lambda inner: {"items": inner}))
-        mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
-        mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
-
-    def test_a_check_ends_soon_whatever_it_compares(self) -> None:
-        """Either the value fits, or the number of steps is the fault. The work may not be quadratic
-        without costing steps."""
-        numbers = [*range(12_000)]
-        names = {f"n{n}": n for n in range(200)}
-        for why, schema, value in (
-                ("enum", {"items": {"enum": numbers}}, numbers),
-                ("uniqueItems", {"allOf": [{"uniqueItems": True}] * 3_000}, [*range(20_000)]),
-                ("const", {"allOf": [{"const": numbers}] * 3_000}, numbers),
-                ("patternProperties", {"additionalProperties": {}, "patternProperties": {
-                    f"^{n}$": {} for n in range(600)}}, names)):
-            with self.subTest(why):
-                began = time.process_time()
-                try:
-                    mcp_ref.validate(value, schema)
-                except ValueError as error:
-                    self.assertIn("too much", str(error))
-                self.assertLess(time.process_time() - began, 4.0)
-        with self.assertRaises(ValueError):
-            mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
-
-    def test_a_message_names_the_place_and_the_expected_and_the_actual_value(self) -> None:
-        """They come in this order. Other words may stand between them."""
-        for value, schema, place, named in FAULTS:
-            with self.subTest(schema):
-                words = "".join(rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
-                    r"\[.*\]|\{.*\}|\S+", named))
-                with self.assertRaisesRegex(ValueError, rf"^it{re.escape(place)}: .*{words}"):
-                    mcp_ref.validate(value, schema, "it")
-
-
-SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
-SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
-
-
-@dataclasses.dataclass
-class SchemaPoint(Place):  # inherits x: int and y: int = 0
-    LIMIT: ClassVar[Any] = open  # is not part of the schema
-    color: SchemaColor = SchemaColor.RED
-    tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
-    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
-
-
-SchemaOptions = TypedDict("SchemaOptions", {
-    "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
-SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
-SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
-SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
-SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
-# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
-SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
-
-
-class SchemaBoth(SchemaOptions):
-    name: str
-
-
-@dataclasses.dataclass
-class SchemaNull:
-    a: Optional[float] = None
-    b: Optional[float] = 1.5
-    c: typing.Union[int, str, None] = None
-    d: Annotated[Optional[List[str]], "text"] = None
-
-
-@dataclasses.dataclass
-class SchemaRing:
-    back: Optional["SchemaRing"]
-
-
-class SchemaDeep(TypedDict):
-    deep: List[SchemaNull]
-
-
-class SchemaMaybe(TypedDict, total=False):
-    key: Optional[int]
-
-
-class SchemaSpot(TypedDict):
-    """Where it is."""
-    x: int
-
-
-def schema_object(properties: Any, *names: str) -> Any:
-    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
-
-
-def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
-    """Set the hints of a function, and its name to `take`."""
-    fn.__annotations__, fn.__name__ = hints, "take"
-    return fn
-
-
-class SchemaTool:
-    async def method(self, a: int) -> Any:
-        return [str(a), SchemaColor.RED]
-
-    __call__, of_class = method, classmethod(method)
-
-
-SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
-SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
-SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
-SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
-SCHEMA_TAG = {**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, SCHEMA_STR]}, "minItems": 2,
-              "maxItems": 2}
-SCHEMA_POINT = schema_object({
-    "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
-    "tags": {**SCHEMA_LIST, "items": SCHEMA_TAG}, "seen": {**SCHEMA_INT, "default": 0}}, "x")
-SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": [[3, "a"]], "seen": 0}  # on the wire
-SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, [(3, "a")])  # in Python
-HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the wire, in Python)
-    ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
-    ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
-    ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
-    ("list", SCHEMA_ITEMS, [1, "a"], [1, "a"]), ("tuple", SCHEMA_ITEMS, [1, 2], (1, 2)),
-    ("List[Any]", SCHEMA_ITEMS, [1, "a"], [1, "a"]),
-    ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
-    ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
-    *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
-    ("Tuple[int, ...]", {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0, 2], (1, 2)),
-    ("tuple[int, str]", SCHEMA_TAG, [1.0, "a"], (1, "a")),
-    ("tuple[int, int, int]", {**SCHEMA_LIST, "items": SCHEMA_INT, "minItems": 3, "maxItems": 3},
-     [1.0, 2, 3], (1, 2, 3)),
-    ("Optional[int]", SCHEMA_MAYBE, 2.0, 2), ("Optional[int]", SCHEMA_MAYBE, None, None),
-    ("typing.Union[SchemaColor, str]", {"anyOf": [SCHEMA_COLOR, SCHEMA_STR]}, "green", "green"),
-    ("typing.Union[int, SchemaPoint]", {"anyOf": [SCHEMA_INT, SCHEMA_POINT]}, SCHEMA_P, SCHEMA_Q),
-    ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}, "b", "b"),
-    ("Literal['a', 1, 'b']", {"anyOf": [{"type": "string", "enum": ["a", "b"]},
-                                        {"type": "integer", "enum": [1]}]}, 1, 1),
-    ("Literal['a', None]", {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
-     None, None),
-    ("SchemaColor", SCHEMA_COLOR, "red", SchemaColor.RED),
-    ("SchemaLevel", {"type": "integer", "enum": [1]}, 1, SchemaLevel.LOW),
-    ("SchemaPoint", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
-    ("SchemaBoth", schema_object({"deep": {"type": "boolean", "description": "how deep"},
-                                  "at": SCHEMA_POINT, "name": SCHEMA_STR}, "name"),
-     {"name": "n", "at": SCHEMA_P}, {"name": "n", "at": SCHEMA_Q}),
-    ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
-    ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
-        **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),
-               "description": "A point of the plane."}, {"x": 1, "y": 2}, Place(1, 2)),
-    *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
-    *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
-      for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
-HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
-    *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
-                                   "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
-    ("Annotated[int, {'minimun': 0}]", "minimun"),
-    ("set", "set"), ("object", "object"), ("Dict[int, str]", "int"), ("Literal[b'x']", "b'x'"),
-    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaBool", "bool"),
-    ("SchemaTree", "spot.kids: SchemaTree contains itself"), ("SchemaUnion", "Union"),
-    ("SchemaRing", "spot.back: SchemaRing contains itself"),
-    ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
-SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
-    *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
-        ("object with __call__", SchemaTool()),
-        ("wrapped method", functools.wraps(SchemaTool().method)(lambda **a: [str(a["a"]), "red"])),
-        ("cached", functools.lru_cache()(schema_hinted(lambda a: [str(a), "red"], a=int))))],
-    ("defaults", schema_hinted(
-        lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
-        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]"), schema_object({
-            "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
-            "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
-            "e": {"default": [1, 2]}}, "a"), {"a": 1}, [1, "x", "red", None, [1, 2]]),
-    ("no hints", lambda a, b=1, **more: [a, b, more], {
-        **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
-     {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
-    *[("Context, and hinted keyword arguments", schema_hinted(
-        lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
-       {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
-      for hint in ("Context", "Optional[Context]")]]
-# (hint, value, content or None if the call fails, revisions with structuredContent)
-RESULTS: List[Tuple[Any, ...]] = [
-    ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[4:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
-    ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
-    ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaPoint", SchemaPoint("a"), None, ())]
-
-
-class TestHints(unittest.TestCase):
-    """Type hints become a schema, and arguments are converted to the hinted types."""
-
-    def use(self, fn: Any, arguments: Any = None, revision: str = MODERN) -> Any:
-        """List and call a function as a tool. Return its entry in the list and the result."""
-        server = Server("s", "1")
-        server.tool(name="tool")(fn)
-        steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
-                 ("<", '{"jsonrpc":"2.0","id":1,"result":{"tools":["$tool"]}}'),
-                 (">", json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-                     "name": "tool", "arguments": arguments or {}}})),
-                 ("<", '{"jsonrpc":"2.0","id":2,"result":"$result"}')]
-        one = Play(Transcript("", "", (revision,), (), (), steps), revision, Memory(server))
-        one.run()
-        return one.names["tool"], one.names["result"]
-
-    def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
-        """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
-        for words, schema, given, value in HINTS:
-            for hint in (words, eval(words)):
-                with self.subTest(hint):
-                    got: List[Any] = []
-                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                    self.assertEqual(schema_object({"it": schema}, "it"), mcp_ref.schema_of(take))
-                    result = self.use(take, {"it": given})[1]
-                    self.assertEqual(repr([value]), repr(got))
-                    self.assertEqual({"it": given}, result["structuredContent"])
-
-    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
-        """The tool is refused when it is registered. The message names function, parameter and
-        hint."""
-        for words, also in HINTS_REFUSED:
-            for hint in (words, eval(words)):
-                with self.subTest(hint), self.assertRaisesRegex(
-                        TypeError, rf"^(?=.*take)(?=.*\bspot\b).*{re.escape(also)}"):
-                    Server("s", "1").tool(schema_hinted(lambda spot: 0, spot=hint))
-        for fn, word in ((schema_hinted(lambda spot: 0, spot="Nobody"), "take.*Nobody"),
-                         (functools.partial(len), ""),
-                         (schema_hinted(lambda: 0, **{"return": SchemaBytes}), "take.*key"),
-                         (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
-            self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
-
-    def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
-        """Many kinds of callables can be tools. A parameter with a default is optional."""
-        for why, fn, schema, arguments, value in SIGNATURES:
-            with self.subTest(why):
-                tool, result = self.use(fn, arguments)
-                self.assertEqual(schema, tool["inputSchema"])
-                self.assertEqual(value, result["structuredContent"])
-
-    def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
-        """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
-        [tools.structured.absent-early] [tools.structured.text-copy]"""
-        for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
-            with self.subTest(hint, value=value, revision=revision):
-                fn = schema_hinted(lambda: value, **{"return": hint})
-                tool, result = self.use(fn, revision=revision)
-                if (hint, revision) == ("SchemaPoint", MODERN):
-                    self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
-                texts = [block["text"] for block in result.pop("content")]
-                if content is None:
-                    self.assertEqual({"isError": True}, result)
-                else:
-                    self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
-                    data = {"structuredContent": content[0]} if revision in structured else {}
-                    self.assertEqual(data, result)
-
-    def test_a_schema_has_the_docstrings_of_types_and_the_type_of_keyword_arguments(self) -> None:
-        def more(a: str, **others: int) -> None: ...
-
-        def wrong(a: set) -> None: ...  # type: ignore[type-arg]
-
-        def place(at: SchemaSpot) -> None: ...
-
-        at = mcp_ref.schema_of(place)["properties"]["at"]
-        self.assertEqual("Where it is.", at["description"])
-        self.assertEqual({"type": "integer"}, mcp_ref.schema_of(more)["additionalProperties"])
-        self.assertRaisesRegex(TypeError, r"\bwrong\b.*\ba\b.*\bset\b", mcp_ref.schema_of, wrong)
-
-    def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
-        """They have no prefixItems, no list of types, and no true or false as a schema, except in
-        additionalProperties."""
-        def check(schema: Any, place: str) -> None:
-            self.assertIsInstance(schema, dict, place)
-            self.assertNotIn("prefixItems", schema, place)
-            self.assertIsInstance(schema.get("type", ""), str, place)
-            if schema.get("type") == "array":
-                self.assertIn("items", schema, place)
-            inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-            inner += [schema["items"]] if "items" in schema else []
-            if not isinstance(schema.get("additionalProperties", True), bool):
-                inner.append(schema["additionalProperties"])
-            for one in inner:
-                check(one, place)
-
-        for words, *_ in HINTS:
-            check(mcp_ref.schema_of(schema_hinted(lambda it: it, it=words)), words)
-        for hint in "SchemaPoint", "SchemaNull":
-            tool, _ = self.use(schema_hinted(lambda: SCHEMA_Q, **{"return": hint}))
-            check(tool["outputSchema"], "output " + hint)
-
-    def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
-            self) -> None:
-        """A result with None in such a member fits the output schema."""
-        tool, result = self.use(schema_hinted(
-            lambda it: it, it="SchemaNull", **{"return": "SchemaNull"}), {"it": {"a": None}})
-        number, null = {"type": "number"}, {"type": "null"}
-        fields = tool["inputSchema"]["properties"]["it"]["properties"]
-        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5},
-                          "c": {"anyOf": [SCHEMA_INT, SCHEMA_STR]},
-                          "d": {**SCHEMA_LIST, "items": SCHEMA_STR, "description": "text"}}, fields)
-        sent = tool["outputSchema"]["properties"]
-        self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
-        self.assertIn(null, sent["c"]["anyOf"])
-        outer, _ = self.use(schema_hinted(
-            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
-        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
-        self.assertIn(null, deep["a"]["anyOf"])
-        self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
-        mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
-        fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
-        self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
-
-    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
-        """A client can send the listed default back, unchanged."""
-        got: List[Any] = []
-        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
-        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
-        server = Server("s", "1")
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            server.tool(tool)
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output))
-        with Client(server, timeout=DEADLINE) as client:
-            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
-            client.call_tool("take", {"it": listed})
-        self.assertEqual([SchemaNull()], got)
-
-    def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
-        """The listed schema allows both types at both positions."""
-        take = schema_hinted(lambda it: repr(it), it="Dict[str, Tuple[int, str]]")
-        tool, result = self.use(take, {"it": {"a": [1, "b"]}})
-        self.assertEqual("{'a': (1, 'b')}", text_of(result))
-        mcp_ref.validate({"it": {"a": ["b", 1]}}, tool["inputSchema"])
-        result = self.use(take, {"it": {"a": ["b", 1]}})[1]
-        self.assertTrue(result["isError"])
-        for words in ("a[0]: expected integer", "a[1]: expected string"):
-            self.assertIn(words, text_of(result))
-
-    def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
-        """The rest of the docstring describes the tool. A text in Annotated has priority."""
-        def search(words: List[str], limit: int = 5, at: Optional[SchemaSpot] = None,
-                   own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
-            """Search the library.
-
-            All books are searched.
-
-            Args:
-                words: Words of the title. An
-                    example: Emma.
-                limit (int, optional): How many titles.
-                at: Where to search.
-                own: Another text.
-                nobody: There is no such parameter.
-
-            Returns:
-                Nothing.
-            """
-
-        tool, _ = self.use(search, {"words": []})
-        self.assertEqual("Search the library.\n\nAll books are searched.\n\nReturns:\n    Nothing.",
-                         tool["description"])
-        self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
-        self.assertEqual(
-            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
-             "at": "Where to search.", "own": "Its own.", "plain": None},
-            {name: one.get("description")
-             for name, one in tool["inputSchema"]["properties"].items()})
-        server = Server("s", "1")
-        for doc, rest in (("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none"),
-                          ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore."),
-                          ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.")):
-            with self.subTest(doc):
-                prompt: Any = lambda a: a  # noqa: E731
-                prompt.__doc__ = doc
-                server.prompt(name=doc)(prompt)
-                with Client(server, timeout=DEADLINE) as client:
-                    entry = client.list_prompts()[-1]
-                self.assertEqual(rest, entry.get("description"))
-                self.assertEqual(None if rest and "none" in rest else "One.",
-                                 entry["arguments"][0].get("description"))
-
-    def test_metadata_of_a_hint_that_is_not_json_schema_is_logged(self) -> None:
-        """One warning names the function and the parameter. Other metadata still has an effect."""
-        def odd(spot: Any) -> int:
-            """Have metadata that is meant for another library."""
-            return int(spot)
-
-        odd.__annotations__ = {"spot": Annotated[int, {"minimum": 1}, 5]}
-        server = Server("s", "1")
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            server.tool(odd)
-        self.assertEqual(1, len(logs.output))
-        self.assertRegex(logs.output[0], "odd.*spot")
-        with Client(server) as client:
-            self.assertEqual([True, None], [client.call_tool("odd", {"spot": spot}).get("isError")
-                                            for spot in (0, 1)])
-
-    def test_the_fields_of_a_dataclass_may_have_any_names(self) -> None:
-        fields = {"class_": 1, "settable": 2, "members": 3, "hint": 4, "args": 5, "self": 6}
-        any_names = dataclasses.make_dataclass("any_names", [(name, int) for name in fields])
-        take = schema_hinted(lambda it: it, it=any_names)
-        self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
-
-    @unittest.skipIf(sys.version_info < (3, 10), "None | Context is new in 3.10")
-    def test_the_context_parameter_of_a_tool_may_be_optional(self) -> None:
-        """The function can then be called without a server, too."""
-        def whose(context: Any = None) -> str:
-            """Return the method of the request."""
-            return str(context and context.method)
-
-        whose.__annotations__["context"] = "mcp_ref.Context | None"
-        server = Server("s", "1")
-        server.tool(whose)
-        with Client(server) as client:
-            self.assertEqual({}, client.list_tools()[0]["inputSchema"]["properties"])
-            self.assertEqual("tools/call", text_of(client.call_tool("whose")))
-        self.assertEqual("None", whose())
-
-
-# --- Part III: the lifecycle ----------------------------------------------------------------------
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
 # its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
 # Each request says in its `_meta` which revision it uses and what the client offers.
 
-LIFE_HANDSHAKE = r'''
+
+@plays(r'''
 # The client sends the revision that it wants, its capabilities, and its name. The server responds
 # with the revision of the session, its own capabilities, and its own name. The client confirms.
 
@@ -3331,9 +1618,12 @@ LIFE_HANDSHAKE = r'''
 > {"jsonrpc":"2.0","id":1,"method":"ping"}
 < {"jsonrpc":"2.0","id":1,"result":{}}
 ! server.tool(lambda: "", name="late")
-'''
+''')
+class TestHandshake(unittest.TestCase):
+    """The legacy era: a handshake opens a session."""
 
-LIFE_MODERN = r'''
+
+@plays(r'''
 # A modern connection needs no opening. If you join the lines of the first request, you can send it
 # to any modern server. You can send the second request to any modern server with a tool `add`.
 
@@ -3433,15 +1723,7 @@ LIFE_MODERN = r'''
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","...":0}}
 > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"roots","_meta":"$modern"}}
 < {"jsonrpc":"2.0","id":3,"error":{"code":-32021,"message":"...","data":"..."}}
-'''
-
-
-@plays(LIFE_HANDSHAKE)
-class TestHandshake(unittest.TestCase):
-    """The legacy era: a handshake opens a session."""
-
-
-@plays(LIFE_MODERN)
+''')
 class TestModern(unittest.TestCase):
     """The modern era: each request stands alone, even while a session is open."""
 
@@ -3578,6 +1860,18 @@ class TestOrderOfChecks(unittest.TestCase):
 class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
 
+    def test_the_responses_of_a_batch_are_bounded(self) -> None:
+        """The bound is Bounds.line. The next batch has room again."""
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=10_000)))
+        end.server.tool(name="big")(lambda size: "x" * size)
+        end.open("2025-03-26")
+        for _ in range(2):
+            end.give(b"[%s]" % b",".join(request_line(
+                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
+            (responses,) = end.run()
+            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
+            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
+
 
 LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
     ("ping", LEGACY, None), ("initialize", LEGACY, -32600),
@@ -3604,51 +1898,47 @@ LIFE_BAD_HELLO = (  # wrong members in the params of initialize; None means a mi
 class TestLifecycleTables(unittest.TestCase):
     """Rules about the lifecycle that are tested with tables."""
 
-    def talk(self, revision: str, words: str = "") -> Play:
-        title = "== The server responds to single requests  OURS "
-        talk = Play(transcripts(title + words)[0], revision, Memory(fixture_server()))
-        self.addCleanup(talk.end.close)
-        if not words:
-            talk.open()
-        return talk
-
-    def code(self, talk: Play, method: str, params: Any) -> Any:
-        """Send a request. Return the code of the error, or None if the response has a result."""
-        talk.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
-        return talk.take("an answer").get("error", {}).get("code")
+    def code(self, end: HeldServer, method: str, params: Any) -> Any:
+        """Send a request. Return the code of the error, or None if the response has a result. No
+        other message may arrive."""
+        end.say(method, params, id=1)
+        got, = end.run()
+        return got.get("error", {}).get("code")
 
     def test_a_method_is_served_only_in_the_revisions_that_have_it(self) -> None:
         """In other revisions the code is -32601. [base.error.method-not-found] [ping.removed]
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
-            talk = self.talk(revision)
+            end = HeldServer(fixture_server())
+            params = {"_meta": modern_meta()} if revision == MODERN else {}
+            if revision != MODERN:
+                end.open(revision)
             for methods, revisions, code in LIFE_METHODS:
                 for method in methods.split():
                     with self.subTest(revision, method=method):
                         expected = code if revision in revisions else -32601
-                        self.assertEqual(expected, self.code(talk, method, {}))
+                        self.assertEqual(expected, self.code(end, method, params))
 
     def test_a_modern_request_with_bad_meta_gets_an_error_and_has_no_effect(self) -> None:
         """[meta.request.missing-rejected] [ver.unsupported-error] [log.optin-invalid]"""
         for method, params in (("tools/list", {}), ("server/discover", {}),
                                ("subscriptions/listen", {"notifications": {}})):
-            talk = self.talk(MODERN, "raw")
+            end = HeldServer(fixture_server())
             for code, name, value in LIFE_BAD_META:
                 with self.subTest(method, name=name, value=value):
                     meta = {**modern_meta(), META + name: value} if name else value
-                    self.assertEqual(code, self.code(talk, method, {**params, "_meta": meta}))
-            talk.silence()
+                    self.assertEqual(code, self.code(end, method, {**params, "_meta": meta}))
 
     def test_a_bad_initialize_is_refused_and_a_correct_initialize_may_follow(self) -> None:
         """[base.error.invalid-params]"""
         for revision in LEGACY:
-            talk = self.talk(revision, "raw")
+            end = HeldServer(fixture_server())
             for wrong in LIFE_BAD_HELLO:
                 with self.subTest(revision, wrong=wrong):
                     params = {**hello(revision), **wrong}
                     given = {name: value for name, value in params.items() if value is not None}
-                    self.assertEqual(-32602, self.code(talk, "initialize", given))
-            talk.open()
+                    self.assertEqual(-32602, self.code(end, "initialize", given))
+            self.assertIsNone(self.code(end, "initialize", hello(revision)))
 
     def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
         """A copy of the module gets a new revision in each era. Its client and its server agree on
@@ -3662,22 +1952,6 @@ class TestLifecycleTables(unittest.TestCase):
         spec.loader.exec_module(copy)
         for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
             copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
-
-        class Link:
-            """A transport to a server in memory. `sent` has the messages of the client."""
-
-            def __init__(self, server: Any) -> None:
-                self.server, self.sent = server, []  # type: ignore[var-annotated]
-
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = self.server.connect(on_line, lambda job: job())
-
-            def send(self, line: bytes) -> None:
-                self.sent.append(json.loads(line))
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
 
         class Lenient(Link):
             """A server that answers in its own revision, whatever revision the request names."""
@@ -3705,11 +1979,8 @@ class TestLifecycleTables(unittest.TestCase):
                     self.assertEqual(agreed, meta[META + "protocolVersion"])
 
 
-# --- Part III: what a server offers ---------------------------------------------------------------
-# Tools, resources, prompts and completions; lists, log messages, progress and cancellation. Besides
-# the fixture there are two more servers: `values` returns many kinds of values and fails in many
-# ways, and `entries` has entries with all members.
-
+# Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
+# many ways, and `entries` has entries with all members.
 SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
 SERVER_BLOCKS = [
     mcp_ref.text("hello"), mcp_ref.image(b"\x89PNG", "image/png"),
@@ -3978,7 +2249,8 @@ class TestTools(unittest.TestCase):
         [tools.content.types-2024] [tools.content.types-2025-03] [tools.content.types-2025-06]
         [prompts.content.types-2024] [prompts.content.types-2025-03] [prompts.content.types-2025-06]
         [prompts.message-shape] [prompts.image] [prompts.audio] [prompts.embedded]"""
-        plain, link = '{"type":"text","text":"[audio: audio/wav]"}', '{"type":"text","text":"values://data"}'
+        plain = '{"type":"text","text":"[audio: audio/wav]"}'
+        link = '{"type":"text","text":"values://data"}'
         every = ['{"type":"text","text":"hello"}',
                  '{"type":"image","data":"iVBORw==","mimeType":"image/png"}',
                  '{"type":"audio","data":"UklGRg==","mimeType":"audio/wav"}',
@@ -4042,468 +2314,38 @@ class TestTools(unittest.TestCase):
         self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
 
 
-@plays(r'''
-== resources/list returns the URI and the name of each resource, and resources/read returns text, or
-   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
-> {"jsonrpc":"2.0","id":1,"method":"resources/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"resources":[
-   {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://text"}}
-< {"jsonrpc":"2.0","id":2,"result":{"contents":[
-   {"uri":"fixture://text","mimeType":"text/plain","text":"hello"}],"...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://blob"}}
-< {"jsonrpc":"2.0","id":3,"result":{"contents":[
-   {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
-
-== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
-   [res.template.rfc6570]
-> {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
-   {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://item/7"}}
-< {"jsonrpc":"2.0","id":2,"result":{"contents":[
-   {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
-
-== The values of the variables in a resource template are percent-decoded  OURS
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
-< {"jsonrpc":"2.0","id":1,"result":{"contents":[
-   {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
-
-== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
-   [res.not-found.32002]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
-
-== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
-   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-
-== A resource that returns data is read as JSON text, and the error of a resource that fails shows
-   no details  SHOULD on values [res.internal-error] [log.no-secrets]
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
-   "_meta":{"io.modelcontextprotocol/logLevel":"debug"}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
-= "secret" not in said
-
-== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
-   [prompts.message-shape]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
-   {"name":"name","required":true,"...":0},{"name":"style","required":"$is?","...":0}],"...":0},
-   "..."],"...":0}}
-= globals().get("is", False) is False
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{"name":"A"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
-   {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
-
-== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
-   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
-
-== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
-   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
-   [comp.internal-error]
-> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
-< {"jsonrpc":"2.0","id":1,"result":{"messages":[
-   {"role":"user","content":{"type":"text","text":"Hi."}},
-   {"role":"assistant","content":{"type":"text","text":"Hello."}}]}}
-> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"stranger"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"..."}}
-> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"broken"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"$said"}}
-> {"jsonrpc":"2.0","id":4,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"secret"}}}
-< {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
-= "secret" not in said + also
-
-== completion/complete returns the values that can complete the text that the user has typed so far
-   MUST [comp.ref-types]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
-< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
-
-== A variable of a resource template can be completed, and the context has the values chosen so far
-   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
-   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
-   "context":{"arguments":{"first":"red"}}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{
-   "values":["darkred"],"total":1,"hasMore":false}}}
-
-== A server without completions answers completion/complete with the error -32601  SHOULD on entries
-   [comp.not-supported]
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
-''')
-class TestResourcesAndPrompts(unittest.TestCase):
-    """Resources, resource templates, prompts and completions."""
-
-    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
-        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
-        [res.validate-uri]"""
-        place = "fixture://item/"
-        plays_rows(self, r"""
-== The server does not know this resource  MUST
-> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
-= code == (-32602 if revision == MODERN else -32002)
-""", [(uri, uri, uri) for uri in (
-            *(place + path for path in (
-                "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
-                "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
-            "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
-
-    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
-        """os.path.join("D:\\data", "C:name") is "C:name"."""
-        server = Server("s", "1")
-        server.resource("x://{name}")(lambda name: name)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual("C:name", client.read_resource("x://C:name")["contents"][0]["text"])
-            with unittest.mock.patch("os.path.splitdrive", ntpath.splitdrive):
-                self.assertRaises(RpcError, client.read_resource, "x://C:name")
-
-    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
-        """MUST: The values are the first ones that the function returns, in the same order.
-        [comp.max-100] [comp.ranked]"""
-        plays_rows(self, r"""
-== A completion has this number of values  MUST on values
-> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
-   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
-""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
-            (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
-
-
-@plays(r'''
-== A cursor requests the next page of a list, and stays valid when entries are added or removed
-   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
-   "resultType":"complete","cacheScope":"$scope","...":0}}
-! server.remove_tool("a"); server.remove_tool("b")
-! server.tool(name="c")(lambda: ""); server.tool(name="b")(lambda: "")
-= raised is None and type(one) is str
-> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"c","...":0}],"nextCursor":"$two",
-   "resultType":"complete","cacheScope":"$scope","...":0}}
-> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
-< {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
-
-== A request with a cursor that the server did not issue gets an error, even if it is an empty
-   string  SHOULD [page.invalid-cursor]
-> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
-
-== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
-   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
-   [prompts.list-changed.unsolicited]
-! server.tool(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
-! server.remove_tool("new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-! server.prompt(name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
-! server.resource("x://new", name="new")(lambda: "new")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-! server.remove_resource("fixture://item/{id}")
-< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
-> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
-< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
-
-== A modern client without a subscription gets no notification when a list changes, and a list may
-   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
-   [prompts.list.answered]
-! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
-< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
-> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
-< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
-
-== A broken connection delays neither other connections nor a thread that changes a list  OURS
-   legacy
-! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
-! broken.receive(mcp_ref.encode(
-   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
-! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
-! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-''')
-class TestLists(unittest.TestCase):
-    """The four lists of a server: tools, prompts, resources and resource templates."""
-
-    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
-        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
-        plays_rows(self, r"""
-== The list has two pages  MUST on pages
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
-> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
-< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
-            ("resources/templates", "resourceTemplates"))])
-
-    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
-        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
-        too, unless its type is object. [tools.structured.absent-early]
-        [tools.def.output-root-object]
-        [life.operate.version-must] [life.operate.version-should]"""
-        for method, always, since_2025_03, since_2025_06 in (
-                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
-                ("prompts", {"arguments"}, set(), set()),
-                ("resources", {"uri", "mimeType"}, set(), set()),
-                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
-            bare, rows = {"name"} | always, []
-            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
-            for revision, new in zip(REVISIONS, (
-                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
-                full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
-                rows.append((method, revision, method, full, bare))
-            plays_rows(self, r"""
-== The first entry has all members of the revision, and the second entry has the required members
-   MUST %s on entries
-> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
-= set(first) == %s and set(second) == %s
-""", rows)
-
-    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
-        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
-        [cache.ttl-range] [cache.scope-values]
-        [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
-        [res.list.not-per-connection] [prompts.list.not-per-connection]"""
-        plays_rows(self, r"""
-== The result has caching hints, and it is the same on another connection  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
-   "%s":"$it","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
-< {"jsonrpc":"2.0","id":2,"result":"..."}
-! end.session = server.connect(end.lines.put, end.start)
-= raised is None
-> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
-< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
-""", [(method, *[method, kind] * 2) for method, kind in (
-            ("server/discover", "capabilities"), ("tools/list", "tools"),
-            ("prompts/list", "prompts"), ("resources/list", "resources"),
-            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
-
-    def tools(self, server: Server) -> List[Any]:
-        """Return the entries of tools/list."""
-        end, message = Memory(server), {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        end.give(json.dumps({**message, "params": {"_meta": modern_meta()}}).encode())
-        return list(json.loads(end.take(DEADLINE) or b"")["result"]["tools"])
-
-    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence."""
-        def spoken() -> None:
-            """Say it.
-
-                Example:
-                    x = 1
-
-            """
-
-        server = Server("s", "1")
-        self.assertIs(spoken, server.tool(spoken))
-        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
-        self.assertEqual([("spoken", "Say it.\n\nExample:\n    x = 1"),
-                          ("named", "Do it.\nFirst:\n  x\n y")],
-                         [(one["name"], one.get("description")) for one in self.tools(server)])
-
-    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message has the wrong value. [tools.name.unique] [tools.def.input-root-object]
-        [base.method.rpc-prefix] [res.custom-scheme] [res.template.rfc6570]"""
-        def key(key: str) -> str:
-            return key
-
-        def number(n: int) -> None:
-            pass
-
-        server = fixture_server()
-        before, resource = self.tools(server), server.resource
-        for words, kind, register in (
-                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
-                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
-                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
-                ("number", TypeError, lambda: server.prompt(number)),
-                ("number", TypeError, lambda: resource("x://{n}")(number)),
-                ("x://{other}", TypeError, lambda: resource("x://{other}")(key)),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
-                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
-                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
-                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
-                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
-                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
-                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
-            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
-                register()
-        self.assertEqual(before, self.tools(server))
-
-
-MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
-    ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
-    ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
-    ("Dict[str, int]", {"a": "1"}, {"a": 1}), ("Dict[str, int]", '{"a": 1}', {"a": 1}),
-    ("SchemaSpot", '{"x": 1}', {"x": 1}), ("SchemaSpot", {"x": "1"}, {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1]), ("tuple[int, str]", ["1", "2"], (1, "2")),
-    ("SchemaColor", '"red"', SchemaColor.RED), ("Literal[1, 2]", "2", 2),
-    ("typing.Union[int, List[int]]", "[1]", [1]), ("SchemaMaybe", {"key": None}, {}),
-    ("List[SchemaNull]", [{"b": None, "c": None}], [SchemaNull(b=None)]),
-    ("Dict[str, List[bool]]", {"a.b": ["true"]}, {"a.b": [True]})]
-UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
-    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}),
-    ("Literal['1', 1]", "1")]
-UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
-    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
-    ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
-    ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
-    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
-    ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
-
-
-class TestForgiving(unittest.TestCase):
-    """Arguments of a tool that do not fit are mended, if that is possible."""
-
-    def take(self, hint: str, value: Any, **options: Any) -> Tuple[List[Any], Any]:
-        """Call a tool with one argument. Return what it got, and the result."""
-        got: List[Any] = []
-        server = Server("s", "1")
-        server.tool(name="take", **options)(schema_hinted(lambda it: got.append(it), it=hint))
-        with Client(server, timeout=DEADLINE) as client:
-            return got, client.call_tool("take", {"it": value})
-
-    def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
-        for hint, value, wanted in MENDED:
-            with self.subTest(hint, value=value):
-                got, result = self.take(hint, value)
-                self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
-
-    def test_a_value_that_fits_is_never_changed(self) -> None:
-        for hint, value in UNCHANGED:
-            with self.subTest(hint, value=value):
-                self.assertEqual(repr([value]), repr(self.take(hint, value)[0]))
-
-    def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
-        for hint, value in UNMENDED:
-            with self.subTest(hint, value=repr(value)[:40]):
-                got, result = self.take(hint, value)
-                self.assertEqual(([], True), (got, result["isError"]))
-                self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
-        said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
-        self.assertIn("it.a: expected integer", said)
-        self.assertIn("it.b: expected integer", said)
-
-    def test_a_null_for_a_parameter_with_a_default_counts_as_not_given(self) -> None:
-        """A null that fits is passed on."""
-        def tool(a: int = 5, b: Optional[int] = None, c: Optional[int] = 7) -> str:
-            return repr((a, b, c))
-
-        server = Server("s", "1")
-        server.tool(description="?")(tool)
-        with Client(server, timeout=DEADLINE) as client:
-            nulls = {"a": None, "b": None, "c": None}
-            self.assertEqual("(5, None, None)", text_of(client.call_tool("tool", nulls)))
-            self.assertTrue(client.call_tool("tool", {"d": None})["isError"])
-
-    def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
-        schema = {"type": "object", "required": ["it"], "properties": {
-            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
-            "propertyNames": {"pattern": "^[a-z]+$"}}
-        got, _ = self.take("int", "7", input_schema=schema)
-        self.assertEqual([7], got)
-        server = Server("s", "1")
-        server.tool(name="take", input_schema=schema)(lambda **members: sorted(members))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
-            result = client.call_tool("take", {"it": None, "more": None})
-            self.assertEqual(["it"], result["structuredContent"])
-            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
-
-    def test_everything_else_on_the_wire_stays_strict(self) -> None:
-        server = Server("s", "1")
-        server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
-        server.tool(name="take")(lambda: 1)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(4, client.request("example/double", {"n": 2})["n"])
-            for method, params in (("example/double", {"n": "2"}),
-                                   ("tools/call", {"name": "take", "arguments": "{}"}),
-                                   ("tools/call", {"name": "take", "arguments": None})):
-                with self.subTest(method), self.assertRaises(RpcError) as caught:
-                    client.request(method, params)
-                self.assertEqual(-32602, caught.exception.code)
-
-    def test_a_mended_call_may_ask_the_user(self) -> None:
-        """In the modern era the client repeats the call with the arguments that it sent before."""
-        def tool(n: int, context: Context) -> str:
-            return f"{n} {context.elicit('Well?')['action']}"
-
-        server = Server("s", "1")
-        server.tool(description="?")(tool)
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_elicit=lambda params: {"action": "accept"}) as client:
-                self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
-
-
 class TestReadyMadeResults(unittest.TestCase):
     """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
 
-    def client(self, revision: str = MODERN, **functions: Any) -> Client:
-        server = Server("s", "1")
-        for name, function in functions.items():
-            server.tool(name=name, description="?")(function)
-        client = Client(server, protocol_version=revision, timeout=DEADLINE)
-        self.addCleanup(client.close)
-        return client.connect()
-
-    def test_the_members_of_a_result_have_priority(self) -> None:
+    def test_a_result_is_sent_as_it_is_apart_from_what_the_revision_lacks(self) -> None:
+        """Its members have priority over those that the module would add. Blocks and structured
+        content that the revision does not have are replaced or left out. A missing content is
+        empty."""
         meta = {"anthropic/maxResultSizeChars": 5, mcp_ref.META + "serverInfo": {"name": "other"}}
-        block = {"type": "text", "text": "a", "_meta": {"x/y": 1}}
-        given = {"content": [block], "isError": True, "_meta": meta, "x/more": [1]}
+        given = {"content": [{"type": "text", "text": "a", "_meta": {"x/y": 1}}], "isError": True,
+                 "_meta": meta, "x/more": [1]}
+        sound, server = mcp_ref.audio(b"a", "audio/wav"), Server("s", "1")
+        for name, result in (("given", given), ("sound", {"content": [sound]}),
+                             ("data", {"structuredContent": {"a": 1}}),
+                             ("number", {"structuredContent": 1})):
+            server.tool(name=name, description="?")(server_function(Result(result)))
+        contents = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
+        server.resource("ui://a", mime_type="text/html;profile=mcp-app")(
+            server_function(Result({"contents": contents})))
+        server.prompt(name="p", description="?")(server_function(Result(
+            description="own", messages=[{"role": "user", "content": sound}], _meta={"x/y": 1})))
         for revision in REVISIONS:
-            with self.subTest(revision):
-                result = self.client(revision, tool=lambda: Result(given)).call_tool("tool")
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE) as client:
+                result = client.call_tool("given")
                 result.pop("resultType", None)
                 self.assertEqual(given, result)
-
-    def test_a_result_is_adapted_to_the_revision(self) -> None:
-        """Blocks and structured content that a revision does not have are replaced or left out.
-        A missing content is empty."""
-        sound = mcp_ref.audio(b"a", "audio/wav")
-        tools = {"sound": lambda: Result({"content": [sound]}),
-                 "data": lambda: Result({"structuredContent": {"a": 1}}),
-                 "number": lambda: Result({"structuredContent": 1})}
-        for revision in REVISIONS:
-            with self.subTest(revision):
-                client = self.client(revision, **tools)
-                kind = client.call_tool("sound")["content"][0]["type"]
-                self.assertEqual("audio" if revision >= "2025-03-26" else "text", kind)
+                self.assertEqual(contents, client.read_resource("ui://a")["contents"])
+                prompt = client.get_prompt("p")
+                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
+                kind = "audio" if revision >= "2025-03-26" else "text"
+                self.assertEqual([kind] * 2, [block["type"] for block in (
+                    client.call_tool("sound")["content"][0], prompt["messages"][0]["content"])])
                 data, number = client.call_tool("data"), client.call_tool("number")
                 self.assertEqual([[], []], [data["content"], number["content"]])
                 self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
@@ -4538,235 +2380,233 @@ class TestReadyMadeResults(unittest.TestCase):
                     said = text_of(client.call_tool("tool", {"name": name}))
                 self.assertIn("structuredContent", said)
 
-    def test_resources_and_prompts_may_return_a_result(self) -> None:
-        server, contents = Server("s", "1"), [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
-        message = {"role": "assistant", "content": mcp_ref.audio(b"a", "audio/wav")}
-        server.resource("ui://a")(lambda: Result({"contents": contents}))
-        server.prompt(name="p", description="?")(
-            lambda: Result(messages=[message], description="own", _meta={"x/y": 1}))
-        for revision in LEGACY[0], MODERN:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE) as client:
-                self.assertEqual(contents, client.read_resource("ui://a")["contents"])
-                prompt = client.get_prompt("p")
-                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
-                kind = prompt["messages"][0]["content"]["type"]
-                self.assertEqual("audio" if revision == MODERN else "text", kind)
-
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it is an internal error, and is logged."""
         def fail() -> None:
             raise ToolError("not today")
 
-        client = self.client(fail=fail)
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            self.assertEqual(("not today", True), (text_of(client.call_tool("fail")),
-                                                   client.call_tool("fail")["isError"]))
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output))
         server = Server("s", "1")
+        server.tool(description="?")(fail)
         server.resource("x://a")(fail)
-        with Client(server, timeout=DEADLINE) as other:
-            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                with self.assertRaises(RpcError) as caught:
-                    other.read_resource("x://a")
+        with Client(server, timeout=DEADLINE) as client, self.assertLogs(
+                mcp_ref.__name__, "WARNING") as logs:
+            result = client.call_tool("fail")
+            self.assertEqual(("not today", True), (text_of(result), result["isError"]))
+            with self.assertRaises(RpcError) as caught:
+                client.read_resource("x://a")
         self.assertEqual(-32603, caught.exception.code)
         self.assertNotIn("not today", str(caught.exception))
-        self.assertIn("not today", logs.output[0])
-
-    def test_a_tool_whose_call_is_cancelled_while_it_asks_for_input_is_not_logged(self) -> None:
-        server = Server("s", "1", workers=1)  # so the second call begins when the first is done
-        asked, gate = threading.Event(), threading.Event()
-        self.addCleanup(gate.set)
-
-        @server.tool
-        def ask(context: Context) -> str:
-            "Ask."
-            return str(context.elicit("?"))
-
-        def on_elicit(params: Any) -> Any:
-            asked.set()
-            gate.wait(DEADLINE)
-            return {"action": "decline"}
-
-        with Client(server, on_elicit=on_elicit, protocol_version="2025-11-25",
-                    timeout=DEADLINE) as client:
-            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                pending = client.start("tools/call", {"name": "ask"})
-                self.assertTrue(asked.wait(DEADLINE))
-                pending.cancel()
-                client.call_tool("ask", {"no": "such argument"})
-                logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertEqual(1, len(logs.output))
+        self.assertRegex(logs.output[0], "(?s)x://a.*not today")
 
 
-class TestExtensions(unittest.TestCase):
-    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
-
-    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback] A server of MCP Apps lists a ui:// resource with its own _meta."""
-        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
-        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
-
-        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
-        def clock(context: Context) -> str:
-            """Show the time."""
-            seen.append(context.client_capabilities.get("extensions"))
-            return "12:00"
-
-        @server.resource("ui://clock", mime_type="text/html;profile=mcp-app")
-        def page() -> Result:
-            return Result(contents=[{
-                "uri": "ui://clock", "mimeType": "text/html;profile=mcp-app", "text": "<p>12:00",
-                "_meta": {"ui": {"prefersBorder": True}}}])
-
-        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                with Client(server, protocol_version=revision, extensions=offered,
-                            timeout=DEADLINE) as client:
-                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
-                                     client.server_capabilities["extensions"])
-                    self.assertEqual("ui://clock",
-                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                    client.call_tool("clock")
-                    contents = client.read_resource("ui://clock")["contents"][0]
-                    self.assertTrue(contents["_meta"]["ui"]["prefersBorder"])
-                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
-                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
-        self.assertEqual([offered, None] * 2, seen)
-
-    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
-        """MUST: [ver.ext.id-grammar]"""
-        for make in (lambda value: Server("s", "1", extensions=value),
-                     lambda value: Client(["x"], extensions=value)):
-            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
-                make({name: {}})
-            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
-                         "a b/c", "\u00e4/b", "a/b\n"):
-                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
-                    make({name: {}})
-            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
-            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+# --- Part 2: Side by side -------------------------------------------------------------------------
+# Several requests at the same time; log messages, progress and cancellation; a server as a process.
 
 
-def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
-    """Return the first thing that is wanted."""
-    while True:
-        thing = heard.get(timeout=DEADLINE)
-        if wanted(thing):
-            return thing
+@plays(r"""
+# Responses may arrive in any order. The id tells to which request a response belongs.
+== A slow request does not delay other requests, and no other request may use its id  OURS
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hold","arguments":{"key":"a"}}}
+> {"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"echo","arguments":{"text":""}}}
+< {"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":""}],"...":0}}
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32600","message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"release","arguments":{"key":"a"}}}
+<* {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"released"}],"...":0}}
+<* {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"ok"}],"...":0}}
+""")
+class TestSideBySide(unittest.TestCase):
+    """The order of messages, and the bounds of a connection."""
 
+    def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
+        """Notifications do not wait until earlier requests have run."""
+        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
+        for n in range(5):
+            end.say("see", [f"request {n}"], id=n)
+            end.say("see", [f"note {n}"])
+        end.run()
+        self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
 
-@plays(r'''
-== A server serves a method that its author has added, and passes the params by name  OURS on empty
-! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
-< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
-> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+    def test_no_notification_about_a_request_follows_its_response(self) -> None:
+        """Threads that a tool has left behind log until its response is sent, and once more."""
+        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
+        end_of_test = time.monotonic() + DEADLINE
 
-== A method that its author has added may have the name of a member  OURS on empty
-! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"title"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":2,"method":"icons"}
-< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":3,"method":"_meta"}
-< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
+        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
+            kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
+            late.extend([line] if int(about) in answered else [])
+            (answered if kind == b"id" else logged).add(int(about))
 
-== A method cannot be added twice under the same name  OURS on empty
-! server.method("sum")(lambda: {"n": 1})
-= raised is None
-! server.method("sum")(lambda: {"n": 2})
-= type(raised) is ValueError
-> {"jsonrpc":"2.0","id":1,"method":"sum"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-''')
-class TestRegistration(unittest.TestCase):
-    """Registering tools, prompts, completions and further methods."""
+        @end.server.tool
+        def leave(context: Context) -> None:
+            def log() -> None:
+                while context.request_id not in answered and time.monotonic() < end_of_test:
+                    context.log("info", data)
+                context.log("info", data)
 
-    def test_the_decorators_for_tools_and_prompts_accept_a_name_alone(self) -> None:
-        server = Server("s", "1")
-        for register in (server.tool, server.prompt):
-            @register("named")
-            def function(a: str) -> str:
-                """Return it."""
-                return a
+            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
+            threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
+            for thread in threads[-3:]:
+                thread.start()
 
-            self.assertEqual("a", function("a"))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([["named"]] * 2, [[one["name"] for one in listed] for listed in (
-                client.list_tools(), client.list_prompts())])
+        end.session = end.server.connect(send, end.start)
+        for rid in range(10):
+            end.call(rid, "leave")
+        end.run()
+        for thread in threads:
+            thread.join(DEADLINE)
+        self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
 
-    def test_a_client_lists_all_tools_however_many_pages_there_are(self) -> None:
-        server = Server("s", "1", title="A title", page_size=7)
-        for number in range(40):
-            server.tool(name=f"t{number}", description="?")(lambda: "")
+    def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
+        """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
+        are used again. The random numbers are seeded. [cancel.server-silent-must]
+        [cancel.race-tolerated]"""
+        for seed in range(6):
+            rng, end = random.Random(seed), HeldServer(Server("s", "1"))
+            running: Dict[str, int] = {}  # id -> number of the call that uses it
+            begun: List[bool] = []  # for each call that began: was it still uncancelled?
 
-        @server.prompt
-        def ask(who: Annotated[str, "Whom to ask."]) -> str:
-            return who
+            def call(rid: str, n: int) -> None:
+                running.setdefault(rid, n)
+                end.call(rid, "work", n=n)
 
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual({"name": "s", "version": "1", "title": "A title"}, client.server_info)
-            self.assertEqual([f"t{n}" for n in range(40)],
-                             [tool["name"] for tool in client.list_tools()])
-            self.assertEqual([{"name": "who", "description": "Whom to ask.", "required": True}],
-                             client.list_prompts()[0]["arguments"])
+            def cancel(rid: str, n: int) -> None:
+                running.pop(rid, None)
+                end.say("notifications/cancelled", {"requestId": rid})
 
-    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
-        """A client that connected before learns of the first tool."""
-        names = ["tools", "resources", "prompts", "completions"]
-        for revision in LEGACY[-1], MODERN:
-            heard: "queue.Queue[Any]" = queue.Queue()
-            server = Server("s", "1", capabilities=names)
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_notification=lambda method, params: heard.put(method)) as client:
-                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
-                self.assertEqual([], client.list_tools() + client.list_prompts())
-                client.subscribe(tools=True)
-                if revision == MODERN:
-                    until(heard, lambda method: method.endswith("acknowledged"))
-                server.tool(name="t", description="?")(lambda: 1)
-                self.assertEqual("notifications/tools/list_changed", until(
-                    heard, lambda method: method.endswith("changed")))
-                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
-                               capabilities=["tool"])
+            @end.server.tool
+            def work(n: int, context: Context) -> str:
+                begun.append(running.get(context.request_id) == n)
+                for move in rng.choice([(), (), (cancel,), (cancel, call)]):
+                    move(context.request_id, n + 1000)
+                return str(n)
 
-    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
-        class Echo(mcp_ref.ServerSession):
-            def admit_request(self, request: Any) -> Any:
-                if request.method == "example/echo":
-                    return lambda request: {"params": request.params}
-                return super().admit_request(request)
+            for n in range(600):
+                move, jobs = rng.choice([call, cancel, None, None]), end.jobs
+                if move:
+                    move(f"id {rng.randrange(9)}", n)
+                elif rng.random() < 0.5:
+                    end.give(rng.choice(ENVELOPE)[1])
+                elif jobs:
+                    jobs.pop(rng.randrange(len(jobs)))()
+                for one in end.out() if n < 599 else end.run():
+                    if "result" in one:
+                        number = running.pop(one["id"])  # KeyError: one response too many
+                        self.assertEqual(str(number), one["result"]["content"][0]["text"])
+                    else:  # the response to an invalid line, or to an id that was in use
+                        self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
+            self.assertEqual(({}, {True}), (running, set(begun)))
 
-        server, lines = fixture_server(), queue.Queue()  # type: Server, queue.Queue[bytes]
-        session = server.connect(lines.put, session_type=Echo)
-        for line in (*PROCESS_HELLO, process_line(1, "example/echo", a=1),
-                     process_line(2, "tools/call", name="add", arguments={"a": 1, "b": 2})):
-            session.receive(line)
-        got = {}
-        while not got.keys() >= {1, 2}:
-            message = json.loads(lines.get(timeout=DEADLINE))
-            got[message["id"]] = message["result"]
-        self.assertEqual(({"params": {"a": 1}}, "3"), (got[1], text_of(got[2])))
+    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
+        """No lock is held while send() runs, so that send() may call receive()."""
+        lines: "queue.Queue[bytes]" = queue.Queue()
 
-    def test_a_completion_function_gets_the_values_of_the_other_arguments(self) -> None:
-        server = Server("s", "1")
-        server.prompt(name="p")(lambda a: a)
-        server.completion("p", "a")(lambda value, others: [json.dumps([value, others])])
-        with self.assertRaises(ValueError):
-            server.completion("p", "a")(lambda value, others: [])
-        with Client(server, timeout=DEADLINE) as client:
-            for context, others in ((None, {}), ({}, {}), ({"arguments": {"b": "2"}}, {"b": "2"})):
-                self.assertEqual([json.dumps(["1", others])], client.complete(
-                    {"type": "ref/prompt", "name": "p"}, {"name": "a", "value": "1"}, context,
-                )["values"])
+        def send(line: bytes) -> None:
+            lines.put(line)
+            if lines.qsize() < 3:
+                ask()
+
+        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
+        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
+        threading.Thread(target=ask, daemon=True).start()
+        for _ in range(3):
+            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
+
+    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
+        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
+        exactly one place. The transport may also withdraw the job."""
+        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
+            end = HeldServer(fixture_server(bounds=bounds))
+            for rid in (10, 20, 30):
+                for n in range(4):
+                    end.call(rid + n, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+                end.call(rid + 4, "echo", text=text)
+                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                end.jobs.pop(0)()  # the job of the cancelled request
+                end.call(rid + 5, "echo", text=text)
+                end.call(rid + 6, "echo", text=text)
+                self.assertEqual([(rid + 6, 429)], [
+                    (one["id"], one["error"]["code"]) for one in end.out()])
+                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
+            end.session.withdraw = lambda job: end.jobs.remove(job) is None
+            for rid in range(40, 60):
+                end.call(rid, "echo", text=text)
+                end.say("notifications/cancelled", {"requestId": rid})
+            self.assertEqual(([], []), (end.jobs, end.out()))
+
+    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
+        def start(job: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
+        end = HeldServer(fixture_server(bounds=Bounds(requests=1)))
+        end.session = end.server.connect(end.lines.put, start)
+        for rid in (1, 2):
+            end.call(rid, "echo", text="a")
+            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
+
+    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
+        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
+        reads, writes, began = threading.Event(), threading.Event(), []  # type: ignore
+        end = HeldServer(Server("s", "1", bounds=Bounds(line=1_000)))
+        end.server.tool(name="big")(lambda: began.append(reads.is_set()) or "x" * 2000)
+        end.session = end.server.connect(
+            lambda line: (writes.set(), reads.wait(DEADLINE)), end.jobs.append)
+        for rid in range(5):
+            end.call(rid, "big")
+        first, second, *others = [threading.Thread(target=job, daemon=True) for job in end.jobs]
+        first.start()
+        self.assertTrue(writes.wait(DEADLINE))
+        second.start()
+        second.join(DEADLINE)  # its result waits
+        for thread in others:
+            thread.start()
+            thread.join(0.05)  # without the bound, it would begin now
+        reads.set()
+        for thread in first, *others:
+            thread.join(DEADLINE)
+        self.assertEqual([False, False, True, True, True], began)
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
+        """The client sends cancelled calls, responses, notifications and invalid messages."""
+        import tracemalloc
+
+        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
+
+        def flood(count: int) -> None:
+            for n in range(count):
+                end.call(n, "echo", text=ballast)
+                end.say("notifications/cancelled", {"requestId": n})
+                end.say(ballast + str(n), {})
+                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
+                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
+                end.out()
+
+        flood(20)
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        before = tracemalloc.get_traced_memory()[0]
+        flood(300)
+        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
+
+    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
+        """The text of each may be another one. Kinds are counted separately."""
+        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            for n in range(30):
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
+                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
+            self.assertEqual(20, len(logs.output))
+            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
+            peer.close()
+            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
+        self.assertEqual(22, len(logs.output))
 
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
@@ -4892,9 +2732,8 @@ class TestUtilities(unittest.TestCase):
         """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
         [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
-        end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "count", "arguments": {"to": 1000}, "_meta": {
-                **modern_meta(), "progressToken": "t"}}}).encode())
+        end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
+                              _meta={**modern_meta(), "progressToken": "t"}))
         lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
         told = [params["progress"] for params in lines]
         self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
@@ -4902,30 +2741,824 @@ class TestUtilities(unittest.TestCase):
 
     def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
         """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
-        heard = ["\n".join('< {"jsonrpc":"2.0","method":"notifications/message","params":{'
-                           '"level":"%s","data":{"n":1}}}' % level for level in SERVER_LEVELS[n:])
-                 for n in range(len(SERVER_LEVELS))]
+        message = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s",%s}}'
         plays_rows(self, r"""
-== A legacy session gets messages from this log level on  MUST legacy on values
-> {"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"%s"}}
-< {"jsonrpc":"2.0","id":1,"result":{}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"climb"}}
-%s
-< {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
-== A modern request gets messages from this log level on  MUST modern on values
+== A request gets messages from this log level on  MUST modern on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
    "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
 %s
 < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-""", [(level, *[level, lines] * 2) for level, lines in zip(SERVER_LEVELS, heard)])
+""", [(level, level, "\n".join(message % (one, '"data":{"n":1}') for one in SERVER_LEVELS[n:]))
+      for n, level in enumerate(SERVER_LEVELS)])
 
 
-# --- Part III: what a server asks of its client ---------------------------------------------------
+# In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
+# client stops or is killed.
+
+
+class TestStdio(ProcessCase):
+    """A server that communicates over stdin and stdout."""
+
+    def test_only_messages_are_written_to_stdout_whatever_a_tool_prints(self) -> None:
+        """The output of print(), of a C library and of child processes goes to stderr, and their
+        stdin is empty. [stdio.stdout-only-messages]"""
+        code = r"""
+import ctypes, subprocess
+print("1 print")
+sys.stdout.write("2 write\n")
+print("3 __stdout__", file=sys.__stdout__, flush=True)
+os.write(1, b"4 descriptor\n")
+subprocess.run([sys.executable, "-S", "-c", "print('5 child')"], check=True)
+os.system("echo 6 shell; cat")
+ctypes.CDLL(None).puts(b"7 C")
+ctypes.CDLL(None).fflush(None)
+try:
+    out = input()
+except EOFError:
+    out = f"{sys.stdin.read()!r} {os.read(0, 1)}" """
+        child = self.start()
+        self.assertEqual(["'' b''", "'' b''"], [child.out(code), child.out(code)])
+        child.send(request_line(1))
+        self.assertEqual({1}, {*child.end()})
+        said = "1 print,2 write,3 __stdout__,4 descriptor,5 child,6 shell,7 C".split(",")
+        self.assertEqual(sorted(2 * said), sorted(child.said.splitlines()))
+
+    def test_a_child_process_of_a_tool_does_not_inherit_the_servers_stdout(self) -> None:
+        """None of the descriptors that the child inherits leads to stdout. The host sees the end of
+        stdout when the server ends, even if the child is alive. [stdio.stdout-only-messages]"""
+        script = """import os
+for fd in range(1, 256):
+    try:
+        os.write(fd, b"said by the child\\n")
+    except OSError:  # the descriptor does not exist or is read-only
+        pass
+os.write(2, b"here\\n")
+os.read(GATE, 1)
+os.write(2, b"the child lived on\\n")"""
+        # The server passes GATE, which it got from the test, on to the child. The test closes the
+        # other end.
+        before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
+        before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
+
+        def check(way: str) -> None:
+            child = self.start(before=before)
+            child.run(way, "started")
+            self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
+            child.stdin.close()
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
+            self.assertEqual(0, child.child.wait(DEADLINE))
+            child.gate.close()
+            child.read_stderr("the child lived on")
+            self.assertIn("the child lived on", child.said)
+
+        self.beside(check, [
+            ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
+            ("a shell", "os.system(shlex.join(child) + ' &')")])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_child_that_a_tool_has_forked_and_that_goes_on_does_not_answer(self) -> None:
+        """It would answer as well when it returns from the tool, and read stdin afterwards. With
+        workers=0, the tool runs on the main thread."""
+        def check(workers: int, code: str) -> None:
+            child = self.start(f"workers={workers}")
+            fork = "pid = os.fork()\nout = str(pid > 0)\n"
+            for rid in range(3):
+                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
+                self.assertEqual("True", text_of(child.until(rid)["result"]))
+            for rid in range(3, 6):
+                child.send(request_line(rid))
+            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
+
+        self.beside(check, [(f"{case}", *case) for case in (
+            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    @unittest.skipIf(sys.implementation.name == "pypy", "only its main thread may set handlers")
+    def test_a_process_of_multiprocessing_in_a_tool_can_be_terminated(self) -> None:
+        """SIGTERM ends it as any other process, and not as the server."""
+        code = """import multiprocessing
+process = multiprocessing.get_context("fork").Process(target=threading.Event().wait)
+process.start(), process.terminate(), process.join(%s)
+out = process.exitcode""" % DEADLINE
+
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            self.assertEqual(["-15"] * 9, [child.out(code) for _ in range(9)])
+            self.assertEqual(({}, ""), (child.end(), child.said))
+
+        self.beside(check, [("64", 64), ("0", 0)])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_forked_child_that_outlives_a_killed_server_does_not_hold_stdout_open(self) -> None:
+        """The host sees the end of stdout."""
+        def check(fork: str) -> None:
+            child = self.start()
+            child.run(f"{fork}\n    {PROCESS_HOLD}\n    os.write(2, b'lived on\\n'), os._exit(0)")
+            child.until("run")
+            child.child.kill()
+            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # the end, and not Empty
+            child.gate.close()
+            child.read_stderr("lived on")
+            self.assertIn("lived on", child.said)
+
+        self.beside(check, [("a tool", "if not os.fork():"), (
+            "a child of a child", "if not os.fork() and not os.fork():")])
+
+    # Workers.
+
+    def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
+        """Of 70 calls 50 begin and wait at the same time, until the test lets all calls go on."""
+        child = self.start("workers=50")
+        code = f"inside.append(1)\n{PROCESS_HOLD}\ninside.append(-1)"
+        child.send(*(process_run(rid, code) for rid in range(70)))
+        for _ in range(50):
+            child.read_stderr("here")
+        child.send(request_line("now"))
+        child.until("now")
+        child.gate.close()
+        self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
+    def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
+        """A long response fills the pipe while one call runs and others wait for the worker."""
+        child = self.start("workers=1")
+        child.relay.send_signal(signal.SIGSTOP)
+        code = f"inside.append(1)\n{PROCESS_HOLD}\n"
+        code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
+        child.run(code)
+        stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
+        child.send(request_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
+        child.read_stderr("all lines")
+        child.gate.close()
+        child.relay.send_signal(signal.SIGCONT)
+        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
+
+    def test_calls_begin_in_order_of_arrival(self) -> None:
+        """A cancelled call does not begin. Without workers, all calls run on the thread that called
+        run(). [cancel.receiver-stops]"""
+        for workers in (1, 0):
+            child = self.start(f"workers={workers}")
+            child.run(PROCESS_HOLD)
+            child.send(
+                *(process_run(n, f"inside.append({n})") for n in range(100)),
+                cancel_line(7), request_line("now"))
+            child.until("now")
+            child.gate.close()
+            self.assertEqual(str([*range(7), *range(8, 100)]), child.out("out = inside"))
+            self.assertEqual(str(workers == 0), child.out(
+                "out = threading.current_thread() is threading.main_thread()"))
+
+    def test_a_ping_is_answered_at_once_while_calls_are_stuck(self) -> None:
+        """[ping.answered]"""
+        child, times = self.start(), []
+        for number in range(9):
+            child.run(PROCESS_STUCK, f"stuck {number}")
+            began = time.monotonic()
+            child.send(request_line(number))
+            child.until(number)
+            times.append(time.monotonic() - began)
+        self.assertLess(sorted(times)[-2], 0.2)
+
+    def test_each_async_call_runs_in_its_own_event_loop(self) -> None:
+        for workers in (4, 0):
+            child = self.start(f"workers={workers}", before="""import asyncio
+@server.tool
+async def loop() -> int:
+    "Count the event loops."
+    inside.append(asyncio.get_running_loop())
+    await asyncio.sleep(0)
+    return len({*map(id, inside)})""")
+            child.send(*(request_line(rid, "tools/call", name="loop") for rid in range(9)))
+            self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
+
+    # How a server ends.
+
+    def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
+        """The tool may wait in Python or in C, and it may be impossible to start further threads.
+        [stdio.shutdown.server-eof-exit]"""
+        def check(code: str, *more: str) -> None:
+            child = self.start(drain=0.1)
+            child.run(code)
+            child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
+            self.assertEqual({*range(len(more))}, {*child.end()})
+            self.assertIn("execute", child.said)
+            self.assertNotIn("Traceback", child.said)
+
+        self.beside(check, [
+            ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
+            ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
+
+    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
+        """The argument `drain` of run() may be very large or infinite."""
+        def check(workers: int, drain: float) -> None:
+            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
+            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
+            self.assertEqual("done", text_of(child.end()["run"]["result"]))
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), (1e10, float("inf")))])
+
+    def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
+        """It does not wait for a cancelled call, nor for any call if a response can no longer be
+        written because stdout is closed, too."""
+        for stdout_breaks in False, True:
+            child = self.start(drain=9 * DEADLINE)
+            child.run(PROCESS_STUCK, "stuck")
+            child.send(process_run(  # list_roots() fails when stdin has ended
+                "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
+            child.until("roots/list")
+            if not stdout_breaks:
+                child.send(cancel_line("stuck"))
+            child.stdin.close()
+            child.read_stderr("here")
+            if stdout_breaks:
+                child.relay.kill(), child.relay.wait()
+            else:
+                self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
+            child.gate.close()  # now the held call returns
+            ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
+            self.assertEqual([] if stdout_breaks else ["held"], ids)
+            self.assertEqual(0, child.wait_for_end())
+
+    def test_a_tool_that_fails_because_the_client_is_gone_can_still_log_that(self) -> None:
+        child = self.start()
+        child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
+                  "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
+        child.relay.kill(), child.relay.wait()
+        child.send(request_line(1))
+        self.assertEqual(0, child.wait_for_end())
+        self.assertIn("late", child.said)
+
+    def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
+        """The server is idle, or a tool does not return, on a worker or on the main thread, or a
+        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
+        is ignored."""
+        swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
+
+        def check(workers: int, code: str, *numbers: int) -> None:
+            child = self.start(f"workers={workers}")
+            if code:
+                child.run(code)
+            if code and not workers:
+                child.send(process_run("next", "os.write(2, b'begun')"), request_line("now"))
+                child.until("now")
+            for number in numbers:
+                child.child.send_signal(number)
+            if sysconfig.get_config_var("Py_GIL_DISABLED"):
+                # In CPython 3.13t, even a program of six lines may sleep through a signal that
+                # arrives when it begins to wait for a lock. The next signal wakes it.
+                try:
+                    child.child.wait(2)
+                except subprocess.TimeoutExpired:
+                    child.child.send_signal(numbers[-1])
+            self.assertIn(child.wait_for_end() - 128, numbers)
+            self.assertNotRegex(child.said, "Traceback|begun")
+            self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
+                ("swallowed", 0, swallow, signal.SIGTERM),
+                ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
+
+    # A client that does not read.
+
+    def test_a_client_that_does_not_read_delays_neither_a_cancellation_nor_the_end(self) -> None:
+        """A result of 1 MiB waits to be read. [cancel.receiver-stops]
+        [stdio.shutdown.server-eof-exit]"""
+        child = self.start(drain=0.1)
+        child.relay.send_signal(signal.SIGSTOP)
+        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
+        child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
+                  "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
+        child.send(cancel_line(7))
+        child.read_stderr("cancelled")
+        child.stdin.close()
+        self.assertEqual(0, child.wait_for_end())
+
+    # run() in a program that continues afterwards.
+
+    def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
+        """Text that a tool has printed does not appear on stdout afterwards either.
+        [stdio.stdout-only-messages]"""
+        host = f"""
+import io, signal
+LINES = {[*OPENING, process_run(1, "print('printed'); signal.signal(15, print)")]}
+
+def facts():
+    for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
+        one.join(5)
+    return [os.listdir("/dev/fd"), os.fstat(0).st_ino, os.fstat(1).st_ino, sys.stdin, sys.stdout,
+            signal.getsignal(2), signal.getsignal(15), threading.active_count()]
+
+def once():
+    source, sink = os.pipe()
+    os.write(sink, b"\\n".join(LINES)), os.close(sink)
+    os.dup2(source, 0), os.close(source)
+    before = facts()
+    server.run()
+    os.write(1, b'{{"id":%d}}\\n' % (before == facts()))
+"""
+        def check(code: str, *ids: Any) -> None:
+            child = self.start(main=host + code)
+            got = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
+            self.assertEqual(([*ids], 0), (got, child.wait_for_end()))
+
+        once = ["hello", 1, 1]
+        self.beside(check, [
+            ("twice", "once(), once()", *2 * once),
+            ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
+            ("tools on this thread",
+             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once),
+            ("slow write", "LINES.pop()\nserver.trace = lambda way, line: way == '>' and "
+             "threading.Event().wait(0.5)\nonce()", "hello", 1),
+            ("no stdin", "os.close(0)\nserver.run()\nprint('{\"id\":1}')", 1),
+            ("own stdout", "for sys.stdout in (None, io.StringIO()): once(), once()", *4 * once)])
+
+
+class TestFaults(ProcessCase):
+    """A server works as well as possible when its client or one of its tools misbehaves."""
+
+    # Misbehaviour of a client, at each moment of a session.
+
+    def killed(self, child: ProcessChild) -> None:
+        """The client is killed. The server ends, because its stdin ends."""
+        child.relay.kill(), child.stdin.close()
+        self.assertEqual(0, child.wait_for_end())
+
+    def closes_stdout(self, child: ProcessChild) -> None:
+        """The client closes the stdout of the server. The server ends at its next message."""
+        child.relay.kill(), child.relay.wait()
+        child.send(request_line(1))
+        self.assertEqual(0, child.wait_for_end())
+
+    def floods_and_closes_stdin(self, child: ProcessChild) -> None:
+        """The client sends many requests and closes stdin. Every request gets a response. A tool
+        that waits for a response of the client fails. Blank lines, CRLF, and a last line without a
+        newline do not matter."""
+        child.write(b"\n\r\n \n" + b"\r\n".join(request_line(n) for n in range(1000)) + b"\n")
+        child.send(*(process_run(n, "threading.Event().wait(0.01)") for n in range(1000, 1200)))
+        child.write(request_line(1200))
+        answers = child.end()
+        self.assertEqual({*range(1201)}, {*answers} - {"owed"})
+        self.assertIs(True, answers.get("owed", {"result": {"isError": True}})["result"]["isError"])
+
+    def sends_half_a_line(self, child: ProcessChild) -> None:
+        """The client sends half a line. The server waits for the other half, and refuses the line
+        if stdin ends before."""
+        child.write(request_line("late")[:-9])
+        child.write(request_line("late")[-9:] + b"\n" + request_line("never")[:-9])
+        child.until("late")
+        self.assertEqual(-32700, child.end()[None]["error"]["code"])
+
+    def stops_and_goes_on(self, child: ProcessChild) -> None:
+        """The client stops and goes on. It receives every line completely."""
+        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
+        child.relay.send_signal(signal.SIGSTOP)
+        child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
+        child.run(PROCESS_HERE)
+        child.relay.send_signal(signal.SIGCONT)
+        answers = child.end()
+        self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
+
+    def flood(self, child: ProcessChild) -> int:
+        """Write pings until the server stops reading. Return how many bytes it has taken."""
+        stdin, data, taken = child.stdin.fileno(), (request_line(1) + b"\n") * 9999, 0
+        os.set_blocking(stdin, False)
+        while taken < 1 << 24 and select.select([], [stdin], [], 0.5)[1]:
+            taken += os.write(stdin, data[taken % len(data):])
+        os.set_blocking(stdin, True)
+        return taken
+
+    def reads_late(self, child: ProcessChild) -> None:
+        """The client reads late. While more than bounds.line bytes wait to be written, the server
+        reads no further line. When the client reads again, it gets all responses."""
+        child.relay.send_signal(signal.SIGSTOP)
+        for n in range(2):  # the first result is being written, the second one waits
+            child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
+        taken, size = self.flood(child), len(request_line(1)) + 1
+        self.assertLess(taken, 1 << 19)  # the capacity of the pipe, and one read
+        child.relay.send_signal(signal.SIGCONT)
+        child.write((request_line(1) + b"\n")[taken % size:] + request_line("last") + b"\n")
+        ids = [child.until(1, "large 0", "large 1", "last")["id"] for _ in range(taken // size + 4)]
+        self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
+        self.assertEqual("last", ids[-1])
+
+    def never_reads(self, child: ProcessChild) -> None:
+        """The client never reads. The server stops reading, too, and a signal still ends it."""
+        child.relay.send_signal(signal.SIGSTOP)
+        self.assertLess(self.flood(child), 1 << 24)
+        child.child.terminate()
+        self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
+
+    def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
+        """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
+        def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
+            child = self.start("bounds=Bounds(line=1 << 20)")
+            if moment == "a response is owed":
+                child.run(PROCESS_HERE + "context.list_roots()", "owed")
+            if moment == "all is answered":
+                child.out("")
+            fault(child)
+
+        self.beside(check, [
+            (f"{fault.__name__}, {moment}", fault, moment) for fault in (
+                self.killed, self.closes_stdout, self.floods_and_closes_stdin,
+                self.sends_half_a_line, self.stops_and_goes_on, self.reads_late,
+                self.never_reads)
+            for moment in ("nothing is requested", "a response is owed", "all is answered")])
+
+    # Misbehaviour of a tool.
+
+    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
+        """The code of the tools is in mischief.txt."""
+        with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
+            rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
+        self.assertGreater(len(rows), 15)
+
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            for why, fails, code in rows:
+                code = textwrap.dedent(code)
+                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
+                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
+                self.assertEqual((fails != "", "x", {}), (
+                    got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
+                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
+            child.stdin.close()
+            self.assertEqual(0, child.child.wait(DEADLINE))
+
+        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
+
+
+class TestSurroundings(ProcessCase):
+    """A server is cheap while it waits, and it works in an unusual environment."""
+
+    def test_a_server_uses_no_cpu_while_it_waits(self) -> None:
+        """The server waits for a line while a call waits for an event."""
+        child, spent = self.start(before="import resource"), []
+        child.run(PROCESS_HOLD)
+        for seconds in (0.2, 0.6):
+            with self.assertRaises(subprocess.TimeoutExpired):
+                child.child.wait(seconds)  # only waits
+            spent.append(json.loads(child.out(
+                "used = resource.getrusage(resource.RUSAGE_SELF)\n"
+                "out = [used.ru_utime + used.ru_stime, used.ru_nvcsw]")))
+        self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
+        self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_a_line_beyond_the_bound_is_not_kept_in_memory(self) -> None:
+        child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
+        child.out("memory.start()")
+        child.send(b"x" * 20_000_000)
+        self.assertEqual(-32700, child.until(None)["error"]["code"])
+        self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
+
+    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
+    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
+    @unittest.skipIf(sysconfig.get_config_var("Py_GIL_DISABLED"),
+                     "the allocator of free-threaded Python keeps memory in reserve")
+    def test_a_result_that_does_not_fit_into_memory_leads_to_an_error(self) -> None:
+        """[base.error.internal]"""
+        # These settings prevent malloc from keeping memory in reserve.
+        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
+        child = self.start(env=env, before="""
+import logging, resource, traceback
+threading.stack_size(1 << 18)
+large = "x" * (40 << 20)""")
+        child.out("""
+with open("/proc/self/statm") as file:
+    size = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
+        child.send(process_run(1, "out = large"), request_line(2))
+        codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
+        self.assertEqual({1: -32603, 2: None}, codes)
+
+    def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
+        """Without stdin no request can arrive, and without stdout no response can be sent. If
+        stderr cannot be flushed at the end, Python itself sets the status 120."""
+        def check(shell: str, count: int) -> None:
+            if "/dev/full" in shell and not os.path.exists("/dev/full"):
+                self.skipTest("there is no /dev/full")
+            if "ulimit" in shell and "-S" not in PYTHON:
+                self.skipTest("coverage could not write what it measures")
+            with tempfile.NamedTemporaryFile() as file:
+                done = subprocess.run(
+                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
+                    env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
+            self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
+            self.assertEqual({"hello", 1, 2} if count else set(),
+                             {json.loads(line)["id"] for line in done.stdout.splitlines()})
+            self.assertNotIn(b"Traceback", done.stderr)
+
+        lines = b"\n".join((*OPENING, process_run(1, "os.write(1, b'out')"), request_line(2)))
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        self.beside(check, [
+            ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
+            ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
+            ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),
+            ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
+            ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
+
+    def test_sigint_ends_a_server_even_if_the_shell_ignores_sigint(self) -> None:
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        done = subprocess.run(
+            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
+            input=b"\n".join((*OPENING, process_run(1, "os.kill(os.getpid(), 2)"))),
+            env=PROCESS_ENV, timeout=DEADLINE)
+        self.assertEqual(130, done.returncode)
+
+    @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
+    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy does not see such handlers")
+    def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
+        """The library was loaded before Python started. Other signals still end the server."""
+        if "-S" not in PYTHON:
+            self.skipTest("coverage sets a handler of its own")
+        source = """#include <signal.h>
+#include <unistd.h>
+static void handle(int number) { if (write(2, "kept\\n", 5)) {} }
+__attribute__((constructor)) static void load(void) { signal(SIGTERM, handle); }"""
+        with tempfile.TemporaryDirectory() as folder:
+            library = os.path.join(folder, "handler.so")
+            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
+                           input=source.encode(), timeout=3 * DEADLINE)
+            child = self.start(env={"LD_PRELOAD": library})
+            child.child.send_signal(signal.SIGTERM)
+            child.read_stderr("kept")
+            self.assertIn("kept", child.said)
+            self.assertEqual("done", child.out(""))
+            child.child.send_signal(signal.SIGINT)
+            self.assertEqual(128 + signal.SIGINT, child.wait_for_end())
+
+    def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
+        """A line that does not fit into the pipe arrives completely, in both directions. Another
+        process that shares the descriptors may make them non-blocking at any time."""
+        child = self.start(main="""
+import resource
+shared = os.dup(0), os.dup(1)
+try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, 1200))
+    [os.dup(2) for _ in range(1050)]
+except (ValueError, OSError):
+    print("limited", flush=True)
+server.run()""")
+        child.send(*OPENING)
+        limited = child.take(DEADLINE) == b"limited"
+        child.out("out = [os.set_blocking(one, False) for one in shared]")
+        child.send(process_run(1, f"out = {'x' * 300_000!r}"))
+        self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
+        child.end()
+        if limited:
+            self.skipTest("descriptors beyond 1023 are not allowed here")
+
+    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
+        """The response waits until a stopped client goes on. A server does not outlive a client
+        that was killed. If a tool ends its server, the exception in the client has the exit status.
+        [stdio.shutdown.server-initiated]"""
+        server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
+        stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
+
+        def check(code: str, *seen: Any) -> None:
+            child = self.start(main=f"""
+from mcp_ref import Client, ConnectionClosed
+with Client({server!r}) as client:
+    try:
+        print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
+    except ConnectionClosed as error:
+        print("status 9" in str(error), flush=True)""")
+            child.read_stderr("here")
+            child.child.send_signal(signal.SIGCONT)
+            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
+
+        self.beside(check, [
+            ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
+            ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
+            ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
+
+    def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
+        """The log shows messages of the client and exceptions of the tool in escaped form, and not
+        the result in a response that nobody waits for."""
+        child = self.start()
+        child.send(*(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (
+            {"id": PROCESS_EVIL, "error": {"code": 1, "message": PROCESS_EVIL}},
+            {"id": PROCESS_EVIL, "result": "secret"}, {"method": PROCESS_EVIL},
+            {"method": "notifications/cancelled", "params": {PROCESS_EVIL: PROCESS_EVIL}})),
+            process_run(1, f"raise ValueError({PROCESS_EVIL!r})"), request_line(2, PROCESS_EVIL))
+        child.end()
+        self.assertIn("forged", child.said)
+        self.assertEqual([], re.findall(PROCESS_BAD + "|secret", child.said, re.M))
+
+
+class TestTranscriptsOverPipes(ProcessCase):
+    """A server behaves over pipes as in memory, however the bytes are divided."""
+
+    def selected(self, least: int, *words: str) -> List[Transcript]:
+        """Return the transcripts that have exactly these words and no code.
+
+        There have to be more than `least` of them.
+        """
+        found = [one for one in TRANSCRIPTS if one.words == words and all(
+            mark != "!" for mark, _ in one.steps)]
+        self.assertGreater(len(found), least)
+        return found
+
+    def play_all(self, chunk: int, revision: str, those: List[Transcript]) -> None:
+        """Play transcripts against one process. The first transcript opens the session."""
+        child = ProcessShared(chunk)
+        self.addCleanup(child.close)
+        for number, one in enumerate(one for one in those if revision in one.revisions):
+            talk = Play(one, revision, child, deadline=3 * DEADLINE)  # includes starting Python
+            if number:
+                talk.open = lambda: None  # type: ignore[method-assign]
+            child.ids.next()
+            talk.run()
+        self.assertEqual(0, child.close())
+
+    def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
+        """Bytes are written line by line, as single bytes, or two lines at a time.
+        [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
+        cases.append((0, self.selected(5, "offers")))
+        self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
+                                    for revision in REVISIONS for chunk, those in cases])
+
+    def test_transcripts_that_open_their_own_session_pass_over_pipes(self) -> None:
+        raw = self.selected(10, "raw")
+        self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
+                                    for one in raw[::len(raw) // 10]])
+
+    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
+        def check(revision: str) -> None:
+            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
+            self.addCleanup(child.close)
+            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
+                        deadline=3 * DEADLINE)
+            talk.open()
+            play_envelope(self, talk)
+            self.assertEqual(0, child.close())
+
+        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
+
+
+class TestSchedules(ProcessCase):
+    """A server works in whatever order its threads run."""
+
+    DELAYS = r"""
+import mcp_ref, time
+
+here = threading.local()  # .quick: this thread has run slow() and is not delayed any more
+
+def hold_up(frame, event, arg):
+    if event == "return" and frame.f_code.co_name == "slow":
+        here.quick = True
+    elif event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
+        if not getattr(here, "quick", False):
+            time.sleep(0.001)
+
+def slow(seconds):
+    time.sleep(seconds)
+
+sys.setswitchinterval(1e-5)
+threading.setprofile(hold_up)
+"""
+
+    def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
+        """Each function of the module takes a millisecond, except on the thread that ends a slow
+        call. So the end of that call falls into each gap between two steps of other threads."""
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}", before=self.DELAYS)
+            for number in range(1, 60):
+                codes = [f"slow({0.011 + number % 29 / 1000})", *["out = 'quick'"] * 5]
+                for index, code in enumerate(codes):
+                    child.send(process_run(f"{number} {index}", code))
+                for _ in codes:
+                    self.assertIsNotNone(child.take(DEADLINE))
+            child.end()
+
+        self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
+
+
+# --- Part 3: Asking the user ----------------------------------------------------------------------
 # While a server processes a request, it may need input from the client: a form that the user fills
 # in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
 # list of roots. In the legacy era the server sends a request to the client. In the modern era the
 # server responds with a result that names the required input, and the client sends its request
 # again together with the input. The author of a tool writes the same code for both eras.
+
+PEER_METHODS: Dict[str, Callable[..., Any]] = {
+    "subtract": lambda minuend, subtrahend: minuend - subtrahend, "sum": lambda *n: sum(n),
+    "update": lambda *n: None, "notify_sum": lambda *n: None, "notify_hello": lambda n: None,
+    "get_data": lambda: ["hello", 5], "ping": lambda: {}, "crash": lambda: open("/secret/x"),
+    "exit": lambda: sys.exit("/secret/x"), "set": lambda: {1}, "nan": lambda: [float("nan")],
+    "deep": lambda: functools.reduce(lambda inner, n: [inner], range(100_000), [])}
+SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, return-value]
+    connect=lambda send, start: Peer(send, start, methods=PEER_METHODS))
+
+
+@plays(r"""
+# In the legacy revisions both ends send requests. Each end numbers its own requests.
+== Client and server may use the same ids, because each of them numbers its own requests  OURS
+   2025-06-18+ legacy offers
+> {"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"ask","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$a","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$a","method":"tools/call",
+   "params":{"name":"sample","arguments":{"text":"?"}}}
+< {"jsonrpc":"2.0","id":"$b","method":"sampling/createMessage","params":"..."}
+> {"jsonrpc":"2.0","id":"$b","method":"ping"}
+< {"jsonrpc":"2.0","id":"$b","result":{}}
+> {"jsonrpc":"2.0","id":"$b","result":{"role":"assistant","model":"m",
+   "content":{"type":"text","text":"four"}}}
+< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"four"}],"...":0}}
+> {"jsonrpc":"2.0","id":"$a","result":{"action":"accept","content":{"name":"Ada"}}}
+< {"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"accept Ada"}],"...":0}}
+
+# JSON-RPC without MCP: a Peer with methods, and the examples of section 7 of the specification.
+== A plain peer gives the responses that the JSON-RPC specification prints for its examples  MUST
+   raw 2025-03-26 on plain
+> {"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}
+< {"jsonrpc": "2.0", "result": 19, "id": 1}
+> {"jsonrpc": "2.0", "method": "subtract", "params": {"subtrahend": 23, "minuend": 42}, "id": 3}
+< {"jsonrpc": "2.0", "result": 19, "id": 3}
+> {"jsonrpc": "2.0", "method": "update", "params": [1,2,3,4,5]}
+> {"jsonrpc": "2.0", "method": "foobar"}
+> {"jsonrpc": "2.0", "method": "foobar", "id": "1"}
+< {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "1"}
+> {"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> {"jsonrpc": "2.0", "method": 1, "params": "bar"}
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+# Batches: one that is not JSON, an empty batch, and batches with members that are not requests.
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]
+< {"jsonrpc": "2.0", "error": {"code": -32700, "message": "..."}, "id": null}
+> []
+< {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}
+> [1]
+< [{"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null}]
+> [{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]},
+   {"jsonrpc": "2.0", "method": "subtract", "params": [42,23], "id": "2"}, {"foo": "boo"},
+   {"jsonrpc": "2.0", "method": "foo.get", "params": {"name": "myself"}, "id": "5"},
+   {"jsonrpc": "2.0", "method": "get_data", "id": "9"}]
+< [{"jsonrpc": "2.0", "result": 7, "id": "1"}, {"jsonrpc": "2.0", "result": 19, "id": "2"},
+   {"jsonrpc": "2.0", "error": {"code": -32600, "message": "..."}, "id": null},
+   {"jsonrpc": "2.0", "error": {"code": -32601, "message": "..."}, "id": "5"},
+   {"jsonrpc": "2.0", "result": ["hello", 5], "id": "9"}]
+> [{"jsonrpc": "2.0", "method": "notify_sum", "params": [1,2,4]},
+   {"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}]
+
+== Params that do not fit the signature of a function are refused before the function runs  OURS raw
+   2025-03-26 on plain
+> {"jsonrpc":"2.0","id":1,"method":"subtract","params":[1]}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
+> {"jsonrpc":"2.0","id":2,"method":"subtract","params":{"minuend":1,"subtrahend":2,"x":3}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+""")
+class TestPeer(unittest.TestCase):
+    """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
+
+    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
+        peer = Peer(lambda line: None, lambda job: job())
+        for params in ([1, 2], None):
+            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
+                peer.request("sum", params).result(0)
+
+    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
+        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
+        without an id may belong to either. It ends the only pending request."""
+        peer = Peer(lambda line: None, lambda job: job())
+        pending, other = peer.request("a"), peer.request("b")
+        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
+            self.assertFalse(pending.wait(0))
+            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
+        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
+        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
+        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
+
+    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
+        """No other response will come. The id is another one, or the message, the batch or the line
+        around it is malformed."""
+        for members in ('"id":"1","result":{}}', '"id":1.0,"result":{}}', '"id":1}',
+                        '"id":"1","error":{"code":5,"message":"no"}}', '"id":1,"error":"no"}',
+                        '"id":1,"result":{},"error":{}}', '"id":1,"result":{},"error":null}',
+                        '"id":1,"error":{"code":"1"}}', '"id":1,"result":NaN}',
+                        '"id":1,"result":{"a":', '"result":{"a":"%s,"id":1}' % ("x" * 2000)):
+            line = '{"jsonrpc":"2.0",' + members
+            with self.subTest(line):
+                peer = Peer(lambda line: None, lambda job: job())
+                pending, other = peer.request("a"), peer.request("b")
+                peer.receive(line.encode())
+                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
+                self.assertRaises(ValueError, pending.result)
+        end = Wire("2025-11-25")  # a revision without batches
+        end.respond = lambda message: None
+        pending = end.client.connect().start("x/one")
+        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
+        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
+
+    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
+        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
+        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
+            broken.request("a").result(DEADLINE)
+
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -5002,10 +3635,7 @@ def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
 
 def cancels(server: Server, session: Any) -> None:
     """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
-    thread = threading.Thread(target=session.receive, args=(
-        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',))
-    thread.start()
-    thread.join(DEADLINE)
+    later(session.receive, cancel_line(1)).result(DEADLINE)
 
 
 SERVERS.update(
@@ -5117,31 +3747,51 @@ SERVERS.update(
 class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
-    def test_a_tool_that_asks_when_the_connection_is_broken_gets_connection_closed(self) -> None:
-        """Its call was cancelled by that, but the broken connection is the reason."""
-        server, gate, raised = Server("s", "1"), threading.Event(), queue.Queue()  # type: ignore
-        self.addCleanup(gate.set)
-        is_broken = False
+    def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
+        end = HeldServer(fixture_server())
+        end.server.tool(name="asks")(schema_hinted(
+            lambda context: context.list_roots(), context=Context))
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "asks"}, id=1)
+        call = threading.Thread(target=end.jobs.pop())
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            call.start()
+            self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
+            end.say("notifications/cancelled", {"requestId": 1})
+            call.join(DEADLINE)
+            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
+        self.assertEqual([], [one["id"] for one in end.out() if "id" in one])
+        self.assertNotIn("asks", "".join(logs.output))
+
+    def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
+        """Asking fails because the connection is broken, and not because the call was cancelled."""
+        end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
 
         def ask(context: Context) -> None:
-            gate.wait(DEADLINE)
+            seen.append(context.cancelled)
+            gone.append(1)
+            end.give(request_line(2))  # its response cannot be written
+            seen.append(context.cancelled)
             try:
                 context.list_roots()
             except Exception as error:
-                raised.put(error)
+                seen.append(type(error))
 
-        def send(line: bytes) -> None:
-            if is_broken:
-                raise BrokenPipeError
+        end.server.tool(description="Ask.")(ask)
+        end.session = end.server.connect(lambda line: gone and os.write(-1, line), end.start)
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "ask"}, id=1)
+        end.run()
+        self.assertEqual([False, True, ConnectionClosed], seen)
 
-        server.tool(description="Ask.")(ask)
-        session = server.connect(send)
-        for line in (*PROCESS_HELLO, process_line(1, "tools/call", name="ask")):
-            session.receive(line)
-        is_broken = True
-        session.receive(process_line(2))
-        gate.set()
-        self.assertIsInstance(raised.get(timeout=DEADLINE), ConnectionClosed)
+    def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
+        end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
+        end.server.tool(name="late")(schema_hinted(
+            lambda context: contexts.append(context), context=Context))
+        end.open("2025-11-25", OFFERS)
+        end.say("tools/call", {"name": "late"}, id=1)
+        end.run()
+        self.assertRaises(RequestCancelled, contexts[0].list_roots)
 
 
 @plays(r'''
@@ -5245,26 +3895,6 @@ class TestInputRequests(unittest.TestCase):
     """The modern era: a server responds with the input that it needs."""
 
 
-class AskingTalk(Memory):
-    """A client with a revision and capabilities, which is connected to a server in memory."""
-
-    def __init__(self, server: Server, revision: str = MODERN, offers: Any = OFFERS) -> None:
-        super().__init__(server)
-        self.revision, self.offers = revision, offers
-        if revision != MODERN:
-            self.request("initialize", hello(revision, offers))
-            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-
-    def request(self, method: str, params: Any, **more: Any) -> Any:
-        """Send a request. Return the next message that arrives."""
-        params = {**params, **more}
-        if self.revision == MODERN:  # with a new progressToken each time
-            params["_meta"] = {**modern_meta(self.offers), "progressToken": time.monotonic_ns()}
-        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
-                              "params": params}).encode())
-        return json.loads(self.take(DEADLINE) or b"null")
-
-
 ASKING_TEXT = {"maxTokens": 9, "messages": [{"role": "user", "content": mcp_ref.text("?")}]}
 ASKING_KINDS = {  # name -> method, params, and the capability that the client has to offer
     "form": ("elicitation/create", {"message": "?", "requestedSchema": ASKING_FORM},
@@ -5315,7 +3945,7 @@ class TestClientCapabilities(unittest.TestCase):
             method, params, needs = ASKING_KINDS[asked]
             for revision, mark in zip(heads[2:], marks):
                 with self.subTest(asked=asked, offered=offered, revision=revision):
-                    talk = AskingTalk(asking_server(), revision, json.loads(offered))
+                    talk = Talk(asking_server(), revision, json.loads(offered))
                     got = talk.request("tools/call", {"name": "anything", "arguments": {
                         "method": method, "params": params}})
                     talk.close()
@@ -5353,14 +3983,14 @@ class TestRequestState(unittest.TestCase):
     """A server stores nothing between two rounds. The client keeps the signed state for it."""
 
     def setUp(self) -> None:
-        self.talk = AskingTalk(asking_server(state_key=b"k" * 32))
+        self.talk = Talk(asking_server(state_key=b"k" * 32))
         self.addCleanup(self.talk.close)
 
     def test_a_retry_can_be_served_by_another_server_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption] [mrtr.server.asks-again]
         [mrtr.server.validates-responses] [mrtr.server.ignores-extra] [elic.validate-server]
         [elic.decline-handled] [state.explicit-handles]"""
-        other = AskingTalk(asking_server(state_key=b"k" * 32))
+        other = Talk(asking_server(state_key=b"k" * 32))
         for method, params in ASKING_REQUESTS:
             for why, responses, outcome in ASKING_RETRIES:
                 with self.subTest(why, method=method):
@@ -5419,7 +4049,7 @@ class TestRequestState(unittest.TestCase):
             with self.subTest(bad):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
-        got = AskingTalk(asking_server()).request(method, params, requestState=state)
+        got = Talk(asking_server()).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
@@ -5433,49 +4063,81 @@ class TestRequestState(unittest.TestCase):
 
     def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
         """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
-        program = ("import mcp_ref\nserver = mcp_ref.Server('s', '1', state_key=b'k' * 32)\n"
-                   "@server.tool\ndef ask(context: mcp_ref.Context) -> str:\n"
-                   "    'Ask for the roots.'\n"
-                   "    return str(context.list_roots())\nserver.run()")
+        program = PROCESS_FIXTURE[-1].replace(
+            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
 
         def run(**more: Any) -> Any:
-            line = mcp_ref.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-                "name": "ask", "_meta": modern_meta(OFFERS), **more}})
+            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
             done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
                                   stdout=subprocess.PIPE, timeout=DEADLINE)
             return json.loads(done.stdout)["result"]
 
         asked = run()
-        done = run(requestState=asked["requestState"],
-                   inputResponses=dict.fromkeys(asked["inputRequests"], {"roots": []}))
-        self.assertEqual("[]", text_of(done))
+        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
+            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
+        self.assertEqual("file:///a", text_of(done))
 
 
-class Subscriber(Memory):
-    """A client that is subscribed to fixture://text.
+# --- Part 4: Changes ------------------------------------------------------------------------------
+# Lists and resources change. A legacy client gets notifications about all lists, and a modern
+# client about those to which it has subscribed.
 
-    The function write(client, line) gets each line that the server sends to it.
-    """
+
+@plays(r'''
+== A legacy client gets a notification when a tool, a resource or a prompt is added or removed
+   SHOULD legacy [tools.list-changed.unsolicited] [res.list-changed.unsolicited]
+   [prompts.list-changed.unsolicited]
+! server.tool(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"new"}]}}
+! server.remove_tool("new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"new"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+! server.prompt(name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}
+! server.resource("x://new", name="new")(lambda: "new")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+! server.remove_resource("fixture://item/{id}")
+< {"jsonrpc":"2.0","method":"notifications/resources/list_changed"}
+> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://item/7"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"...","data":"..."}}
+
+== A modern client without a subscription gets no notification when a list changes, and a list may
+   be empty  MUST modern on entries [subs.no-unsolicited] [tools.list.answered] [res.list.answered]
+   [prompts.list.answered]
+! for n in "ab": server.remove_tool(n), server.remove_prompt(n), server.remove_resource("x://" + n)
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/list"}
+< {"jsonrpc":"2.0","id":2,"result":{"resources":[]}}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
+
+== A broken connection delays neither other connections nor a thread that changes a list  OURS
+   legacy
+! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
+! broken.receive(request_line(1, "initialize", **hello(revision)))
+! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
+! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
+< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+''')
+class TestListChanges(unittest.TestCase):
+    """Tools, resources and prompts come and go."""
+
+
+class Subscriber(Talk):
+    """A client that is subscribed to fixture://text."""
     UPDATED = b'"notifications/resources/updated"'
 
-    def __init__(self, server: Server, revision: str,
-                 write: "Callable[[Subscriber, bytes], None]") -> None:
-        self.lines, self.server, self.over = queue.Queue(), server, False
-        self.session = server.connect(lambda line: write(self, line), self.start)
-        self.meta: Dict[str, Any] = {"_meta": modern_meta()} if revision == MODERN else {}
-        if revision == MODERN:
-            self.ask("subscriptions/listen", notifications={
-                "resourceSubscriptions": ["fixture://text"]})
-        else:
-            self.ask("initialize", **hello(revision))
-            self.give(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-            self.ask("resources/subscribe", uri="fixture://text")
-
-    def ask(self, method: str, **params: Any) -> bytes:
-        """Send a request. Return the next line that arrives."""
-        self.give(json.dumps({"jsonrpc": "2.0", "id": method, "method": method,
-                              "params": {**self.meta, **params}}).encode())
-        return self.take(DEADLINE) or b"no line arrived"
+    def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
+        super().__init__(server, revision, write=write)
+        method, params = ("subscriptions/listen", {"notifications": {
+            "resourceSubscriptions": ["fixture://text"]}}) if revision == MODERN else (
+            "resources/subscribe", {"uri": "fixture://text"})
+        self.request(method, params)
 
 
 @plays(r'''
@@ -5571,8 +4233,7 @@ class Subscriber(Memory):
 == A legacy subscription belongs to one connection, and other connections get no notification  MUST
    legacy [res.subscribe.only-subscribed]
 ! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
-! other.receive(mcp_ref.encode(
-   {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(revision)}))
+! other.receive(request_line(1, "initialize", **hello(revision)))
 ! other.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); other.receive(
    b'{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{"uri":"fixture://text"}}')
 ! server.resource_updated("fixture://text")
@@ -5636,67 +4297,43 @@ class Subscriber(Memory):
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
 
-    def test_a_client_that_does_not_read_does_not_delay_other_clients_of_the_server(self) -> None:
-        """It delays neither their calls nor the notifications for their subscriptions."""
-        stuck, over, server = threading.Event(), threading.Event(), fixture_server()
-        self.addCleanup(over.set)
-        lines = [*PROCESS_HELLO, process_line(0, "resources/subscribe", uri="fixture://text")]
+    def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
+        """OURS: There are two subscribers. One of them does not read a response, or does not read a
+        notification. The other one is served, and gets its notifications."""
+        def check(revision: str, word: bytes) -> None:
+            server, first, over = fixture_server(), threading.Lock(), threading.Event()
+            self.addCleanup(over.set)
+            deaf: "queue.Queue[Subscriber]" = queue.Queue()
 
-        def send(line: bytes) -> None:
-            if stuck.is_set() or b'"stuck"' in line:
-                stuck.set()
-                over.wait(3 * DEADLINE)
+            def write(client: Subscriber, line: bytes) -> None:
+                if word in line and first.acquire(False):
+                    deaf.put(client)
+                    over.wait(6 * DEADLINE)
+                client.lines.put(line)
 
-        deaf = server.connect(send, Memory(server).start)
-        for line in (*lines, process_line("stuck", "resources/read", uri="fixture://text")):
-            deaf.receive(line)
-        self.assertTrue(stuck.wait(DEADLINE))
-        for name, arguments, *expected in (
-                ("echo", {"text": "x"}, "hello", 0, 1),
-                ("update", {"uri": "fixture://text"}, "hello", 0, 1,
-                 "notifications/resources/updated")):
-            other, missing = Memory(server), {*expected}
-            for line in (*lines, process_line(1, "tools/call", name=name, arguments=arguments)):
-                other.give(line)
-            while missing:
-                got = json.loads(other.take(DEADLINE) or "null")
-                self.assertIsNotNone(got, missing)
-                missing.discard(got.get("method", got.get("id")))
+            both = [Subscriber(server, revision, write) for _ in range(2)]
+            if word == b'"stuck"':
+                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing = later(server.resource_updated, "fixture://text")
+            if len(both) > 1:  # it is not known which subscriber is notified first
+                both.remove(deaf.get(timeout=DEADLINE))
+            publishing.result(DEADLINE)
+            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
+            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
+            self.assertEqual("served", text_of(got["result"]))
 
-    def test_a_client_that_does_not_read_delays_neither_publisher_nor_subscribers(self) -> None:
-        """OURS: There are two subscribers. The first one that is notified never reads."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                self.publish_to_a_client_that_does_not_read(revision)
+        for revision, word in itertools.product(
+                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
+            with self.subTest(revision, word=word):
+                check(revision, word)
 
-    def publish_to_a_client_that_does_not_read(self, revision: str) -> None:
-        server, first, over = fixture_server(), threading.Lock(), threading.Event()
-        self.addCleanup(over.set)
-        deaf: "queue.Queue[Subscriber]" = queue.Queue()
-
-        def write(client: Subscriber, line: bytes) -> None:
-            if Subscriber.UPDATED in line and first.acquire(False):
-                deaf.put(client)
-                over.wait(6 * DEADLINE)
-            client.lines.put(line)
-
-        both = [Subscriber(server, revision, write) for _ in range(2)]
-        publisher = threading.Thread(
-            target=server.resource_updated, args=["fixture://text"], daemon=True)
-        publisher.start()
-        both.remove(deaf.get(timeout=DEADLINE))
-        publisher.join(DEADLINE)
-        self.assertFalse(publisher.is_alive(), "resource_updated() has not returned")
-        other = both[0]
-        self.assertIn(Subscriber.UPDATED, other.take(DEADLINE) or b"the other client got nothing")
-        response = other.ask("tools/call", name="echo", arguments={"text": "still served"})
-        self.assertIn(b"still served", response)
-
-    def test_a_client_that_does_not_read_gets_only_as_many_notifications_as_may_wait(self) -> None:
-        """OURS: While more than bounds.line bytes wait, further notifications are dropped."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                writes, reads = threading.Event(), threading.Event()
+    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
+        """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
+        call arrives, and so do notifications when the client has read."""
+        for revision, way in itertools.product((LEGACY[-1], MODERN), ("change", "log")):
+            with self.subTest(revision, way=way):
+                writes, reads, done = threading.Event(), threading.Event(), threading.Event()
                 self.addCleanup(reads.set)
 
                 def write(client: Subscriber, line: bytes) -> None:
@@ -5706,24 +4343,1110 @@ class TestSubscriptions(unittest.TestCase):
                     client.lines.put(line)
 
                 server = fixture_server(bounds=Bounds(line=2000))
+
+                @server.tool
+                def talk(context: Context) -> None:
+                    "Send much more than may wait."
+                    for _ in range(100):
+                        if way == "log":
+                            context.log("info", "x" * 100)
+                        else:
+                            server.resource_updated("fixture://text")
+                    done.set()
+
                 client = Subscriber(server, revision, write)
                 server.resource_updated("fixture://text")
                 self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
-                for _ in range(100):
-                    server.resource_updated("fixture://text")
+                client.say("end", "tools/call", {"name": "talk"})
+                self.assertTrue(done.wait(DEADLINE))
                 reads.set()
-                client.give(json.dumps({"jsonrpc": "2.0", "id": "end", "method": "tools/list",
-                                        "params": client.meta}).encode())
                 lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
                 sizes = [len(line) for line in itertools.takewhile(
                     lambda line: b'"end"' not in line, lines)]
-                self.assertEqual(2000 // sizes[0] + 2, len(sizes))
-                server.resource_updated("fixture://text")  # now it reads again
+                self.assertEqual(2000 // sizes[1] + 2, len(sizes))
+                server.resource_updated("fixture://text")
                 self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
 
+    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
+        """Whoever unsubscribes may subscribe to another URI."""
+        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
+        end.open("2025-11-25")
+        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
+        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
+                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
+                                         ("", uris[3])]):
+            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
+        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
 
-# --- Part III: the client -------------------------------------------------------------------------
-# These transcripts test our Client. It writes the lines with ">", and the runner plays the server.
+
+# --- Part 5: Resources, prompts and completion ----------------------------------------------------
+# Also the pages and the entries of all four lists, extensions, and methods of the author.
+
+
+@plays(r'''
+== resources/list returns the URI and the name of each resource, and resources/read returns text, or
+   base64 for bytes  MUST [res.def.fields] [res.read.contents-shape] [res.read.binary-base64]
+> {"jsonrpc":"2.0","id":1,"method":"resources/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"resources":[
+   {"uri":"fixture://text","name":"text","mimeType":"text/plain","...":0},"..."],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://text"}}
+< {"jsonrpc":"2.0","id":2,"result":{"contents":[
+   {"uri":"fixture://text","mimeType":"text/plain","text":"hello"}],"...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"fixture://blob"}}
+< {"jsonrpc":"2.0","id":3,"result":{"contents":[
+   {"uri":"fixture://blob","mimeType":"application/octet-stream","blob":"AAH/"}],"...":0}}
+
+== A resource template stands for all resources whose URIs match it  MUST [res.def.fields]
+   [res.template.rfc6570]
+> {"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[
+   {"uriTemplate":"fixture://item/{id}","name":"item","...":0},"..."],"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"fixture://item/7"}}
+< {"jsonrpc":"2.0","id":2,"result":{"contents":[
+   {"uri":"fixture://item/7","text":"item 7","...":0}],"...":0}}
+
+== The values of the variables in a resource template are percent-decoded  OURS
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://item/a%20b%C3%A9.1"}}
+< {"jsonrpc":"2.0","id":1,"result":{"contents":[
+   {"uri":"fixture://item/a%20b%C3%A9.1","text":"item a b\u00e9.1","...":0}],"...":0}}
+
+== In the legacy revisions a request for an unknown resource gets the error -32002  SHOULD legacy
+   [res.not-found.32002]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"...","...":0}}
+
+== In the modern revision a request for an unknown resource gets the error -32602  MUST modern
+   [res.not-found.32602] [res.not-found.no-empty] [base.error.no-32002]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"fixture://nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+
+== A resource that returns data is read as JSON text, and the error of a resource that fails shows
+   no details  SHOULD on values [res.internal-error] [log.no-secrets]
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"text":"{\"a\": [null]}","...":0}]}}
+> {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"values://broken",
+   "_meta":{"io.modelcontextprotocol/logLevel":"debug"}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"$said"}}
+= "secret" not in said
+
+== prompts/list returns the arguments of each prompt, and prompts/get returns its messages  MUST
+   [prompts.message-shape]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"prompts":[{"name":"greet","description":"...","arguments":[
+   {"name":"name","required":true,"...":0},{"name":"style","required":"$is?","...":0}],"...":0},
+   "..."],"...":0}}
+= globals().get("is", False) is False
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{"name":"A"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"description":"...","messages":[
+   {"role":"user","content":{"type":"text","text":"Greet A, warm."}}],"...":0}}
+
+== A request for an unknown prompt, or without a required argument, gets an error  SHOULD
+   [prompts.unknown] [prompts.missing-argument] [prompts.validate-arguments]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
+
+== The role of a prompt message is user or assistant; a wrong role or an exception leads to the
+   error -32603  MUST on values [prompts.message-shape] [prompts.internal-error]
+   [comp.internal-error]
+> {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"dialogue"}}
+< {"jsonrpc":"2.0","id":1,"result":{"messages":[
+   {"role":"user","content":{"type":"text","text":"Hi."}},
+   {"role":"assistant","content":{"type":"text","text":"Hello."}}]}}
+> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"stranger"}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"..."}}
+> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"broken"}}
+< {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"$said"}}
+> {"jsonrpc":"2.0","id":4,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"secret"}}}
+< {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"$also"}}
+= "secret" not in said + also
+
+== completion/complete returns the values that can complete the text that the user has typed so far
+   MUST [comp.ref-types]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":"A"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Alan"],"...":0},"...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"style","value":"w"}}}
+< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":[],"...":0},"...":0}}
+
+== A variable of a resource template can be completed, and the context has the values chosen so far
+   SHOULD on values 2025-06-18+ [comp.context] [comp.ref-types]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
+   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
+   "context":{"arguments":{"first":"red"}}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{
+   "values":["darkred"],"total":1,"hasMore":false}}}
+> {"jsonrpc":"2.0","id":2,"method":"completion/complete","params":{"ref":{"type":"ref/resource",
+   "uri":"values://color/{first}/{second}"},"argument":{"name":"second","value":"dark"},
+   "context":{}}}
+< {"jsonrpc":"2.0","id":2,"result":{"completion":{"values":["dark!"],"...":0}}}
+
+== A server without completions answers completion/complete with the error -32601  SHOULD on entries
+   [comp.not-supported]
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"...","...":0}}
+''')
+class TestResourcesAndPrompts(unittest.TestCase):
+    """Resources, resource templates, prompts and completions."""
+
+    def test_a_uri_that_leads_out_of_its_template_or_matches_none_is_unknown(self) -> None:
+        """MUST: The value of a variable is one segment of a path. [res.path-traversal]
+        [res.validate-uri]"""
+        place = "fixture://item/"
+        plays_rows(self, r"""
+== The server does not know this resource  MUST
+> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
+= code == (-32602 if revision == MODERN else -32002)
+""", [(uri, uri, uri) for uri in (
+            *(place + path for path in (
+                "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
+                "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
+            "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
+
+    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
+        """os.path.join("D:\\data", "C:name") is "C:name"."""
+        code = """import ntpath, os, mcp_ref
+server = mcp_ref.Server("s", "1")
+server.resource("x://{name}")(lambda name: name)
+with mcp_ref.Client(server) as client:
+    print(client.read_resource("x://C:name")["contents"][0]["text"])
+    os.path.splitdrive = ntpath.splitdrive  # as on Windows
+    client.read_resource("x://C:name")
+"""
+        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
+                              timeout=DEADLINE)
+        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
+        self.assertIn(b"(-32602)", done.stderr)
+
+    def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
+        """MUST: The values are the first ones that the function returns, in the same order.
+        [comp.max-100] [comp.ranked]"""
+        plays_rows(self, r"""
+== A completion has this number of values  MUST on values
+> {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{
+   "ref":{"type":"ref/prompt","name":"mix"},"argument":{"name":"first","value":"%s"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":%s,"total":%s,"hasMore":%s}}}
+""", [(n, n, json.dumps([str(i) for i in range(n)][:100]), n, more) for n, more in (
+            (0, "false"), (100, "false"), (101, "true"), (250, "true"))])
+
+
+@plays(r'''
+== A cursor requests the next page of a list, and stays valid when entries are added or removed
+   SHOULD modern on pages [page.stable] [page.cursor-string] [cache.same-scope-all-pages]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","...":0}],"nextCursor":"$one",
+   "resultType":"complete","cacheScope":"$scope","...":0}}
+! server.remove_tool("a"); server.remove_tool("b")
+! server.tool(name="c")(lambda: ""); server.tool(name="b")(lambda: "")
+= raised is None and type(one) is str
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"c","...":0}],"nextCursor":"$two",
+   "resultType":"complete","cacheScope":"$scope","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"$two"}}
+< {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"b","...":0}]}}
+
+== A request with a cursor that the server did not issue gets an error, even if it is an empty
+   string  SHOULD [page.invalid-cursor]
+> {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"no cursor"}}
+< {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":""}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"...","...":0}}
+''')
+class TestLists(unittest.TestCase):
+    """The four lists of a server: tools, prompts, resources and resource templates."""
+
+    def test_each_list_has_pages_and_the_last_page_has_no_cursor(self) -> None:
+        """MUST: A page has one entry here. [page.operations] [page.cursor-string]"""
+        plays_rows(self, r"""
+== The list has two pages  MUST on pages
+> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"%s":[{"name":"a","...":0}],"nextCursor":"$cursor"}}
+> {"jsonrpc":"2.0","id":2,"method":"%s/list","params":{"cursor":"$cursor"}}
+< {"jsonrpc":"2.0","id":2,"result":{"%s":[{"name":"b","...":0}]}}
+""", [(method, *[method, kind] * 2) for method, kind in (
+            ("tools", "tools"), ("prompts", "prompts"), ("resources", "resources"),
+            ("resources/templates", "resourceTemplates"))])
+
+    def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
+        too, unless its type is object. [tools.structured.absent-early]
+        [tools.def.output-root-object]
+        [life.operate.version-must] [life.operate.version-should]"""
+        for method, always, since_2025_03, since_2025_06 in (
+                ("tools", {"inputSchema"}, {"annotations"}, {"outputSchema"}),
+                ("prompts", {"arguments"}, set(), set()),
+                ("resources", {"uri", "mimeType"}, set(), set()),
+                ("resources/templates", {"uriTemplate", "mimeType"}, set(), set())):
+            bare, rows = {"name"} | always, []
+            full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
+            for revision, new in zip(REVISIONS, (
+                    set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
+                full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
+                rows.append((method, revision, method, full, bare))
+            plays_rows(self, r"""
+== The first entry has all members of the revision, and the second entry has the required members
+   MUST %s on entries
+> {"jsonrpc":"2.0","id":1,"method":"%s/list"}
+< {"jsonrpc":"2.0","id":1,"result":{"$kind":["$first","$second"]}}
+= set(first) == %s and set(second) == %s
+""", rows)
+
+    def test_a_modern_result_has_caching_hints_and_is_the_same_on_each_connection(self) -> None:
+        """MUST: ttlMs is 0, and cacheScope is private. [cache.hints-present]
+        [cache.ttl-range] [cache.scope-values]
+        [cache.public-awareness] [tools.list.order] [tools.list.not-per-connection]
+        [res.list.not-per-connection] [prompts.list.not-per-connection]"""
+        plays_rows(self, r"""
+== The result has caching hints, and it is the same on another connection  MUST modern on values
+> {"jsonrpc":"2.0","id":1,"method":"%s","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private",
+   "%s":"$it","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nothing"}}
+< {"jsonrpc":"2.0","id":2,"result":"..."}
+! end.session = server.connect(end.lines.put, end.start)
+= raised is None
+> {"jsonrpc":"2.0","id":3,"method":"%s","params":{"uri":"values://data"}}
+< {"jsonrpc":"2.0","id":3,"result":{"%s":"$it","...":0}}
+""", [(method, *[method, kind] * 2) for method, kind in (
+            ("server/discover", "capabilities"), ("tools/list", "tools"),
+            ("prompts/list", "prompts"), ("resources/list", "resources"),
+            ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
+
+    def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
+        """OURS: A name or a description that is passed to the decorator takes precedence. The
+        decorators accept a name alone."""
+        def spoken() -> None:
+            """Say it.
+
+                Example:
+                    x = 1
+
+            """
+
+        server = Server("s", "1")
+        self.assertIs(spoken, server.tool(spoken))
+        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
+        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
+        said = "Say it.\n\nExample:\n    x = 1"
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(
+                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
+                 ("one", said)],
+                [(one["name"], one.get("description"))
+                 for one in client.list_tools() + client.list_prompts()])
+
+    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
+        """OURS: The message has the wrong value. (.ci/mistakes.txt has more.) [tools.name.unique]
+        [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
+        [res.template.rfc6570]"""
+        def key(key: str) -> str:
+            return key
+
+        server = fixture_server()
+        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
+        self.addCleanup(client.close)
+        before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
+        for words, kind, register in (
+                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
+                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
+                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
+                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
+                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
+                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
+                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
+                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
+                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
+                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
+                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
+                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
+                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
+                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
+            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
+                register()
+        self.assertEqual(before, (
+            client.list_tools(), client.list_prompts(), client.list_resource_templates()))
+
+
+def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
+    """Return the first thing that is wanted."""
+    while True:
+        thing = heard.get(timeout=DEADLINE)
+        if wanted(thing):
+            return thing
+
+
+@plays(r'''
+== A server serves a method that its author has added, and passes the params by name  OURS on empty
+! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"own/sum","params":{"a":1,"b":2}}
+< {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
+> {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
+< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
+
+== A method that its author has added may have the name of a member  OURS on empty
+! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
+= raised is None
+> {"jsonrpc":"2.0","id":1,"method":"title"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":2,"method":"icons"}
+< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
+> {"jsonrpc":"2.0","id":3,"method":"_meta"}
+< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
+
+== A method cannot be added twice under the same name  OURS on empty
+! server.method("sum")(lambda: {"n": 1})
+= raised is None
+! server.method("sum")(lambda: {"n": 2})
+= type(raised) is ValueError
+> {"jsonrpc":"2.0","id":1,"method":"sum"}
+< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
+''')
+class TestRegistration(unittest.TestCase):
+    """Registering tools, prompts, completions and further methods."""
+
+    def test_a_capability_can_be_declared_before_something_is_registered(self) -> None:
+        """A client that connected before learns of the first tool."""
+        names = ["tools", "resources", "prompts", "completions"]
+        for revision in LEGACY[-1], MODERN:
+            heard: "queue.Queue[Any]" = queue.Queue()
+            server = Server("s", "1", title="A title", capabilities=names)
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE,
+                    on_notification=lambda method, params: heard.put(method)) as client:
+                self.assertEqual({"name": "s", "version": "1", "title": "A title"},
+                                 client.server_info)
+                self.assertEqual({*names, "logging"}, {*client.server_capabilities})
+                self.assertEqual([], client.list_tools() + client.list_prompts())
+                client.subscribe(tools=True)
+                if revision == MODERN:
+                    until(heard, lambda method: method.endswith("acknowledged"))
+                server.tool(name="t", description="?")(lambda: 1)
+                self.assertEqual("notifications/tools/list_changed", until(
+                    heard, lambda method: method.endswith("changed")))
+                self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
+        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
+                               capabilities=["tool"])
+
+    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
+        class Echo(mcp_ref.ServerSession):
+            def admit_request(self, request: Any) -> Any:
+                if request.method == "example/echo":
+                    return lambda request: {"params": request.params}
+                return super().admit_request(request)
+
+        end = HeldServer(fixture_server())
+        end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
+        end.open("2025-11-25")
+        end.say("example/echo", {"a": 1}, id=1)
+        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
+        echo, added = (one["result"] for one in end.run())
+        self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
+
+
+class TestExtensions(unittest.TestCase):
+    """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
+
+    def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
+        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
+        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
+        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
+
+        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
+        def clock(context: Context) -> str:
+            """Show the time."""
+            seen.append(context.client_capabilities.get("extensions"))
+            return "12:00"
+
+        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                with Client(server, protocol_version=revision, extensions=offered,
+                            timeout=DEADLINE) as client:
+                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
+                                     client.server_capabilities["extensions"])
+                    self.assertEqual("ui://clock",
+                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
+                    client.call_tool("clock")
+                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
+        self.assertEqual([offered, None] * 2, seen)
+
+    def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
+        """MUST: [ver.ext.id-grammar]"""
+        for make in (lambda value: Server("s", "1", extensions=value),
+                     lambda value: Client(["x"], extensions=value)):
+            for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
+                make({name: {}})
+            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
+                         "a b/c", "\u00e4/b", "a/b\n"):
+                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
+                    make({name: {}})
+            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
+            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+
+
+# --- Part 6: Schemas and hints --------------------------------------------------------------------
+# JSON Schema, the type hints of functions, and arguments that do not fit.
+
+# (keyword, its argument, then as in SCHEMAS)
+SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
+    ("type", "null", [None], [0, "", False]), ("type", "boolean", [True, False], [0, 1, "true"]),
+    ("type", "integer", [1, 1.0, 10**30, 1e300], [1.5, True]),  # 1.0 is an integer
+    ("type", "number", [1, 1.5], [True, "1"]), ("type", "array", [[], [1]], [{}, ""]),
+    ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
+    ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
+    ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
+    ("enum", [1, 2], [2], [3], ": [1, 2] 3"), ("const", False, [False], [0, None]),
+    ("const", 0, [0.0, -0.0], [False, "0"], ": 0 '0'"), ("const", None, [None], [0, {}]),
+    ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
+    ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
+    ("multipleOf", 2, [10**400, -4.0], [10**400 + 1, 3], ": 2 3"),
+    ("maximum", 3, [3, 3.0, "9"], [10**40, 3.1], ": 3 3.1"),
+    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0], ": 3 3.0"),
+    ("minimum", 3, [3, 10**400, False], [2, 2.9], ": 3 2.9"),
+    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0], ": 3 3.0"),
+    ("minLength", 2.0, ["ab", 1], ["\U0001f600"]), ("minLength", 2, [[]], ["a"], ": 2 'a'"),
+    ("maxLength", 2, ["\U0001f600" * 2, [1] * 3], ["abc"], ": 2 'abc'"),
+    ("pattern", "b+", ["abc", 5], ["ac"], ": b+ 'ac'"),
+    ("pattern", r"^\d[$]\$$", ["1$$"], ["1$$\n", "\u0661$$"]),  # as in ECMA, not as in Python
+    ("pattern", "^a\nb$", ["a\nb"], ["a\nb\n"]), ("pattern", r"^\\p{2}$", [r"\pp"], [r"\p{2}"]),
+    ("prefixItems", [{"const": 1}, {"const": 2}], [[], [1], [1, 2, 3], {}], [[2], [1, 1]],
+     "[1]: 2 1"),
+    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 1 2"),
+    ("items", {}, [[]], [[{1}]], "[0]: set"), ("minItems", 1, [[1], "", {}], [[]], ": 1 []"),
+    ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1 [1, 2]"),
+    ("contains", {"const": 1}, [[2, 1], {}], [[], [2]], ": 0"), ("$id", "a:b", [1], []),
+    ("uniqueItems", False, [[1, 1]], []),
+    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[{"a": [1]}, {"a": [1.0]}], [1, 1.0]],
+     ": [1, 1.0]"),
+    ("minProperties", 1, [{"a": 1}, []], [{}], ": 1 {}"),
+    ("maxProperties", 0, [{}, [1]], [{"a": 1}], ": 0 {'a': 1}"),
+    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{"a": 1}, {}], ": a b"),
+    ("dependentRequired", {"a": ["b"]}, [{}, {"a": 1, "b": 1}, 5], [{"a": 1}], ": b"),
+    ("dependentSchemas", {"a": {"required": ["b"]}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}],
+     ": b"),
+    ("properties", {"a": {"const": 1}, "not": {}}, [{"not": 1, "a": 1}, 5], [{"a": 2}], ".a: 1 2"),
+    ("patternProperties", {"^n": {"const": 1}}, [{"n": 1, "an": 2}], [{"n": 1, "n-n": 2}],
+     ".n-n: 1 2"),
+    ("propertyNames", {"maxLength": 1}, [{"a": 1}, "ab"], [{"ab": 1}], ".ab: 1 'ab'"),
+    ("allOf", [{"minimum": 1}, {"maximum": 2}], [1, 2, ""], [0, 3], ": 2 3"),
+    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": integer number 2 1.5"),
+    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 3 1 2 1"),
+    ("oneOf", [{}, {"minimum": 1}], [0], [1], ": "), ("not", False, [1], []),
+    ("not", {}, [], [1], ": "),
+    *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
+    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
+        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "if": False,
+        "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
+]
+# (name, schema, values that fit, values that do not fit[, the fault of the last one]). A fault is
+# the place in the value, a colon, and words of the message: what was expected, and what was there.
+SCHEMAS: List[Tuple[Any, ...]] = [
+    *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
+    ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
+    ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "[1]: "),
+    ("minContains", {"contains": {"const": 1}, "minContains": 2}, [[1, 2, 1]], [[1, 2], []]),
+    ("minContains: 0", {"contains": False, "minContains": 0}, [[], [1]], []),
+    ("maxContains", {"contains": {"const": 1}, "maxContains": 1}, [[1, 2, 2]], [[1, 1], [2]]),
+    ("additionalProperties: the rest", {"properties": {"a": {}}, "patternProperties": {"^n": {}},
+                                        "additionalProperties": {"properties": {"c": False}}},
+     [{"a": {"c": 1}, "n": {"c": 1}, "b": {}}, []], [{"an": {"c": 1}}, {"b": {"c": 1}}], ".b.c: "),
+    ("additionalProperties: none", {"properties": {"b": {}, "c": {}},
+                                    "additionalProperties": False}, [{}], [{"a": 1}], ".a: b c"),
+    ("if", {"if": {"const": 1}, "then": False, "else": {"const": 2}}, [2], [1, 3], ": 2 3"),
+    ("then", {"if": {"const": 1}, "then": {"type": "null"}}, [2], [1], ": null integer"),
+    ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
+        "a": {"type": "integer"}}}, [2], [1, "a"], ": integer string"),
+    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]],
+     "[0]: 1 [1, 2]"),
+    ("$ref: into a list", {"allOf": [{"const": 1}, {"$ref": "#/allOf/0"}]}, [1], [2]),
+    ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
+     "definitions": {"a/b~c%\u00e9": {"const": 1}}}, [1], [2]),
+    ("$anchor", {"$ref": "#n", "$defs": {"a": {"$anchor": "n", "const": 1}}}, [1], [2]),
+]
+SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that the message names)
+    *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
+        "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
+        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
+        **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
+        "then": [5], "else": [5],  # even where they do not apply
+        "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
+        "minimum": ["1"], "dependentRequired": [{"a": "b"}],
+        **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
+           for of in ("Length", "Items", "Contains", "Properties")}
+    }.items() for it in arguments],
+    *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
+        **{f"${one}": ["#a"] for one in ("dynamicRef", "dynamicAnchor", "recursiveRef")},
+        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$recursiveAnchor": [True],
+        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"], "patternProperties": [{"[": {}}],
+        "$ref": ["https://a.example/b", "b.json#/a"],
+        "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
+    }.items() for it in arguments],
+    *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
+    *[(ValueError, schema, "#") for schema in (None, [], 1, "string")],
+    (NotImplementedError, {"anyOf": [True, {"$id": "https://a.example/b"}]}, "#/anyOf/1/$id"),
+    (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
+
+
+class TestSchema(unittest.TestCase):
+    """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
+
+    def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
+        """[jsonschema.default-2020-12] The message names the place, the expected and the actual
+        value in this order. Other words may stand between them."""
+        for why, schema, fits, others, *fault in SCHEMAS:
+            for value in fits:
+                with self.subTest(why, schema=schema, fits=value):
+                    mcp_ref.validate(value, schema)
+            for value in others:
+                pattern = "^x"
+                if fault and value is others[-1]:
+                    place, _, named = fault[0].partition(": ")
+                    pattern += re.escape(place) + ": " + "".join(
+                        rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
+                            r"\[.*\]|\{.*\}|\S+", named))
+                with self.subTest(why, schema=schema, value=value):
+                    with self.assertRaisesRegex(ValueError, pattern):
+                        mcp_ref.validate(value, schema, "x")
+        self.assertRaisesRegex(ValueError, "^value", mcp_ref.validate, 1, False)
+
+    def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
+        """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
+        [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
+        for kind, schema, place in SCHEMA_REFUSED:
+            with self.subTest(schema=schema):
+                with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
+                    mcp_ref.validate(1, schema)
+                for role in ("input_schema", "output_schema") if isinstance(schema, dict) else ():
+                    register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
+                    self.assertRaises(kind, register, lambda: None)
+
+    def test_the_url_of_a_reference_or_of_a_dialect_is_never_fetched(self) -> None:
+        """[jsonschema.ref-no-network] [jsonschema.ref-optin-off]"""
+        seen: List[Any] = []
+        with socketserver.TCPServer(("127.0.0.1", 0), lambda *it: seen.append(it)) as listener:
+            threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
+            for word in ("$ref", "$schema", "$dynamicRef", "$id"):
+                url = "http://127.0.0.1:%d/" % listener.server_address[1]
+                with self.subTest(word), self.assertRaises(NotImplementedError):
+                    mcp_ref.validate({"a": 1}, {"properties": {"a": {word: url}}})
+            listener.shutdown()
+        self.assertEqual([], seen)
+
+    def test_the_depth_and_the_steps_of_a_validation_are_bounded(self) -> None:
+        """[jsonschema.bounds] The steps are 2 to the power of 20 here. Long lists are allowed."""
+        def nested(depth: int, inner: Any, wrap: Callable[[Any], Any]) -> Any:
+            return functools.reduce(lambda inner, _: wrap(inner), range(depth), inner)
+
+        deep: Any = nested(5000, [], lambda x: [x])
+        ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
+        for schema, value in (
+                *[(nested(5000, {}, lambda inner: {word: inner}), 1) for word in (
+                    "not", "items", "additionalProperties", "if", "properties", "enum")],
+                ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1), ({"const": 1}, deep),
+                ({"$ref": "#"}, 1), ({"if": {"$ref": "#"}}, 1), ({"items": {"$ref": "#"}}, deep)):
+            self.assertRaises(ValueError, mcp_ref.validate, value, schema)
+        mcp_ref.validate(1, nested(90, {"default": deep}, lambda inner: {"items": inner}))
+        mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
+        mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
+
+    def test_a_check_ends_soon_whatever_it_compares(self) -> None:
+        """Either the value fits, or the number of steps is the fault. The work may not be quadratic
+        without costing steps."""
+        numbers = [*range(12_000)]
+        names = {f"n{n}": n for n in range(200)}
+        for why, schema, value in (
+                ("enum", {"items": {"enum": numbers}}, numbers),
+                ("uniqueItems", {"allOf": [{"uniqueItems": True}] * 3_000}, [*range(20_000)]),
+                ("const", {"allOf": [{"const": numbers}] * 3_000}, numbers),
+                ("patternProperties", {"additionalProperties": {}, "patternProperties": {
+                    f"^{n}$": {} for n in range(600)}}, names)):
+            with self.subTest(why):
+                began = time.process_time()
+                try:
+                    mcp_ref.validate(value, schema)
+                except ValueError as error:
+                    self.assertIn("too much", str(error))
+                self.assertLess(time.process_time() - began, 4.0)
+        with self.assertRaises(ValueError):
+            mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
+
+
+SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
+SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
+
+
+@dataclasses.dataclass
+class SchemaPoint(Place):  # inherits x: int and y: int = 0
+    LIMIT: ClassVar[Any] = open  # is not part of the schema
+    color: SchemaColor = SchemaColor.RED
+    tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
+    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
+
+
+SchemaOptions = TypedDict("SchemaOptions", {
+    "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
+SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
+SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
+SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
+SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
+# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
+SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
+
+
+class SchemaBoth(SchemaOptions):
+    name: str
+
+
+@dataclasses.dataclass
+class SchemaNull:
+    a: Optional[float] = None
+    b: Optional[float] = 1.5
+    c: typing.Union[int, str, None] = None
+    d: Annotated[Optional[List[str]], "text"] = None
+
+
+@dataclasses.dataclass
+class SchemaRing:
+    back: Optional["SchemaRing"]
+
+
+SchemaDeep = TypedDict("SchemaDeep", {"deep": List[SchemaNull]})
+SchemaMaybe = TypedDict("SchemaMaybe", {"key": Optional[int]}, total=False)
+
+
+class SchemaSpot(TypedDict):
+    """Where it is."""
+    x: int
+
+
+def schema_object(properties: Any, *names: str) -> Any:
+    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
+
+
+def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
+    """Set the hints of a function, and its name to `take`."""
+    fn.__annotations__, fn.__name__ = hints, "take"
+    return fn
+
+
+class SchemaTool:
+    async def method(self, a: int) -> Any:
+        return [str(a), SchemaColor.RED]
+
+    __call__, of_class = method, classmethod(method)
+
+
+SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
+SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
+SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
+SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
+SCHEMA_TAG = {**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, SCHEMA_STR]}, "minItems": 2,
+              "maxItems": 2}
+SCHEMA_POINT = schema_object({
+    "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
+    "tags": {**SCHEMA_LIST, "items": SCHEMA_TAG}, "seen": {**SCHEMA_INT, "default": 0}}, "x")
+SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": [[3, "a"]], "seen": 0}  # on the wire
+SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, [(3, "a")])  # in Python
+HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the wire, in Python)
+    ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
+    ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
+    ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
+    ("list", SCHEMA_ITEMS, [1, "a"], [1, "a"]), ("tuple", SCHEMA_ITEMS, [1, 2], (1, 2)),
+    ("List[Any]", SCHEMA_ITEMS, [1, "a"], [1, "a"]),
+    ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
+    ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
+    *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
+    ("Tuple[int, ...]", {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0, 2], (1, 2)),
+    ("tuple[int, str]", SCHEMA_TAG, [1.0, "a"], (1, "a")),
+    ("tuple[int, int, int]", {**SCHEMA_LIST, "items": SCHEMA_INT, "minItems": 3, "maxItems": 3},
+     [1.0, 2, 3], (1, 2, 3)),
+    ("Optional[int]", SCHEMA_MAYBE, 2.0, 2), ("Optional[int]", SCHEMA_MAYBE, None, None),
+    ("typing.Union[SchemaColor, str]", {"anyOf": [SCHEMA_COLOR, SCHEMA_STR]}, "green", "green"),
+    ("typing.Union[int, SchemaPoint]", {"anyOf": [SCHEMA_INT, SCHEMA_POINT]}, SCHEMA_P, SCHEMA_Q),
+    ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+    ("Literal['a', 1, 'b']", {"anyOf": [{"type": "string", "enum": ["a", "b"]},
+                                        {"type": "integer", "enum": [1]}]}, 1, 1),
+    ("Literal['a', None]", {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
+     None, None),
+    ("SchemaColor", SCHEMA_COLOR, "red", SchemaColor.RED),
+    ("SchemaLevel", {"type": "integer", "enum": [1]}, 1, SchemaLevel.LOW),
+    ("SchemaPoint", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
+    ("SchemaBoth", schema_object({"deep": {"type": "boolean", "description": "how deep"},
+                                  "at": SCHEMA_POINT, "name": SCHEMA_STR}, "name"),
+     {"name": "n", "at": SCHEMA_P}, {"name": "n", "at": SCHEMA_Q}),
+    ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
+    ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
+        **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
+    ("Annotated[int, {'minimum': 1}, 5]", {**SCHEMA_INT, "minimum": 1}, 1.0, 1),  # 5 is ignored
+    ("SchemaSpot", {**schema_object({"x": SCHEMA_INT}, "x"), "description": "Where it is."},
+     {"x": 1.0}, {"x": 1}),
+    ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),
+               "description": "A point of the plane."}, {"x": 1, "y": 2}, Place(1, 2)),
+    *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
+    *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
+      for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
+HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
+    *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
+                                   "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
+    ("Annotated[int, {'minimun': 0}]", "minimun"),
+    ("set", "set"), ("object", "object"), ("Dict[int, str]", "int"), ("Literal[b'x']", "b'x'"),
+    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaBool", "bool"),
+    ("SchemaTree", "spot.kids: SchemaTree contains itself"), ("SchemaUnion", "Union"),
+    ("SchemaRing", "spot.back: SchemaRing contains itself"),
+    ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
+SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
+    *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
+        ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
+        ("object with __call__", SchemaTool()),
+        ("wrapped method", functools.wraps(SchemaTool().method)(lambda **a: [str(a["a"]), "red"])),
+        ("cached", functools.lru_cache()(schema_hinted(lambda a: [str(a), "red"], a=int))))],
+    ("defaults", schema_hinted(
+        lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
+        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]"), schema_object({
+            "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
+            "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
+            "e": {"default": [1, 2]}}, "a"), {"a": 1}, [1, "x", "red", None, [1, 2]]),
+    ("no hints", lambda a, b=1, **more: [a, b, more], {
+        **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
+     {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
+    *[("Context, and hinted keyword arguments", schema_hinted(
+        lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
+       {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
+      for hint in ("Context", "Optional[Context]",
+                   *["mcp_ref.Context | None"] * (sys.version_info >= (3, 10)))]]
+# (hint, value, content or None if the call fails, revisions with structuredContent)
+RESULTS: List[Tuple[Any, ...]] = [
+    ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
+    ("int", 0, [0], REVISIONS[4:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
+    ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
+    ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
+    ("SchemaPoint", SchemaPoint("a"), None, ())]
+
+
+class TestHints(unittest.TestCase):
+    """Type hints become a schema, and arguments are converted to the hinted types."""
+
+    def use(self, fn: Any, arguments: Any = None, revision: str = MODERN) -> Any:
+        """List and call a function as a tool. Return its entry in the list and the result."""
+        server = Server("s", "1")
+        server.tool(name="tool")(fn)
+        steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
+                 ("<", '{"jsonrpc":"2.0","id":1,"result":{"tools":["$tool"]}}'),
+                 (">", json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+                     "name": "tool", "arguments": arguments or {}}})),
+                 ("<", '{"jsonrpc":"2.0","id":2,"result":"$result"}')]
+        one = Play(Transcript("", "", (revision,), (), (), steps), revision, Memory(server))
+        one.run()
+        return one.names["tool"], one.names["result"]
+
+    def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
+        """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
+        for words, schema, given, value in HINTS:
+            for hint in (words, eval(words)):
+                with self.subTest(hint):
+                    got: List[Any] = []
+                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                    self.assertEqual(schema_object({"it": schema}, "it"), mcp_ref.schema_of(take))
+                    result = self.use(take, {"it": given})[1]
+                    self.assertEqual(repr([value]), repr(got))
+                    self.assertEqual({"it": given}, result["structuredContent"])
+
+    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
+        """The tool is refused when it is registered. The message names function, parameter and
+        hint."""
+        for words, also in HINTS_REFUSED:
+            for hint in (words, eval(words)):
+                with self.subTest(hint), self.assertRaisesRegex(
+                        TypeError, rf"^(?=.*take)(?=.*\bspot\b).*{re.escape(also)}"):
+                    Server("s", "1").tool(schema_hinted(lambda spot: 0, spot=hint))
+        for fn, word in ((schema_hinted(lambda spot: 0, spot="Nobody"), "take.*Nobody"),
+                         (functools.partial(len), ""),
+                         (schema_hinted(lambda: 0, **{"return": SchemaBytes}), "take.*key"),
+                         (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
+            self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
+
+    def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
+        """Many kinds of callables can be tools. A parameter with a default is optional."""
+        for why, fn, schema, arguments, value in SIGNATURES:
+            with self.subTest(why):
+                tool, result = self.use(fn, arguments)
+                self.assertEqual(schema, tool["inputSchema"])
+                self.assertEqual(value, result["structuredContent"])
+
+    def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
+        """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
+        [tools.structured.absent-early] [tools.structured.text-copy]"""
+        for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
+            with self.subTest(hint, value=value, revision=revision):
+                fn = schema_hinted(lambda: value, **{"return": hint})
+                tool, result = self.use(fn, revision=revision)
+                if (hint, revision) == ("SchemaPoint", MODERN):
+                    self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
+                texts = [block["text"] for block in result.pop("content")]
+                if content is None:
+                    self.assertEqual({"isError": True}, result)
+                else:
+                    self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
+                    data = {"structuredContent": content[0]} if revision in structured else {}
+                    self.assertEqual(data, result)
+
+    def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
+        """They have no prefixItems, no list of types, and no true or false as a schema, except in
+        additionalProperties."""
+        def check(schema: Any, place: str) -> None:
+            self.assertIsInstance(schema, dict, place)
+            self.assertNotIn("prefixItems", schema, place)
+            self.assertIsInstance(schema.get("type", ""), str, place)
+            if schema.get("type") == "array":
+                self.assertIn("items", schema, place)
+            inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+            inner += [schema["items"]] if "items" in schema else []
+            if not isinstance(schema.get("additionalProperties", True), bool):
+                inner.append(schema["additionalProperties"])
+            for one in inner:
+                check(one, place)
+
+        for words, *_ in HINTS:
+            check(mcp_ref.schema_of(schema_hinted(lambda it: it, it=words)), words)
+        for hint in "SchemaPoint", "SchemaNull":
+            tool, _ = self.use(schema_hinted(lambda: SCHEMA_Q, **{"return": hint}))
+            check(tool["outputSchema"], "output " + hint)
+
+    def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
+            self) -> None:
+        """A result with None in such a member fits the output schema."""
+        tool, result = self.use(schema_hinted(
+            lambda it: it, it="SchemaNull", **{"return": "SchemaNull"}), {"it": {"a": None}})
+        number, null = {"type": "number"}, {"type": "null"}
+        fields = tool["inputSchema"]["properties"]["it"]["properties"]
+        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5},
+                          "c": {"anyOf": [SCHEMA_INT, SCHEMA_STR]},
+                          "d": {**SCHEMA_LIST, "items": SCHEMA_STR, "description": "text"}}, fields)
+        sent = tool["outputSchema"]["properties"]
+        self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
+        self.assertIn(null, sent["c"]["anyOf"])
+        outer, _ = self.use(schema_hinted(
+            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
+        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
+        self.assertIn(null, deep["a"]["anyOf"])
+        self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
+        mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
+        fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
+        self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
+
+    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
+        """A client can send the listed default back, unchanged."""
+        got: List[Any] = []
+        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
+        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
+        server = Server("s", "1")
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            server.tool(tool)
+            logging.getLogger(mcp_ref.__name__).warning("the only one")
+        self.assertEqual(1, len(logs.output))
+        with Client(server, timeout=DEADLINE) as client:
+            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
+            client.call_tool("take", {"it": listed})
+        self.assertEqual([SchemaNull()], got)
+
+    def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
+        """The listed schema allows both types at both positions."""
+        take = schema_hinted(lambda it: repr(it), it="Dict[str, Tuple[int, str]]")
+        tool, result = self.use(take, {"it": {"a": [1, "b"]}})
+        self.assertEqual("{'a': (1, 'b')}", text_of(result))
+        mcp_ref.validate({"it": {"a": ["b", 1]}}, tool["inputSchema"])
+        result = self.use(take, {"it": {"a": ["b", 1]}})[1]
+        self.assertTrue(result["isError"])
+        for words in ("a[0]: expected integer", "a[1]: expected string"):
+            self.assertIn(words, text_of(result))
+
+    def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
+        """The rest of the docstring describes the tool. A text in Annotated has priority."""
+        def search(words: List[str], limit: int = 5, at: Optional[SchemaSpot] = None,
+                   own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
+            """Search the library.
+
+            All books are searched.
+
+            Args:
+                words: Words of the title. An
+                    example: Emma.
+                limit (int, optional): How many titles.
+                at: Where to search.
+                own: Another text.
+                nobody: There is no such parameter.
+
+            Returns:
+                Nothing.
+            """
+
+        tool, _ = self.use(search, {"words": []})
+        self.assertEqual("Search the library.\n\nAll books are searched.\n\nReturns:\n    Nothing.",
+                         tool["description"])
+        self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
+        self.assertEqual(
+            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
+             "at": "Where to search.", "own": "Its own.", "plain": None},
+            {name: one.get("description")
+             for name, one in tool["inputSchema"]["properties"].items()})
+        for doc, rest, told in (
+                ("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none", None),
+                ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore.", "One."),
+                ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.", "One.")):
+            with self.subTest(doc):
+                take = schema_hinted(lambda a: a, a=str)
+                take.__doc__ = doc
+                tool, _ = self.use(take, {"a": ""})
+                a = tool["inputSchema"]["properties"]["a"]
+                self.assertEqual((rest, told), (tool["description"], a.get("description")))
+        server = Server("s", "1")
+        server.prompt("last")(schema_hinted(lambda a: a, a=Annotated[str, "Own."]))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual([{"name": "a", "description": "Own.", "required": True}],
+                             client.list_prompts()[-1]["arguments"])
+
+    def test_the_fields_of_a_dataclass_may_have_any_names(self) -> None:
+        fields = {"class_": 1, "settable": 2, "members": 3, "hint": 4, "args": 5, "self": 6}
+        any_names = dataclasses.make_dataclass("any_names", [(name, int) for name in fields])
+        take = schema_hinted(lambda it: it, it=any_names)
+        self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
+
+
+MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
+    ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
+    ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
+    ("Dict[str, int]", {"a": "1"}, {"a": 1}), ("Dict[str, int]", '{"a": 1}', {"a": 1}),
+    ("SchemaSpot", '{"x": 1}', {"x": 1}), ("SchemaSpot", {"x": "1"}, {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1]), ("tuple[int, str]", ["1", "2"], (1, "2")),
+    ("SchemaColor", '"red"', SchemaColor.RED), ("Literal[1, 2]", "2", 2),
+    ("typing.Union[int, List[int]]", "[1]", [1]), ("SchemaMaybe", {"key": None}, {}),
+    ("List[SchemaNull]", [{"b": None, "c": None}], [SchemaNull(b=None)]),
+    ("Dict[str, List[bool]]", {"a.b": ["true"]}, {"a.b": [True]})]
+UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
+    ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}),
+    ("Literal['1', 1]", "1")]
+UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
+    ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
+    ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
+    ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
+    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
+    ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
+
+
+class TestForgiving(unittest.TestCase):
+    """Arguments of a tool that do not fit are mended, if that is possible."""
+
+    def take(self, hint: str, value: Any, **options: Any) -> Tuple[List[Any], Any]:
+        """Call a tool with one argument. Return what it got, and the result."""
+        got: List[Any] = []
+        server = Server("s", "1")
+        server.tool(name="take", **options)(schema_hinted(lambda it: got.append(it), it=hint))
+        with Client(server, timeout=DEADLINE) as client:
+            return got, client.call_tool("take", {"it": value})
+
+    def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
+        for hint, value, wanted in MENDED:
+            with self.subTest(hint, value=value):
+                got, result = self.take(hint, value)
+                self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
+
+    def test_a_value_that_fits_is_never_changed(self) -> None:
+        for hint, value in UNCHANGED:
+            with self.subTest(hint, value=value):
+                self.assertEqual(repr([value]), repr(self.take(hint, value)[0]))
+
+    def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
+        for hint, value in UNMENDED:
+            with self.subTest(hint, value=repr(value)[:40]):
+                got, result = self.take(hint, value)
+                self.assertEqual(([], True), (got, result["isError"]))
+                self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
+        said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
+        self.assertIn("it.a: expected integer", said)
+        self.assertIn("it.b: expected integer", said)
+
+    def test_a_null_for_a_parameter_with_a_default_counts_as_not_given(self) -> None:
+        """A null that fits is passed on."""
+        def tool(a: int = 5, b: Optional[int] = None, c: Optional[int] = 7) -> str:
+            return repr((a, b, c))
+
+        server = Server("s", "1")
+        server.tool(description="?")(tool)
+        with Client(server, timeout=DEADLINE) as client:
+            nulls = {"a": None, "b": None, "c": None}
+            self.assertEqual("(5, None, None)", text_of(client.call_tool("tool", nulls)))
+            self.assertTrue(client.call_tool("tool", {"d": None})["isError"])
+
+    def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
+        schema = {"type": "object", "required": ["it"], "properties": {
+            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
+            "propertyNames": {"pattern": "^[a-z]+$"}}
+        got, _ = self.take("int", "7", input_schema=schema)
+        self.assertEqual([7], got)
+        server = Server("s", "1")
+        server.tool(name="take", input_schema=schema)(lambda **members: sorted(members))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
+            result = client.call_tool("take", {"it": None, "more": None})
+            self.assertEqual(["it"], result["structuredContent"])
+            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
+
+    def test_everything_else_on_the_wire_stays_strict(self) -> None:
+        server = Server("s", "1")
+        server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
+        server.tool(name="take")(lambda: 1)
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual(4, client.request("example/double", {"n": 2})["n"])
+            for method, params in (("example/double", {"n": "2"}),
+                                   ("tools/call", {"name": "take", "arguments": "{}"}),
+                                   ("tools/call", {"name": "take", "arguments": None})):
+                with self.subTest(method), self.assertRaises(RpcError) as caught:
+                    client.request(method, params)
+                self.assertEqual(-32602, caught.exception.code)
+
+    def test_a_mended_call_may_ask_the_user(self) -> None:
+        """In the modern era the client repeats the call with the arguments that it sent before."""
+        def tool(n: int, context: Context) -> str:
+            return f"{n} {context.elicit('Well?')['action']}"
+
+        server = Server("s", "1")
+        server.tool(description="?")(tool)
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision), Client(
+                    server, protocol_version=revision, timeout=DEADLINE,
+                    on_elicit=lambda params: {"action": "accept"}) as client:
+                self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
+
+    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
+    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
+        """Only strings and nulls are corrected."""
+        import tracemalloc
+
+        end = HeldServer(fixture_server())
+        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
+            "text": [[] for _ in range(50_000)]})
+        peaks = []
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
+            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
+            before = tracemalloc.get_traced_memory()[0]
+            use(line)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        self.assertLess(peaks[1], 1.3 * peaks[0])
+
+
+# --- Part 7: The client ---------------------------------------------------------------------------
+# The transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
 @plays(r'''
@@ -5768,13 +5491,25 @@ class TestSubscriptions(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 
+== A client recognizes a modern server that answers the probe too late  OURS 2025-11-25 raw client
+! client = wire.client = Client(wire, probe_timeout=0.05); client.connect()
+> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$probe","...":0}}
+> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
+< {"jsonrpc":"2.0","id":"$hello","error":{"code":-32022,"message":"Unsupported protocol version",
+   "data":{"supported":["2026-07-28"]}}}
+> {"jsonrpc":"2.0","id":"$again","method":"server/discover","params":"..."}
+< {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
+   "supportedVersions":["2026-07-28"]}}
+= client.protocol_version == MODERN and client.close() is None
+
 == A client that was given a modern revision waits for the first response until its timeout, and
    not only for probe_timeout  OURS modern raw client
 ! client = wire.client = Client(wire, protocol_version=revision, probe_timeout=0.0)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-= connecting.result(DEADLINE).protocol_version == revision
+= client.protocol_version == revision
 
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
@@ -5834,28 +5569,25 @@ class TestSubscriptions(unittest.TestCase):
 
 == A client sends the name mcp_ref by default, and notify() sends a notification  OURS 2025-11-25
    raw client
-! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire, protocol_version=revision); client.connect()
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":{"protocolVersion":"2025-11-25",
    "capabilities":{},"clientInfo":{"name":"mcp_ref","version":"..."}}}
 < {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client
 ! client.notify("x/said", {"a": 1})
 > {"jsonrpc":"2.0","method":"x/said","params":{"a":1}}
 
 == A modern server may leave out its name, and server_info is empty then  OURS modern raw client
-! client = wire.client = Client(wire)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"complete","capabilities":{},
    "supportedVersions":["2026-07-28"]}}
-= connecting.result(DEADLINE).server_info == {}
+= client.server_info == {}
 
 == A client sends no other request while connect() is running  SHOULD legacy raw client
    [life.client-no-early-requests]
 ! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! connecting = later(client.connect)
 > {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
 ! client.start("tools/list", {})
 = isinstance(raised, ConnectionClosed) and not client.connected
@@ -5865,15 +5597,13 @@ class TestSubscriptions(unittest.TestCase):
 
 == If a server offers the modern revision first and withdraws it later, the client does not connect
    OURS 2025-11-25 raw client
-! client = wire.client = Client(wire)
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
+! client = wire.client = Client(wire); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","error":{"code":-32022,"message":"","data":{
    "supported":["2026-07-28"]}}}
 > {"jsonrpc":"2.0","id":"$b","method":"server/discover","params":"..."}
 < {"jsonrpc":"2.0","id":"$b","result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}
-= isinstance(connecting.exception(DEADLINE), ConnectionError)
-= "2025-11-25" in str(connecting.exception(DEADLINE))
+= isinstance(raised, ConnectionError) and "2025-11-25" in str(raised)
 
 == Before connect() a client has no information about its server, and its requests fail  OURS
    2025-11-25 raw client
@@ -5933,11 +5663,11 @@ class TestClientOpening(unittest.TestCase):
     def test_close_on_another_thread_ends_a_connect_to_a_silent_server_at_once(self) -> None:
         """All timeouts are the default ones. The client can connect again."""
         for options in {}, {"protocol_version": LEGACY[-1]}, {"protocol_version": MODERN}:
-            with self.subTest(options), concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with self.subTest(options):
                 end = Wire(MODERN)
                 client = Client(end, **options)  # type: ignore[arg-type]
                 for opened in 1, 2:
-                    connecting = pool.submit(client.connect)
+                    connecting = later(client.connect)
                     self.assertIsNotNone(end.take(DEADLINE))  # now connect() waits
                     began = time.monotonic()
                     client.close()
@@ -5957,6 +5687,24 @@ class TestClientOpening(unittest.TestCase):
 
 
 @plays(r"""
+== Each request of a client has a unique id, by which the client finds the response  MUST client
+   [base.request.id-present] [base.request.id-present-modern] [base.id.unique-session]
+   [base.id.unique-inflight] [base.error.legacy-block-no-meaning]
+! one, two = client.start("x/one"), client.start("x/two", {"a": 1})
+> {"jsonrpc":"2.0","id":"$id1","method":"x/one"}
+> {"jsonrpc":"2.0","id":"$id2","method":"x/two","params":{"a":1}}
+! other = "x" if type(id1) is int else 1
+= other != id1 and id1 != id2 and {type(id1), type(id2)} <= {int, str}
+< {"jsonrpc":"2.0","id":"$other","result":{"n":0}}
+< {"jsonrpc":"2.0","id":"$id2","result":{"n":2}}
+< {"jsonrpc":"2.0","id":"$id1","error":{"code":-32001,"message":"Request timed out","data":[0]}}
+! one.result(DEADLINE)
+= type(raised) is RpcError and raised.message == "Request timed out"
+= (raised.code, raised.data, two.result(DEADLINE)["n"]) == (-32001, [0], 2)
+! three = client.start("x/three")
+> {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
+= id3 not in (id1, id2)
+
 == call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
    client
 ! got = client.call_tool("add", {"x": 1})
@@ -5997,16 +5745,15 @@ class TestClientOpening(unittest.TestCase):
    "_meta":{"progressToken":"$u","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$u","progress":7}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-# An exception in a callback does not affect the call. on_notification gets all notifications, in
-# the order in which they arrived.
+# An exception in a callback affects neither the call nor later callbacks. on_notification gets all
+# notifications, in the order in which they arrived.
 = steps[2:] == ["y"] and t != u
-= [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(6)] == [0.5, 2, 3, 4, 5, 6]
+= [heard.get(timeout=DEADLINE)[1]["progress"] for _ in range(7)] == [0.5, 2, 3, 4, 5, 6, 7]
 
 == A request without a response in time is cancelled despite its progress, and a late response is
    ignored  SHOULD client [timeout.cancels] [timeout.configurable] [timeout.absolute-maximum]
    [cancel.request-id-given] [cancel.stdio-signal] [cancel.client-late-response-ignored]
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
+! call = later(client.call_tool, "x", timeout=0.1, on_progress=lambda *step: None)
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x",
    "_meta":{"progressToken":"$t","...":0}}}
 ! more = {"method": "notifications/progress", "params": {"progressToken": t, "progress": 1}}
@@ -6025,7 +5772,7 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$a","method":"x/slow"}
 > {"jsonrpc":"2.0","id":"$b","method":"x/quick"}
 < {"jsonrpc":"2.0","id":"$b","result":{"n":1}}
-! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(slow.result)
+! waiter = later(slow.result)
 ! quick.cancel("too late"); slow.cancel("why"); slow.cancel("twice")
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","reason":"why"}}
 = isinstance(waiter.exception(DEADLINE), RequestCancelled) and quick.result(0)["n"] == 1
@@ -6088,7 +5835,8 @@ class TestClientOpening(unittest.TestCase):
 
 == An on_progress function that does not return delays only its own call, and not beyond the timeout
    OURS client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
+! gate = threading.Event()
+! call = later(
    client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
@@ -6102,8 +5850,8 @@ class TestClientOpening(unittest.TestCase):
 
 == If a server repeats a response while on_progress is slow, the call gets the first response and no
    notification is lost  OURS modern client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+! gate = threading.Event()
+! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6118,8 +5866,8 @@ class TestClientOpening(unittest.TestCase):
 
 == A call whose response waits for on_progress gets the result even if the client is closed
    meanwhile  OURS client
-! gate = threading.Event(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
+! gate = threading.Event()
+! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6128,8 +5876,8 @@ class TestClientOpening(unittest.TestCase):
 = call.result(DEADLINE)["n"] == 1
 
 == An on_progress function may close the client  OURS client
-! closed = queue.Queue(); call = concurrent.futures.ThreadPoolExecutor(1).submit(
-   client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
+! closed = queue.Queue()
+! call = later(client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
    "progressToken":"$t","...":0}}}
 < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
@@ -6157,19 +5905,6 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def test_a_client_gives_up_on_a_server_that_goes_on_without_end(self) -> None:
-        """OURS: Each page has a new cursor, or the same cursor, or each result requires input."""
-        plays_rows(self, r"""
-== The client raises ValueError because this server never comes to an end  OURS modern raw client
-! def result(one): return welcome if one["method"] == "server/discover" else %s
-! def answer(one): return {"jsonrpc": "2.0", "id": one["id"], "result": result(one)}
-! wire.send = lambda line: wire.give(json.dumps(answer(json.loads(line))).encode())
-! client = wire.client = Client(wire); client.connect(); client.%s
-= isinstance(raised, ValueError)
-""", [("new", '{"tools": [], "nextCursor": str(one["id"])}', "list_tools()"),
-            ("circle", '{"tools": [], "nextCursor": "again"}', "list_tools()"),
-            ("input", '{"resultType": "input_required"}', "call_tool('x')")])
-
     def test_a_list_that_a_server_neither_offers_nor_knows_is_empty(self) -> None:
         """OURS: If the server offers it, or sends another error, the client raises the error."""
         plays_rows(self, r"""
@@ -6191,81 +5926,58 @@ class TestClientRequests(unittest.TestCase):
                 ("{}", -32601, ([], None)), ("{}", -32603, (None, -32603)),
                 (offer, -32601, (None, -32601)))])
 
-    def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Wire, List[Any]]:
-        """Return a wire to a server that answers with these pages, and a list of its requests."""
+    def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Client, List[Any]]:
+        """Return a client of a server that answers with these pages, and a list of its requests."""
         end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
+        end.respond = lambda message: page(asked.append(message) or len(asked))
+        return end.client.connect(), asked
 
-        def send(line: bytes) -> None:
-            message = json.loads(line)
-            if message["method"] == "tools/list":
-                asked.append(message)
-                result = page(len(asked))
-            else:
-                result = end.welcome
-            if "id" in message:
-                end.give(json.dumps({
-                    "jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
-
-        end.send = send  # type: ignore[method-assign]
-        end.client.connect()
-        return end, asked
-
-    def test_a_cursor_that_comes_again_ends_a_list(self) -> None:
-        end, asked = self.pages(lambda n: {"tools": [], "nextCursor": "ab"[n % 2]})
-        self.assertRaisesRegex(ValueError, "cursor", end.client.list_tools)
+    def test_a_list_that_has_no_end_raises_value_error(self) -> None:
+        """OURS: Each page has a new cursor, or a cursor that was there before."""
+        client, asked = self.pages(lambda n: {"tools": [], "nextCursor": str(n)})
+        self.assertRaisesRegex(ValueError, "1000 pages", client.list_tools)
+        self.assertEqual(1000, len(asked))
+        client, asked = self.pages(lambda n: {"tools": [], "nextCursor": "ab"[n % 2]})
+        self.assertRaisesRegex(ValueError, "cursor", client.list_tools)
         self.assertEqual(3, len(asked))
 
     def test_a_list_has_a_size_and_a_deadline_for_all_pages_together(self) -> None:
         """The size is half of Bounds.line, the deadline is the timeout of the client."""
         tools = [{"name": "x" * 1000}]
-        end, asked = self.pages(lambda n: {"tools": tools, "nextCursor": str(n)},
-                                bounds=Bounds(line=10_000))
-        self.assertRaisesRegex(ValueError, "5000 bytes", end.client.list_tools)
+        client, asked = self.pages(lambda n: {"tools": tools, "nextCursor": str(n)},
+                                   bounds=Bounds(line=10_000))
+        self.assertRaisesRegex(ValueError, "5000 bytes", client.list_tools)
         self.assertEqual(5, len(asked))
         pause = threading.Event()
-        end, asked = self.pages(lambda n: pause.wait(0.1) or {"tools": tools, "nextCursor": str(n)},
-                                timeout=0.35)
-        self.assertRaises(RequestTimeout, end.client.list_tools)
+        client, asked = self.pages(
+            lambda n: pause.wait(0.1) or {"tools": tools, "nextCursor": str(n)}, timeout=0.35)
+        self.assertRaises(RequestTimeout, client.list_tools)
         self.assertLess(len(asked), 6)
 
-    def test_one_call_asks_the_user_for_at_most_a_hundred_inputs(self) -> None:
-        """The user is not asked at all if a result asks for more."""
-        for count, asked in (100, 100), (101, 0):
-            end, seen = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
-            form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
-            result: Any = {"resultType": "input_required", "inputRequests": {
-                str(n): {"method": "elicitation/create", "params": form} for n in range(count)}}
+    def test_a_call_asks_for_at_most_a_hundred_inputs_in_ten_rounds_until_its_timeout(self) -> None:
+        """OURS: The user is not asked at all if a result asks for more, nor an eleventh time."""
+        def ask(count: int, rounds: int, seconds: float, timeout: float = DEADLINE) -> Any:
+            """Return how often the user was asked, and the result or the type of the exception."""
+            end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
+            form = {"method": "elicitation/create", "params": {
+                "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
+            results = iter([{"resultType": "input_required", "inputRequests": {
+                str(n): form for n in range(count)}}] * rounds)
+            end.respond = lambda message: next(results, {"resultType": "complete"})
+            end.elicit = lambda params: asked.append(
+                threading.Event().wait(seconds)) or {"action": "decline"}
+            with end.client as client:
+                try:
+                    return client.call_tool("x", timeout=timeout), len(asked)
+                except Exception as error:
+                    return type(error), len(asked)
 
-            def elicit(params: Any) -> Any:
-                seen.append(1)
-                return {"action": "decline"}
-
-            def send(line: bytes) -> None:
-                message = json.loads(line)
-                answer = end.welcome if message["method"] == "server/discover" else result
-                if "inputResponses" in message["params"]:
-                    answer = {"resultType": "complete"}
-                end.give(json.dumps({
-                    "jsonrpc": "2.0", "id": message["id"], "result": answer}).encode())
-
-            end.elicit, end.send = elicit, send  # type: ignore[assignment, method-assign]
-            end.client.connect()
-            if asked:
-                end.client.call_tool("x")
-            else:
-                self.assertRaisesRegex(ValueError, "100 inputs", end.client.call_tool, "x")
-            self.assertEqual(asked, len(seen))
-
-            def slow(params: Any) -> Any:
-                seen.append(1)
-                threading.Event().wait(0.3)
-                return {"action": "decline"}
-
-            end.elicit = slow  # type: ignore[assignment]
-            seen.clear()
-            if asked:
-                self.assertRaises(RequestTimeout, end.client.call_tool, "x", timeout=0.2)
-                self.assertEqual(1, len(seen))
+        done = {"resultType": "complete"}
+        for case, outcome in (((1, 9, 0), (done, 9)), ((1, 50, 0), (ValueError, 10)),
+                              ((100, 1, 0), (done, 100)), ((101, 1, 0), (ValueError, 0)),
+                              ((100, 1, 0.3, 0.2), (RequestTimeout, 1))):
+            with self.subTest(case):
+                self.assertEqual(outcome, ask(*case))
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
@@ -6285,16 +5997,6 @@ class TestClientRequests(unittest.TestCase):
             ("modern", "complete({}, {})", "completion/complete", ("{}", '{"completion":{}}')),
             ("modern", "list_tools()", "tools/list", (
                 "{}", '{"tools":[{"name":5}]}', '{"tools":[],"nextCursor":5}'))) for one in those])
-
-    def test_a_request_ends_when_its_response_is_malformed(self) -> None:
-        """OURS: It raises ValueError at once. Another response for it will not come."""
-        plays_rows(self, r"""
-== The client refuses this response  OURS client
-! client.call_tool("x")
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
-< {"jsonrpc":"2.0","id":"$a",%s}
-= isinstance(raised, ValueError)
-""", [(one, one) for one in ('"result":{},"error":null', '"error":"no"', '"error":{"code":"1"}')])
 
     def test_a_client_validates_structured_content_by_the_listed_output_schema(self) -> None:
         """MUST: The result of a failed call has none. [tools.output.client-validates]
@@ -6380,7 +6082,7 @@ class TestClientRequests(unittest.TestCase):
    [elic.url.client-no-prefetch]
 ! page = socket.create_server(("127.0.0.1", 0)); page.setblocking(False)
 ! url = "http://127.0.0.1:%d/" % page.getsockname()[1]
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x", {"a": 1})
+! call = later(client.call_tool, "x", {"a": 1})
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","arguments":{"a":1}}}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{
    "":{"method":"roots/list"},
@@ -6471,9 +6173,9 @@ class TestClientRequests(unittest.TestCase):
 
 == close() cancels all waiting calls and may be called again, and the end of a `with` block closes
    the client, too  OURS client
-! waiter = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+! waiter = later(client.call_tool, "x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
-! closing = concurrent.futures.ThreadPoolExecutor(1).submit(client.__exit__)
+! closing = later(client.__exit__)
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
 = closing.result(DEADLINE) is None
 = isinstance(waiter.exception(DEADLINE), ConnectionClosed) and wire.opened == wire.ended == 1
@@ -6493,14 +6195,8 @@ class TestClientRequests(unittest.TestCase):
 = not job.is_alive()
 
 == In 2025-06-18 a client refuses requests to visit a URL, and accepts a form without fields  OURS
-   2025-06-18 raw client
-! client = wire.client = Client(
-   wire, protocol_version=revision, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client
+   2025-06-18 client offers
+! wire.elicit = lambda params: {"action": "accept"}
 < {"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","mode":"url",
    "url":"https://a.example/"}}
 > {"jsonrpc":"2.0","id":"q","error":{"code":-32602,"message":"..."}}
@@ -6512,33 +6208,23 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
 > {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
-== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern raw
-   client
-! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
-= connecting.result(DEADLINE) is client
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+== A call raises ValueError if its server asks for a form with an invalid schema  OURS modern client
+   offers
+! client.call_tool("x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
    "method":"elicitation/create","params":{"message":"?","requestedSchema":{
    "type":"object","properties":{"a":true}}}}}}}
-= isinstance(call.exception(DEADLINE), ValueError)
+= isinstance(raised, ValueError)
 
 == A call raises ValueError if its server asks for a form in an unknown dialect of JSON Schema  OURS
-   modern raw client
-! client = wire.client = Client(wire, on_elicit=lambda params: {"action": "accept"})
-! connecting = concurrent.futures.ThreadPoolExecutor(1).submit(client.connect)
-> {"jsonrpc":"2.0","id":"$probe","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$probe","result":"$welcome"}
-= connecting.result(DEADLINE) is client
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+   modern client offers
+! client.call_tool("x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
    "method":"elicitation/create","params":{"message":"?","requestedSchema":{
    "$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{}}}}}}}
-= isinstance(call.exception(DEADLINE), ValueError)
+= isinstance(raised, ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
@@ -6573,88 +6259,65 @@ class TestClientAnswers(unittest.TestCase):
 
     def test_close_cancels_a_call_even_while_another_thread_is_writing(self) -> None:
         """OURS: The other thread also writes the cancellation, and close() waits for that."""
-        class Slow(Wire):
-            """A transport that needs some time for the notification x/slow."""
+        writes, ended, written = threading.Event(), threading.Event(), []
+        wire = Wire(LEGACY[-1])
 
-            def send(self, line: bytes) -> None:
-                message = json.loads(line)
-                if message["method"] == "initialize":
-                    self.give(mcp_ref.encode({
-                        "jsonrpc": "2.0", "id": message["id"], "result": self.welcome}))
-                elif message["method"] == "x/slow":
-                    writes.set()
-                    call.wait(DEADLINE)  # close() has given up the call,
-                    ended.wait(0.1)      # and must not end the connection yet
-                self.lines.put(message["method"])
+        def respond(message: Any) -> None:
+            if message["method"] == "x/slow":
+                writes.set()
+                call.wait(DEADLINE)  # close() has given up the call,
+                ended.wait(0.1)      # and must not end the connection yet
+            written.append(message["method"])
 
-            def close(self) -> None:
-                super().close()
-                self.lines.put(b"the end")
-                ended.set()
-
-        writes, ended, wire = threading.Event(), threading.Event(), Slow(LEGACY[-1])
-        wire.client.connect()
-        call = wire.client.start("x/call")
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            pool.submit(wire.client.notify, "x/slow")
-            self.assertTrue(writes.wait(DEADLINE))
-            wire.client.close()
-        self.assertEqual(["x/call", "x/slow", "notifications/cancelled", b"the end"],
-                         [wire.take(0) for _ in range(wire.lines.qsize())][2:])
+        wire.respond = respond
+        wire.close = lambda: (written.append("the end"), ended.set())  # type: ignore
+        call = wire.client.connect().start("x/call")
+        slow = later(wire.client.notify, "x/slow")
+        self.assertTrue(writes.wait(DEADLINE))
+        wire.client.close()
+        slow.result(DEADLINE)
+        self.assertEqual(["x/call", "x/slow", "notifications/cancelled", "the end"], written)
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
-        """MUST: [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
+        """MUST: The client sends only fields that the form has, even if on_elicit returns others.
+        [elic.form.defaults-prefilled] [elic.mode.absent-is-form] [elic.result.content]
         [elic.result.action] [elic.result.value-types] [elic.result.value-types-multi]"""
+        three = ('"required":["n"],"properties":{"n":{"type":"integer"},'
+                 '"b":{"type":"integer","default":2},"s":{"type":"string"}}')
+        one, two = ('"properties":{"n":{"type":"integer"%s}}' % it for it in ("", ',"default":2'))
+        rows = [(user, user, form, '"result":{%s}' % answer) for form, user, answer in (
+            (three, '"accept", "content": {"n": 1}', '"action":"accept","content":{"n":1,"b":2}'),
+            (three, '"accept", "content": {"n": 1, "b": 0, "s": "x"}',
+             '"action":"accept","content":{"n":1,"b":0,"s":"x"}'),
+            (three, '"decline", "content": {"n": 1}', '"action":"decline"'),
+            (three, '"cancel"', '"action":"cancel"'),
+            (one, '"accept", "content": {"n": 1, "x": "y"}', '"action":"accept","content":{"n":1}'),
+            (one, '"accept", "content": {"N": 1, "": [{}]}', '"action":"accept","content":{}'),
+            (two, '"accept", "content": {"secret": "x"}', '"action":"accept","content":{"n":2}'),
+            ('"properties":{}', '"accept", "content": {"secret": "x"}',
+             '"action":"accept","content":{}'))]
         plays_rows(self, r"""
-== The client sends this response for this input of the user  MUST legacy 2025-06-18+ client offers
-! wire.elicit = lambda params: {"action": %s}
-< {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":
-   {"type":"object","required":["n"],"properties":{"n":{"type":"integer"},
-   "b":{"type":"integer","default":2},"s":{"type":"string"}}}}}
-> {"jsonrpc":"2.0","id":1,%s}
-""", [(user, user, answer) for user, answer in (
-            ('"accept", "content": {"n": 1}', '"result":{"content":{"n":1,"b":2},"...":0}'),
-            ('"accept", "content": {"n": 1, "b": 0, "s": "x"}',
-             '"result":{"action":"accept","content":{"n":1,"b":0,"s":"x"}}'),
-            *((f'"accept", "content": {content}', '"error":{"code":-32603,"message":"..."}')
-              for content in ('{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')),
-            ('"perhaps"', '"error":{"code":-32603,"message":"..."}'),
-            ('"decline", "content": {"n": 1}', '"result":{"action":"decline"}'),
-            ('"cancel"', '"result":{"action":"cancel"}'))])
-
-    def test_a_client_sends_only_fields_that_the_form_has(self) -> None:
-        """OURS: If on_elicit returns other fields as well, the client does not send them."""
-        rows = [
-            ("an additional field", '"accept", "content": {"n": 1, "secret": "x"}',
-             '"n":{"type":"integer"}', '"action":"accept","content":{"n":1}'),
-            ("other fields", '"accept", "content": {"N": 1, "": [{}]}',
-             '"n":{"type":"integer"}', '"action":"accept","content":{}'),
-            ("a field beside a default", '"accept", "content": {"secret": "x"}',
-             '"n":{"type":"integer","default":2}', '"action":"accept","content":{"n":2}'),
-            ("a form without fields", '"accept", "content": {"secret": "x"}',
-             '', '"action":"accept","content":{}'),
-            ("a declined form", '"decline", "content": {"n": 1, "secret": "x"}',
-             '"n":{"type":"integer"}', '"action":"decline"')]
-        plays_rows(self, r"""
-== A legacy server gets only the fields of its form  OURS legacy 2025-06-18+ client offers
+== A legacy server gets this response for this input  MUST legacy 2025-06-18+ client offers
 ! wire.elicit = lambda params: {"action": %s}
 < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object","properties":{%s}}}}
-> {"jsonrpc":"2.0","id":1,"result":{%s}}
-""", rows)
+   "requestedSchema":{"type":"object",%s}}}
+> {"jsonrpc":"2.0","id":1,%s}
+""", rows + [(user, user, three, '"error":{"code":-32603,"message":"..."}') for user in (
+            '"perhaps"', *(f'"accept", "content": {content}' for content in (
+                '{}', '{"n": "x"}', '{"n": 1, "s": ["x"]}', '{"n": 1, "s": {}}')))])
         plays_rows(self, r"""
-== A modern server gets only the fields of its form  OURS modern client offers
+== A modern server gets this answer for this input of the user  MUST modern client offers
 ! wire.elicit = lambda params: {"action": %s}
-! call = concurrent.futures.ThreadPoolExecutor(1).submit(client.call_tool, "x")
+! got = client.call_tool("x")
 > {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x"}}
 < {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"form":{
    "method":"elicitation/create","params":{"message":"?",
-   "requestedSchema":{"type":"object","properties":{%s}}}}}}}
+   "requestedSchema":{"type":"object",%s}}}}}}
 > {"jsonrpc":"2.0","id":"$b","method":"tools/call",
-   "params":{"name":"x","inputResponses":{"form":{%s}}}}
+   "params":{"name":"x","inputResponses":{"form":%s}}}
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
-= call.result(DEADLINE)["content"] == []
-""", rows)
+= got["content"] == []
+""", [(*row, result[len('"result":'):]) for *row, result in rows])
 
     def checked(self, pattern: str, value: str) -> Tuple[List[bool], int]:
         """Let a client check a value, in a form and in a result of a tool, by a pattern of the
@@ -6722,41 +6385,6 @@ class TestClientAnswers(unittest.TestCase):
                                         ({"b": "b" * 2000 + "!"}, True)):
                 self.assertEqual(is_error, client.call_tool("tool", arguments).get("isError"))
 
-    def test_a_call_that_still_requires_input_after_ten_rounds_fails(self) -> None:
-        """OURS: The user is not asked an eleventh time, and the call raises ValueError."""
-        class Asking(Wire):
-            """A server whose tool needs this many rounds of input."""
-            rounds = 0
-
-            def send(self, line: bytes) -> None:
-                message = json.loads(line)
-                result: Dict[str, Any] = {"resultType": "complete", "content": []}
-                if message["method"] == "server/discover":
-                    result = self.welcome
-                elif self.rounds:
-                    self.rounds -= 1
-                    result = {"resultType": "input_required", "inputRequests": {"form": {
-                        "method": "elicitation/create", "params": {"message": "Again?",
-                        "requestedSchema": {"type": "object", "properties": {}}}}}}
-                self.give(json.dumps(
-                    {"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
-
-        def ask(rounds: int) -> Any:
-            """Return the number of questions, and the content or the type of the exception."""
-            asked: List[Any] = []
-            wire = Asking(MODERN, offers=True)
-            wire.rounds = rounds
-            wire.elicit = lambda params: asked.append(params) or {"action": "accept"}
-            with wire.client as client:
-                try:
-                    outcome = client.call_tool("x")["content"]
-                except ValueError as error:
-                    outcome = type(error)
-            return len(asked), outcome
-
-        self.assertEqual((9, []), ask(9))
-        self.assertEqual((10, ValueError), ask(50))
-
 
 def interrupted(job: Callable[[], Any], at: int) -> int:
     """Call a function, and raise KeyboardInterrupt before it runs line number `at` of mcp_ref.py,
@@ -6806,7 +6434,7 @@ class TestInProcess(unittest.TestCase):
                     roots=["file:///a"], on_elicit=fixture_elicit, on_sample=fixture_sample,
                     on_notification=lambda *what: heard.put(what))
                 self.assertEqual(revision or MODERN, client.protocol_version)
-                self.assertIn("echo", [tool["name"] for tool in client.list_tools()])
+                self.assertIn("update", [tool["name"] for tool in client.list_tools()])  # the last
                 self.assertEqual("3", text_of(client.call_tool("add", {"a": 1, "b": 2})))
                 self.assertEqual("file:///a", text_of(client.call_tool("roots")))
                 self.assertEqual("four", text_of(client.call_tool("sample", {"text": "?"})))
@@ -6820,45 +6448,8 @@ class TestInProcess(unittest.TestCase):
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
 
-    def test_a_client_recognizes_a_modern_server_that_answers_the_probe_too_late(self) -> None:
-        class Late:
-            probes = 0
-
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.on_line = on_line
-
-            def send(self, line: bytes) -> None:
-                message = json.loads(line)
-                self.probes += message["method"] == "server/discover"
-                if message["method"] == "initialize":
-                    self.answer(message, error={
-                        "code": -32022, "message": "", "data": {"supported": [MODERN]}})
-                elif "id" in message and self.probes > 1:
-                    self.answer(message, result={
-                        "supportedVersions": [MODERN], "capabilities": {}})
-
-            def answer(self, message: Any, **members: Any) -> None:
-                self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], **members}))
-
-            def close(self) -> None:
-                pass
-
-        with Client(Late(), probe_timeout=0.05, timeout=DEADLINE) as client:
-            self.assertEqual(MODERN, client.protocol_version)
-
     def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
         """A tool asks the client, whose handler calls a tool, which asks the client in turn."""
-        class Link:
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = server.connect(on_line, lambda job: threading.Thread(
-                    target=job, daemon=True).start())
-
-            def send(self, line: bytes) -> None:
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
-
         def on_elicit(params: Any) -> Any:
             client.call_tool("sample", {"text": "?"})
             return fixture_elicit(params)
@@ -6869,20 +6460,11 @@ class TestInProcess(unittest.TestCase):
 
         server = fixture_server()
         for revision in REVISIONS[2:]:
-            client = Client(Link(), protocol_version=revision, timeout=DEADLINE,
-                            on_elicit=on_elicit, on_sample=on_sample)
-            done: "queue.Queue[str]" = queue.Queue()
-
-            def ask() -> None:
-                done.put(client.call_tool("ask", {"text": "?"})["content"][0]["text"])
-
-            def run() -> None:
-                client.connect()
-                for _ in range(5):
-                    threading.Thread(target=ask, daemon=True).start()
-
-            threading.Thread(target=run, daemon=True).start()
-            self.assertEqual(["accept Ada"] * 5, [done.get(timeout=DEADLINE) for _ in range(5)])
+            client = Client(Link(server, Memory(server).start), protocol_version=revision,
+                            timeout=DEADLINE, on_elicit=on_elicit, on_sample=on_sample)
+            later(client.connect).result(DEADLINE)
+            calls = [later(client.call_tool, "ask", {"text": "?"}) for _ in range(5)]
+            self.assertEqual(["accept Ada"] * 5, [text_of(one.result(DEADLINE)) for one in calls])
             client.close()
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
@@ -6915,23 +6497,20 @@ class TestInProcess(unittest.TestCase):
 
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
             signal.SIGINT, signal.default_int_handler))
-        class Mute(Wire):
-            """A server that answers initialize only."""
-            def send(self, line: bytes) -> None:
-                message = json.loads(line)
-                sent.append(message)
-                if message["method"] == "initialize":
-                    self.give(mcp_ref.encode({
-                        "jsonrpc": "2.0", "id": message["id"], "result": self.welcome}))
-                elif len(sent) == 3:  # after initialize and notifications/initialized
-                    interrupt_it()
+
+        def respond(message: Any) -> None:
+            sent.append(message)
+            if len(sent) == 1:
+                interrupt_it()
 
         for method, *arguments in ("call_tool", "x"), ("list_tools",), ("ping",):
             for interrupt_it in interrupt, lambda: threading.Timer(0.02, interrupt).start():
                 sent: List[Any] = []
-                with Mute(LEGACY[-1], bounds=Bounds(pending=1)).client as client:
+                wire = Wire(LEGACY[-1], bounds=Bounds(pending=1))
+                wire.respond = respond
+                with wire.client as client:
                     self.assertRaises(KeyboardInterrupt, getattr(client, method), *arguments)
-                    request, cancelled = sent[2:]
+                    request, cancelled = sent
                     self.assertEqual("notifications/cancelled", cancelled["method"])
                     self.assertEqual(request["id"], cancelled["params"]["requestId"])
                     client.start("x/one").cancel()
@@ -6968,14 +6547,13 @@ class TestInProcess(unittest.TestCase):
         self.assertEqual("a", text_of(one.connect().call_tool("echo", {"text": "a"})))
 
     def test_a_closed_client_leaves_no_thread_behind(self) -> None:
-        before, server = threading.active_count(), fixture_server()
+        before, server = {*threading.enumerate()}, fixture_server()
         for _ in range(5):
             with Client(server, timeout=DEADLINE) as client:
                 client.ping()
-        until = time.monotonic() + DEADLINE
-        while threading.active_count() > before and time.monotonic() < until:
-            time.sleep(0.01)
-        self.assertLessEqual(threading.active_count(), before)
+        for thread in {*threading.enumerate()} - before:
+            thread.join(DEADLINE)
+        self.assertEqual(set(), {*threading.enumerate()} - before)
 
     def test_a_server_keeps_no_reference_to_a_closed_connection(self) -> None:
         """The server goes on, and the session had a subscription and a call."""
@@ -6986,8 +6564,8 @@ class TestInProcess(unittest.TestCase):
                 lines.append(line)
 
             session = server.connect(send, lambda job: job())
-            for line in (*PROCESS_HELLO, process_line(1, "resources/subscribe", uri="x:1"),
-                         process_line(2, "tools/call", name="echo", arguments={"text": "a"})):
+            for line in (*OPENING, request_line(1, "resources/subscribe", uri="x:1"),
+                         request_line(2, "tools/call", name="echo", arguments={"text": "a"})):
                 session.receive(line)
             session.close()
             return weakref.ref(send)
@@ -6998,22 +6576,13 @@ class TestInProcess(unittest.TestCase):
 
     def test_connect_succeeds_even_if_the_server_refuses_to_renew_a_subscription(self) -> None:
         """The second server allows no subscriptions. The client logs a warning."""
-        class Link:
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.session = servers.pop(0).connect(on_line, lambda job: job())
-
-            def send(self, line: bytes) -> None:
-                self.session.receive(line)
-
-            def close(self) -> None:
-                self.session.close()
-
-        servers = [fixture_server(), fixture_server(bounds=Bounds(subscriptions=0))]
-        client = Client(Link(), protocol_version="2025-11-25", timeout=DEADLINE).connect()
+        link = Link(fixture_server())
+        client = Client(link, protocol_version="2025-11-25", timeout=DEADLINE).connect()
         self.addCleanup(client.close)
         watching = client.subscribe("fixture://text")
         self.assertRaises(RuntimeError, watching.result, 0)
         client.close()
+        link.server = fixture_server(bounds=Bounds(subscriptions=0))
         with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
             client.connect().ping()
         self.assertRegex("".join(logs.output), "subscription")
@@ -7090,79 +6659,37 @@ class TestCallbacks(unittest.TestCase):
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
 
-    def test_notifications_are_dropped_when_too_many_callbacks_wait(self) -> None:
-        """At most 10,000 callbacks wait. The log has a single warning."""
-        class Floods:
-            def open(self, on_line: Any, on_close: Any) -> None:
-                self.on_line = on_line
+    def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
+        """At most 10,000 callbacks wait, with at most Bounds.memory bytes. The log has a single
+        warning. When there is room again, notifications arrive again."""
+        def check(bounds: Bounds, count: int, most: int, ballast: str) -> None:
+            heard: "queue.Queue[int]" = queue.Queue()
+            begins, goes_on = threading.Event(), threading.Event()
 
-            def send(self, line: bytes) -> None:
-                message = json.loads(line)
-                if "id" in message:
-                    self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"], "result": {
-                        "protocolVersion": LEGACY[-1], "capabilities": {}, "serverInfo": {}}}))
+            def on_notification(method: str, params: Any) -> None:
+                begins.set()
+                goes_on.wait(DEADLINE)
+                heard.put(params["progress"])
 
-            def close(self) -> None:
-                pass
+            end = Wire(LEGACY[-1], bounds=bounds, on_notification=on_notification)
+            end.respond = lambda message: None
+            line = (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,'
+                    b'"message":"' + ballast.encode() + b'"}}')
+            with end.client, self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+                end.give(line % 0)
+                self.assertTrue(begins.wait(DEADLINE))
+                for n in range(1, count):
+                    end.give(line % n)
+                goes_on.set()
+                first = [heard.get(timeout=DEADLINE) for _ in range(most)]
+                end.give(line % count)
+                rest = [*iter(lambda: heard.get(timeout=DEADLINE), count)]
+            self.assertEqual([*range(len(first + rest))], first + rest)
+            self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
+            self.assertEqual(1, len(logs.output), logs.output)
 
-        def on_notification(method: str, params: Any) -> None:
-            self.assertTrue(goes_on.wait(DEADLINE))
-            heard.append(params["progress"] if params else method)
-            if len(heard) == 10_000:
-                over.set()
-
-        heard: List[Any] = []
-        goes_on, over, transport = threading.Event(), threading.Event(), Floods()
-        line = b'{"jsonrpc":"2.0","method":"%s"}'
-        progress = b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d}}'
-        with Client(transport, protocol_version=LEGACY[-1], on_notification=on_notification):
-            with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                for one in [line % b"a"] * 5000 + [progress % n for n in range(5500)]:
-                    transport.on_line(one)
-            goes_on.set()
-            self.assertTrue(over.wait(DEADLINE))
-        self.assertEqual(1, len(logs.output), logs.output)
-        # One callback may be running while 10,000 others wait.
-        self.assertEqual([*["a"] * 5000, *range(5001)][:len(heard)], heard)
-        self.assertIn(len(heard), (10_000, 10_001))
-
-    def test_notifications_that_wait_for_a_callback_are_bounded_in_bytes(self) -> None:
-        """The bound is Bounds.memory. Beyond it, notifications are dropped with one warning, until
-        there is room again."""
-        heard: "queue.Queue[int]" = queue.Queue()
-        begins, goes_on = threading.Event(), threading.Event()
-
-        def on_notification(method: str, params: Any) -> None:
-            begins.set()
-            goes_on.wait(DEADLINE)
-            heard.put(params["n"])
-
-        end, _ = TestClientRequests.pages(
-            self, lambda n: {}, on_notification=on_notification,  # type: ignore[arg-type]
-            bounds=Bounds(memory=10_000))
-        self.addCleanup(end.client.close)
-        line = b'{"jsonrpc":"2.0","method":"x/news","params":{"n":%d,"x":"' + b"x" * 1000 + b'"}}'
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            end.give(line % 0)
-            self.assertTrue(begins.wait(DEADLINE))
-            for n in range(1, 100):
-                end.give(line % n)
-            goes_on.set()
-            first = [heard.get(timeout=DEADLINE) for _ in range(10)]
-            end.give(line % 100)
-            rest = [*iter(lambda: heard.get(timeout=DEADLINE), 100)]
-        self.assertEqual([*range(len(first + rest))], first + rest)
-        self.assertIn(len(first + rest), (10, 11, 12))  # one runs, and one may pass the bound
-        self.assertEqual(1, len(logs.output), logs.output)
-
-    def test_an_exception_in_a_callback_is_logged_and_later_callbacks_run(self) -> None:
-        steps: List[Any] = []
-        client = self.client(fixture_server())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            client.call_tool("count", {"to": 3},
-                             on_progress=lambda *step: steps.append(step) or 1 / 0)
-        self.assertEqual(3, len(steps))
-        self.assertIn("ZeroDivisionError", "".join(logs.output))
+        check(Bounds(), 10_500, 10_000, "")
+        check(Bounds(memory=10_000), 100, 9, "x" * 1000)
 
 
 CLIENT_HOLD = """import sys, threading, mcp_ref
@@ -7203,13 +6730,6 @@ class TestClientProcess(unittest.TestCase):
     def spawn(self, file: str = os.devnull, **options: Any) -> Client:
         return Client([sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, file], **{
             "timeout": DEADLINE, "protocol_version": "2025-11-25", "close_timeout": 0.2, **options})
-
-    def assert_gone(self, pid: int) -> None:
-        """Wait until the process does not exist any more, not even as a zombie."""
-        with self.assertRaises(ProcessLookupError):
-            for _ in range(int(DEADLINE / 0.01)):
-                os.kill(pid, 0)
-                time.sleep(0.01)
 
     def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
         """SHOULD: The lines of the server are read before. The message has its exit status.
@@ -7296,30 +6816,21 @@ for command in ["npx", "-y"], ["other.exe"]:
                 self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
 
     def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
-        """SHOULD: [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill]
-        [stdio.shutdown.force]"""
+        """SHOULD: When close() returns, the process does not exist any more, not even as a zombie.
+        [stdio.shutdown.close-stdin] [stdio.shutdown.sigterm-sigkill] [stdio.shutdown.force]"""
         on_term = "signal.signal(15, %s); answer(pid=os.getpid()); "
         stay = "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]"
         for code, timeout, how in (
                 (on_term % "lambda *why: ends('SIGTERM')", DEADLINE, "EOF"),
                 (on_term % "lambda *why: ends('SIGTERM')" + stay, 0.1, "SIGTERM"),
-                (on_term % "signal.SIG_IGN" + stay, 0.1, ""),
+                *[(on_term % "signal.SIG_IGN" + stay, 0.05, "")] * 3,
                 (on_term % "signal.SIG_DFL" + "os.kill(os.getpid(), signal.SIGSTOP)", 0.1, "")):
             with self.subTest(code), tempfile.NamedTemporaryFile("r") as file:
                 with self.spawn(file.name, close_timeout=timeout) as client:
                     pid, began = client.call_tool(code)["pid"], time.monotonic()
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
-                self.assert_gone(pid)
+                self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
                 self.assertEqual(how, file.read())
-
-    def test_close_reaps_a_server_that_it_had_to_kill(self) -> None:
-        """OURS: When close() returns, the process does not exist any more, not even as a zombie."""
-        code = ("signal.signal(15, signal.SIG_IGN); answer(pid=os.getpid()); "
-                "sys.stdin.read(); [signal.pause() for _ in iter(int, 1)]")
-        for _ in range(5):
-            with self.spawn(close_timeout=0.05) as client:
-                pid = client.call_tool(code)["pid"]
-            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
 
     def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
         """OURS: The server sends SIGINT to its client instead of a response."""
@@ -7330,7 +6841,7 @@ for command in ["npx", "-y"], ["other.exe"]:
                              "with open(sys.argv[1], 'w') as file: print(os.getpid(), file=file)\n"
                              "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
             self.assertRaises(KeyboardInterrupt, client.connect)
-            self.assert_gone(int(file.read()))
+            self.assertRaises(ProcessLookupError, os.kill, int(file.read()), signal.SIGKILL)
 
     def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
         """OURS: Every eighth line is tried. The client can connect again."""
@@ -7354,11 +6865,11 @@ for command in ["npx", "-y"], ["other.exe"]:
 
     def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
         """OURS: The pipe is full, and only a part of the line has been written."""
-        with self.spawn() as client, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        with self.spawn() as client:
             client.start("tools/call", {"name": "signal.pause()"})
-            stuck = pool.submit(client.call_tool, "x", {"a": "x" * 9999999})
+            stuck = later(client.call_tool, "x", {"a": "x" * 9999999})
             self.assertRaises(concurrent.futures.TimeoutError, stuck.result, 0.3)
-            pool.submit(client.close).result(DEADLINE / 2)
+            later(client.close).result(DEADLINE / 2)
             self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
 
     def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
@@ -7410,7 +6921,7 @@ print(*client.call_tool(code)["at"])
                          (done.returncode, done.stdout, done.stderr))
 
 
-# --- Part IV: the command line --------------------------------------------------------------------
+# --- Part 8: The command line ---------------------------------------------------------------------
 
 PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
     "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
@@ -7454,7 +6965,7 @@ def ask(name: str, context: Context) -> str:
 def each(name: str) -> str:
     "Read it.\\nTwice."
 server.run()"""]}
-PROCESS_STDIN = {"HELLO": b"\n".join(PROCESS_HELLO), "PING": process_line(7), "JUNK": b"a\xff",
+PROCESS_STDIN = {"HELLO": b"\n".join(OPENING), "PING": request_line(7), "JUNK": b"a\xff",
                  "": b""}
 
 
@@ -7583,7 +7094,7 @@ server.run()"""
         os.close(slave)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
         self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
-        os.write(master, process_line(1) + b"\n\x04")  # Ctrl-D
+        os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
 
     def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
@@ -7635,47 +7146,14 @@ server.run()"""
 
 
 # --- The file itself ------------------------------------------------------------------------------
-# People copy mcp_ref.py into products, rename it, run it as a program, and cut off sections at its
-# end.
+# People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
+# after a part: .ci/test_cuts.py.)
 
 FILE_PATH = os.path.realpath(mcp_ref.__file__)
-FILE_CHECK = """
-import importlib
-
-def add(a: int, b: int) -> int:
-    "Add."
-    return a + b
-
-def peer(m):
-    out = []
-    one = m.Peer(out.append, lambda job: job(), methods={"add": add})
-    one.receive(b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}')
-    return out == [b'{"jsonrpc":"2.0","id":1,"result":3}']
-
-checks = {  # names -> a check that a copy with these names has to pass
-    "decode encode": lambda m: m.decode(m.encode({"a": [1]})) == {"a": [1]},
-    "Peer": peer,
-    "validate": lambda m: m.validate(1, {"type": "integer"}) is None,
-    "schema_of": lambda m: m.schema_of(add)["required"] == ["a", "b"],
-    "REVISIONS": lambda m: len(m.REVISIONS) == 5,
-    "Server": lambda m: m.Server("s", "1").tool(add) is add,
-    "Client": lambda m: m.Client(m.Server("s", "1")).connect().ping() is None,
-}
-for name in %r:
-    m, left = importlib.import_module(name), []
-    for names, works in checks.items():
-        if all(hasattr(m, one) for one in names.split()):
-            assert works(m), (name, names)
-        else:
-            left.append(names)
-    if hasattr(m, "Server"):
-        print(name)
-assert not left, left
-"""
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py can be imported, renamed and cut, and its docstring is correct."""
+    """mcp_ref.py can be imported and renamed, and its docstring is correct."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None, stdin: str = "") -> str:
         """Run Python, and return its stdout. Its stderr has to be empty."""
@@ -7683,24 +7161,6 @@ class TestTheFileItself(unittest.TestCase):
                               env=PROCESS_ENV, universal_newlines=True, stdout=-1, stderr=-1)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         return str(done.stdout)
-
-    def test_a_copy_that_is_cut_at_the_end_of_any_part_or_section_works(self) -> None:
-        """The copy can be imported, and its sections work. If it has a Server, it can serve."""
-        with open(FILE_PATH, encoding="utf-8") as file:
-            text = file.read()
-        ends = [found.start() for found in re.finditer(
-            r"(?m)^# (---.*|=+\n# Part .*)$", text)][1:] + [len(text)]
-        self.assertGreater(len(ends), 10)
-        with tempfile.TemporaryDirectory() as folder:
-            for number, end in enumerate(ends):
-                with open(os.path.join(folder, f"cut_{number}.py"), "w", encoding="utf-8") as file:
-                    file.write(text[:end])
-            copies = [f"cut_{number}" for number in range(len(ends))]
-            servers = self.python("-W", "error", "-c", FILE_CHECK % copies, cwd=folder).split()
-            program = f"import {servers[0]} as m; m.Server('s', '1').run()"
-            line = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
-            self.assertEqual('{"jsonrpc":"2.0","id":1,"result":{}}\n',
-                             self.python("-c", program, cwd=folder, stdin=line))
 
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
@@ -7724,8 +7184,8 @@ class TestTheFileItself(unittest.TestCase):
         space: Dict[str, Any] = {"__name__": "title page"}
         exec(textwrap.dedent(block[0]), space)
         end = Memory(space["server"])
-        end.give(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-            "name": "add", "arguments": {"a": 1, "b": 2}, "_meta": modern_meta()}}).encode())
+        end.give(request_line(1, "tools/call", name="add", arguments={"a": 1, "b": 2},
+                              _meta=modern_meta()))
         self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
 
     def test_import_star_imports_exactly_the_names_in_all(self) -> None:
@@ -7762,6 +7222,16 @@ def facts():
 before = facts()
 import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
+
+    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
+        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
+        for function, name, figure in (
+                (Server.run, "drain", 5.0), (Server, "workers", 64),
+                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
+                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
+            with self.subTest(name):
+                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
+        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
 
 
 def main(arguments: List[str]) -> int:
