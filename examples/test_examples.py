@@ -277,7 +277,7 @@ for line in sys.stdin:
         break
     print("hello \x1b[2J")
     for odd in ({"jsonrpc": "2.0", "id": 99, "result": {}}, [], {"id": {}},
-                {"jsonrpc": "2.0", "id": 1, "error": []},
+                {"jsonrpc": "2.0", "id": 98, "error": []},
                 {"jsonrpc": "2.0", "method": "notifications/progress", "params": []}):
         print(json.dumps(odd))
     print(json.dumps(answer), flush=True)
@@ -287,7 +287,7 @@ for line in sys.stdin:
         self.assertNotIn("\x1b", printed)
         for words in ("This line is not a message: Parse error",
                       "Response to request 99 (no such request is waiting)",
-                      "This is not a valid message: the message is not an object.",
+                      'This is not a valid message: jsonrpc is not "2.0".',
                       "This is not a valid message: an error needs an integer",
                       "This is a notification with a part that is missing or has an "
                       "unexpected type", "The client gives up: "):
