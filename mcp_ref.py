@@ -43,7 +43,8 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
     # the id of the request.
     > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"add",
       "arguments":{"a":1,"b":2}}}
-    < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}]}}
+    < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"3"}],
+      "structuredContent":{"result":3}}}
     # A tool that fails also has a result, so that the model can read the reason.
     > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"divide",
       "arguments":{"a":1,"b":0}}}
@@ -579,16 +580,15 @@ class Revision(NamedTuple):
     def known_members(self, kind: str, members: Json) -> Json:
         """Return the members of a definition, or of the params of a notification, that
         this revision has."""
-        return {name: value for name, value in members.items()
-                if self._has_member(kind, name, value)}
-
-    def _has_member(self, kind: str, name: str, value: Any) -> bool:
-        if name in self.missing_members or f"{kind}.{name}" in self.missing_members:
-            return False
-        # If structured content can only be an object, its schema has to say so.
-        if name == "outputSchema" and self.structured == (dict,):
-            return isinstance(value, dict) and value.get("type") == "object"
-        return True
+        known = {name: value for name, value in members.items()
+                 if name not in self.missing_members
+                 and f"{kind}.{name}" not in self.missing_members}
+        # If structured content can only be an object, other content is put into one,
+        # as the official SDKs do.
+        schema = known.get("outputSchema")
+        if self.structured == (dict,) and not is_object_schema(schema):
+            known["outputSchema"] = shape("result", result=schema)
+        return known
 
 
 _MODERN_METHODS = ("server/discover", "subscriptions/listen")
@@ -611,6 +611,11 @@ REVISIONS = {row.version: row for row in (
              unknown_resource=INVALID_PARAMS, structured=(object,),
              elicitation=("form", "url"), free_params=(),
              missing_methods=_LEGACY_METHODS))}
+
+
+def is_object_schema(schema: Any) -> bool:
+    """Tell whether a schema only allows objects; True for None."""
+    return schema is None or (type(schema) is dict and schema.get("type") == "object")
 
 
 def supported_versions(modern: bool) -> list[str]:
@@ -1343,6 +1348,9 @@ def quick_check(schema: Any) -> Callable[[Any], bool]:
     a tool call took almost twice as many instructions.
     """
     words = {"type", "properties", "required", "additionalProperties"}
+    if type(schema) is dict and schema.keys() == {"type"}:
+        types = plain_types(schema)
+        return lambda value: type(value) in types
     is_object = type(schema) is dict and schema.get("type") == ["object"]
     if not is_object or schema.keys() - words:
         return lambda value: False
@@ -1926,6 +1934,11 @@ def examine(schema: Any, where: str) -> Schema:
 # A kind of mistake in arguments -> a function that repairs such arguments in place, if
 # it can. It also gets the faults. This part repairs nothing.
 REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
+
+# A kind of hints -> a function that returns the output schema for the hint of a result;
+# None: not its kind. In this part, no hint makes an output schema.
+RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
+
 MOST_FAULTS = 1000  # faults of one call that repairs can look at
 
 
@@ -1965,11 +1978,13 @@ class Function:
             self.listed_input = portable(input_schema)
         self.input_schema = examine(input_schema, f"{where}, input schema")
         self.listed_output = output_schema
+        self._must_fit = True  # a result that does not fit is a failure
         if output_schema is None:
             output_schema = self._describe_result(signature.result, where)
         self.output_schema: Schema | None = None
         if output_schema is not None:
             self.output_schema = examine(output_schema, f"{where}, output schema")
+        self.has_other_output = not is_object_schema(output_schema)
 
     def _describe_result(self, hint: Any, where: Place) -> Json | None:
         """Return the output schema that the hint of the result makes, if it makes one.
@@ -1978,11 +1993,25 @@ class Function:
         if kind is None and any(hasattr(hint, mark) for mark in CLASS_MARKS):
             raise TypeError(f"{where}: the hint {name_of(hint)} of the result is not "
                             "supported; use dict")
-        if kind is None or not kind.has_output:
-            return None
-        schema: Json = describe(hint, where._replace(in_result=True)).schema
-        self.listed_output = portable(schema)
-        return schema
+        self._must_fit = kind is not None and kind.has_output
+        for describe_result in RESULT_HINTS.values():
+            schema = describe_result(hint, where._replace(in_result=True))
+            if schema is not None:
+                self.listed_output = portable(schema)
+                return schema
+        return None
+
+    def check_result(self, value: Any) -> bool:
+        """Return whether a result fits the output schema. Raises ValueError if it has
+        to, and does not."""
+        assert self.output_schema is not None
+        for fault in self.output_schema.faults(value):
+            message = f"result{fault}"
+            if self._must_fit:
+                raise ValueError(message)
+            warn("%s(): the %s; change the hint of the result", self.name, message)
+            return False
+        return True
 
     def call(self, context: ToolContext, arguments: Json, name: str = "arguments",
              repairs: bool = True) -> Any:
@@ -2078,7 +2107,7 @@ def _tools_call(context: ToolContext) -> Json:
     tool = context.session.server.find("tools", params["name"])
     try:
         value = tool.function.call(context, params.get("arguments", {}))
-        return result_of_tool(tool.function.output_schema, value, context.row)
+        return result_of_tool(tool.function, value, context.row)
     except InvalidArguments as error:
         if not context.row.tool_errors:
             raise
@@ -2092,20 +2121,23 @@ def _tools_call(context: ToolContext) -> Json:
         return failure_of_tool(reason_of(error))
 
 
-def result_of_tool(output_schema: Schema | None, value: Any, row: Revision) -> Json:
-    """Turn what a tool returned into a result. ValueError: it does not fit the output
-    schema."""
-    if type(value) is str and output_schema is None:  # the most frequent result
+def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
+    """Turn what a tool returned into a result. Raises ValueError if it does not fit the
+    output schema."""
+    schema = function.output_schema
+    if type(value) is str and schema is None:  # the most frequent result
         return {"content": [{"type": "text", "text": value}]}
     if isinstance(value, Result):
-        return adapted_result(output_schema, value, row)
-    if output_schema is not None:
-        output_schema.check(value, "result")
+        return adapted_result(schema, value, row)
     result: Json = {"content": to_content(value, row)}
-    if isinstance(value, row.structured):  # a type that the revision allows
-        is_data = output_schema is not None or not is_content(value)
-        if is_data:
-            result["structuredContent"] = value
+    if schema is None:
+        is_data = not is_content(value)
+    else:
+        is_data = schema.fits(value) or function.check_result(value)
+    if is_data and isinstance(value, row.structured):  # a type that the revision has
+        result["structuredContent"] = value
+    elif is_data and function.has_other_output and row.structured:
+        result["structuredContent"] = {"result": value}  # see known_members()
     return result
 
 
@@ -2145,7 +2177,9 @@ BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "dat
 
 def text(value: Any) -> Json:
     """Build a text block. A value that is not a string is written as JSON."""
-    if not isinstance(value, str):
+    if type(value) is int:  # the same as below, in 1,000 instructions and not 4,000
+        value = str(value)
+    elif not isinstance(value, str):
         value = "".join(_text_chunks(value, 0))
     return {"type": "text", "text": value}
 
@@ -2488,7 +2522,7 @@ class ToolServer:
         def register(author_function: F) -> F:
             adapted = Function(author_function, input_schema, output_schema)
             schema = adapted.input_schema.schema
-            if type(schema) is not dict or schema.get("type") != "object":
+            if not is_object_schema(schema):
                 raise ValueError(f"{adapted.name}(): input_schema is {schema!r:.60}; "
                                  "it needs the type object, because arguments have "
                                  "names")
@@ -5300,6 +5334,42 @@ def has_description(hint: Any) -> bool:
 
 
 DOC_SECTIONS["Args:"] = read_args
+
+
+def describe_class_result(hint: Any, where: Place) -> Json | None:
+    """Describe a dataclass or a TypedDict as a result."""
+    kind = class_hint(hint)
+    if kind is None or not kind.has_output:
+        return None
+    schema: Json = describe(hint, where).schema
+    return schema
+
+
+def describe_data_result(hint: Any, where: Place) -> Json | None:
+    """Describe a result that is data for programs, such as list[int] or bool.
+
+    A str is text for the model. Any, list and dict say too little: such a tool may as
+    well return content blocks.
+    """
+    try:
+        schema: Json = describe(hint, where).schema
+    except TypeError:
+        return None  # a hint of another library
+    is_text = schema.get("type") in ("string", "null")
+    return schema if is_specific(schema) and not is_text else None
+
+
+def is_specific(schema: Any) -> bool:
+    """Tell whether no part of the schema of a hint allows everything, or any object."""
+    if schema in ({}, {"type": "object"}):
+        return False
+    parts = [*schema.get("anyOf", []), *schema.get("prefixItems", [])]
+    parts += [schema[word] for word in ("items", "additionalProperties")
+              if type(schema.get(word)) is dict]
+    return all(map(is_specific, parts))
+
+
+RESULT_HINTS.update({"class": describe_class_result, "data": describe_data_result})
 
 
 def schema_of(function: Callable[..., Any]) -> Json:

@@ -2163,10 +2163,11 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"place","arguments":{"x":1,"y":2}}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}]}}
 
-== Before 2026-07-28 structured content is always an object, and an array is sent as text only  MUST
-   legacy on values [tools.structured.object]
+== Before 2026-07-28 structured content is always an object, and an array is sent as its `result`
+   MUST legacy 2025-06-18+ on values [tools.structured.object]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"array","arguments":{"of":1}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}]}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[1]"}],
+   "structuredContent":{"result":[1]}}}
 
 == Since 2026-07-28 structured content may be any value, even null  OURS modern on values
    [tools.structured.any]
@@ -4573,8 +4574,8 @@ class TestLists(unittest.TestCase):
             ("resources/templates", "resourceTemplates"))])
 
     def test_an_entry_of_a_list_has_only_members_that_the_revision_has(self) -> None:
-        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema is left out,
-        too, unless its type is object. [tools.structured.absent-early]
+        """MUST NOT: Newer members are left out. Before 2026-07-28 an output schema whose type is
+        not object is wrapped. [tools.structured.absent-early]
         [tools.def.output-root-object]
         [life.operate.version-must] [life.operate.version-should]"""
         for method, always, since_2025_03, since_2025_06 in (
@@ -4586,7 +4587,7 @@ class TestLists(unittest.TestCase):
             full = bare | {"description"} | ({"annotations"} if "resource" in method else set())
             for revision, new in zip(REVISIONS, (
                     set(), since_2025_03, since_2025_06 | {"title", "_meta"}, {"icons"}, set())):
-                full, bare = full | new, bare | (since_2025_06 if revision == MODERN else set())
+                full, bare = full | new, bare | (since_2025_06 & new)
                 rows.append((method, revision, method, full, bare))
             plays_rows(self, r"""
 == The first entry has all members of the revision, and the second entry has the required members
@@ -5124,7 +5125,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
 # (hint, value, content or None if the call fails, revisions with structuredContent)
 RESULTS: List[Tuple[Any, ...]] = [
     ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[4:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
+    ("int", 0, [0], REVISIONS[2:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
     ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
     ("SchemaPoint", SchemaPoint("a"), None, ())]
@@ -5194,7 +5195,10 @@ class TestHints(unittest.TestCase):
                     self.assertEqual({"isError": True}, result)
                 else:
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
-                    data = {"structuredContent": content[0]} if revision in structured else {}
+                    whole = content[0] if content else None
+                    if revision != MODERN and not isinstance(whole, dict):
+                        whole = {"result": whole}
+                    data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
 
     def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
