@@ -43,9 +43,9 @@ async function usePage() {  // on the page "broken"; return the titles of the ch
     const pick = k => { $("sessions").value = k; $("sessions").onchange({target: $("sessions")}); };
 
     check("the title names the server and the date", document.title.startsWith("demo 1, 20"));
-    check("there are three sessions to choose from",
-        $("sessions").options.length == 3 && !$("sessions").hidden);
-    check("the latest session is shown", E.length == sessions[2].entries.length);
+    check("there are four sessions to choose from",
+        $("sessions").options.length == 4 && !$("sessions").hidden);
+    check("the latest session is shown", E.length == sessions[3].entries.length);
     check("the number of faults is as red as an error",
         getComputedStyle($("facts").lastChild.firstChild).color == colour("error"));
     check("faults are counted", words("facts").endsWith("3 errors2 unanswered7 faults"));
@@ -86,6 +86,23 @@ async function usePage() {  // on the page "broken"; return the titles of the ch
     check("input_required looks different from success",
         colour("input_required") != colour("result"));
     check("a call that was never retried is a fault", words("faults").includes("never retried"));
+    pick(2);
+    const bar = name => E.findIndex(e => e.name === name && e.ms !== undefined);
+    const width = name => {
+        go(bar(name));
+        return nodes[bar(name)].querySelector(".lat i").getBoundingClientRect().width;
+    };
+    check("the start of the server is not the slowest response",
+        words("facts").includes("3.95 s until the first response")
+        && words("facts").includes("30 ms slowest"));
+    check("the start of the server makes no other bar short",
+        width("slower") == 90 && width("quick") > 30);
+    go(2);
+    check("the first response says that it includes the start",
+        nodes[2].querySelector(".lat").textContent == "3.95 s with the start"
+        && !nodes[2].querySelector(".lat i"));
+    check("the map begins where a long start ends",
+        !words("map").includes("3.0 s") && $("map").querySelectorAll("span").length > 1);
     pick(0);
     check("a session without faults shows none", words("faults") == "" && E.length == 5);
     return failed;

@@ -60,10 +60,10 @@ class Window:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def write_pages(self) -> None:
-        """Write a page for each session. "broken" has two more sessions before it."""
+        """Write a page for each session. "broken" has three more sessions before it."""
         sessions = read_sessions()
         for name in ("small", "large", "hostile", "broken"):
-            before = ["fine", "asking"] if name == "broken" else []
+            before = ["fine", "asking", "starting"] if name == "broken" else []
             told = [hear(sessions[one]) for one in [*before, name]]
             for entries in told:
                 entries[0]["epoch"] = 1.79e9

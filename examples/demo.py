@@ -1,14 +1,19 @@
 """A conversation between a client and a server, with an explanation of every line.
 
 The explanations are computed from the lines themselves. Only the remarks in STEPS say
-what will happen next, or which argument is wrong on purpose.
+what will happen next, or which argument is wrong on purpose. On a terminal, the demo
+stops before each part.
+
+With a command after --, the client talks to another server. It lists what the server
+offers, and calls only tools that need no arguments and declare that they only read.
 
 Look at: client.trace in `converse`. It is called for each line that the client sends or
 receives.
-Try: add a step to STEPS. Put the command of your own server into SERVER.
+Try: add a step to STEPS. Give the command of your own server.
 
     python3 examples/demo.py
     NO_COLOR=1 COLUMNS=120 python3 examples/demo.py
+    python3 examples/demo.py -- python3 examples/steps/4_stdout.py
 """
 
 from __future__ import annotations
@@ -20,14 +25,14 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
-from mcp_ref import META, METHODS, Client, RpcError, classify, decode
+from mcp_ref import (
+    META, METHODS, Client, RpcError, classify, decode, fault_of_response, printable)
 
 SERVER = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
 # These colours can be read on a black and on a white background.
@@ -37,6 +42,7 @@ ORANGE = "38;5;166"
 LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
 NARROWEST = 40  # columns
 WIDEST = 132
+MOST_ROWS = 120  # of one message; a server may offer a hundred tools
 OMITTED = "..."  # as the name of a member: some members are left out here
 Json = dict[str, Any]
 
@@ -150,8 +156,19 @@ class Explainer:
 
     def explain(self, arrow: str, message: Json) -> str:
         """Return the explanation of a message. arrow is ">" if the client sent it."""
-        kind, _ = classify(message)
+        kind, fault = classify(message)
+        if kind == "response":
+            fault = fault_of_response(message)
+        if fault is not None:
+            return f"This is not a valid message: {fault}."
         self.counts[kind] += 1
+        try:
+            return self._explain_valid(arrow, kind, message)
+        except (LookupError, TypeError, AttributeError) as error:
+            return (f"This is a {kind} with a part that is missing or has an "
+                    f"unexpected type: {error!r:.60}.")
+
+    def _explain_valid(self, arrow: str, kind: str, message: Json) -> str:
         if kind == "response":
             return self._explain_response(arrow, message)
         if kind == "notification":
@@ -241,9 +258,9 @@ class Explainer:
         return f"Notification: {words}"
 
     def _explain_response(self, arrow: str, message: Json) -> str:
-        rid = message["id"]
+        rid = message.get("id")
         if arrow == "<":
-            name = self._pending.pop((">", rid))
+            name = self._pending.pop((">", rid), "no such request is waiting")
             receiver = ""
         else:
             name = self._pending.pop(("<", rid))
@@ -291,7 +308,7 @@ class Explainer:
         blocks = []
         for block in result["content"]:
             if block["type"] == "text":
-                blocks.append(compact(block["text"]))
+                blocks.append(f"{compact(block['text']):.200}")
             else:
                 blocks.append(f"a block of type {block['type']}")
         words = f"The tool has returned {join_words(blocks)} as content for the model."
@@ -306,11 +323,11 @@ class Explainer:
             return [self.shorten(item) for item in value]
         if not isinstance(value, dict):
             return value
-        short = {}
+        short: Json = {}
         for name, member in value.items():
-            if name == "_meta":
+            if name == "_meta" and isinstance(member, dict):
                 short[name] = self._shorten_meta(member)
-            elif name == "requestState":
+            elif name == "requestState" and isinstance(member, str):
                 short[name] = member[:16] + OMITTED
             else:
                 short[name] = self.shorten(member)
@@ -414,8 +431,38 @@ SUMMARY = [
     "If a tool needs input from the user, a legacy server sends a request to the "
     "client. A modern server sends a result that asks for the input, and the client "
     "calls the tool again.",
-    "Next: read the course in examples/README.md. To see the lines of your own server, "
-    "run `python3 mcp_ref.py --trace inspect -- COMMAND`."]
+    "Next: read the course in examples/README.md. To let this client talk to your own "
+    "server, run `python3 examples/demo.py -- COMMAND`."]
+
+
+def look_around(client: Client) -> None:
+    """Ask for every list that the server offers, and call the tools that only read and
+    need no arguments."""
+    tools = client.list_tools()
+    if "resources" in client.server_capabilities:
+        client.list_resources()
+        client.list_resource_templates()
+    if "prompts" in client.server_capabilities:
+        client.list_prompts()
+    for tool in tools:
+        only_reads = tool.get("annotations", {}).get("readOnlyHint") is True
+        if only_reads and not tool["inputSchema"].get("required"):
+            client.call_tool(tool["name"])
+
+
+STEPS_ELSEWHERE = [
+    Step(look_around),
+    Step(lambda client: client.call_tool("no_such_tool"),
+         "No tool has this name. This request is wrong on purpose."),
+    Step(lambda client: client.request("no/such")),
+]
+
+
+def tour_of(command: list[str] | None) -> list[Part]:
+    """Return the parts of the tour; with a command, of the tour of another server."""
+    if command is None:
+        return TOUR
+    return [part._replace(steps=STEPS_ELSEWHERE) for part in TOUR[:2]]
 
 
 class Screen:
@@ -427,6 +474,20 @@ class Screen:
         self.has_colours = (sys.stdout.isatty()
                             and not os.environ.get("NO_COLOR")
                             and os.environ.get("TERM", "dumb") != "dumb")
+        self.can_stop = sys.stdin is not None and (
+            sys.stdin.isatty() and sys.stdout.isatty())
+
+    def stop(self, last: int) -> str:
+        """Wait for the reader. Return "", a number of the index, or "q"."""
+        if not self.can_stop:
+            return ""
+        question = f"[Enter: go on; 1 to {last}: go there; q: end] "
+        print(self.paint(question, BOLD), end="", flush=True)
+        answer = sys.stdin.readline()
+        if not answer:  # Ctrl-D
+            print()
+            return "q"
+        return answer.strip().lower()
 
     def paint(self, text: str, style: str) -> str:
         if not self.has_colours:
@@ -452,14 +513,25 @@ class Screen:
         others are about one message each.
         """
         label, style = LABELS[arrow]
+        explanations = [printable(words) for words in explanations]
         rows = wrap(explanations[0], self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
         print(*rows, sep="\n")
         for explanation in explanations[1:]:
             self.bullet(explanation, "  ")
-        for row in layout(message, self.width):
+        shown = layout(message, self.width)
+        for row in shown[:MOST_ROWS]:
             print(self.paint(row, style))
+        if len(shown) > MOST_ROWS:
+            print(f"  ({len(shown) - MOST_ROWS} more rows)")
         print(flush=True)
+
+    def junk(self, arrow: str, line: bytes, error: RpcError) -> None:
+        """Print a line that is not JSON."""
+        label, style = LABELS[arrow]
+        self.paragraph(f"{label}  This line is not a message: {error.message}.")
+        text = printable(line[:1_000].decode("utf-8", "backslashreplace"))
+        print(self.paint(f"  {text}", style), end="\n\n", flush=True)
 
 
 def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
@@ -475,55 +547,120 @@ def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
     return [words, *[explainer.explain(arrow, member) for member in message]]
 
 
-def converse(screen: Screen, part: Part) -> Explainer:
-    """Let a client and a server talk. Print the lines of each step after it."""
+def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None:
+    """Let a client and a server talk. Print the lines of each step after it.
+
+    Returns None if they could not agree on the version of this part.
+    """
     lines: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
     explainer = Explainer()
 
     def print_lines() -> None:
         while not lines.empty():
             arrow, line = lines.get()
-            message = decode(line)
+            try:
+                message = decode(line)
+            except RpcError as error:
+                screen.junk(arrow, line, error)
+                continue
             explanations = explain_line(explainer, arrow, message)
             screen.line(arrow, explainer.shorten(message), explanations)
 
-    client = Client(SERVER, protocol_version=part.version, on_elicit=part.on_elicit)
+    client = Client(command, protocol_version=part.version, on_elicit=part.on_elicit)
     client.trace = lambda arrow, line: lines.put((arrow, line))
+    try:
+        client.connect()
+    except (RpcError, OSError, ValueError, RuntimeError) as error:
+        print_lines()
+        screen.paragraph(printable(f"No conversation in this version: {error}"))
+        return None
     with client:
         print_lines()
         for step in part.steps:
             explainer.remark = step.remark
-            with suppress(RpcError):  # the error is printed as part of its line
+            try:
                 step.run(client)
+            except RpcError:
+                pass  # the error is printed as part of its line
+            except (OSError, ValueError, RuntimeError) as error:
+                print_lines()
+                screen.paragraph(printable(f"The client gives up: {error}"))
+                break
             print_lines()
     return explainer
 
 
-def tour(screen: Screen) -> None:
-    """Print all parts of the tour, and a summary."""
-    screen.paragraph(INTRODUCTION[0])
+def count_words(part: Part, explainer: Explainer) -> str:
+    """Count the messages of a part, for the summary."""
+    numbers = [count_of(kind, count) for kind, count in explainer.counts.items()]
+    words = f"{part.version} ({part.era}): {join_words(numbers)}."
+    for rid in explainer.cancelled:
+        words += f" Request {rid} was cancelled, so it has no response."
+    return words
+
+
+def show_part(screen: Screen, part: Part, command: list[str]) -> str:
+    """Print a part of the tour. Return a line for the summary."""
+    screen.title(f"{part.version} ({part.era}): {part.title}")
+    screen.paragraph(part.introduction)
     print()
-    screen.paragraph(INTRODUCTION[1])
-    counts = []
-    for part in TOUR:
-        screen.title(f"{part.version} ({part.era}): {part.title}")
-        screen.paragraph(part.introduction)
-        print()
-        explainer = converse(screen, part)
-        screen.paragraph("The client closes the server's stdin. Then the server ends.")
-        numbers = [count_of(kind, count) for kind, count in explainer.counts.items()]
-        words = f"{part.version} ({part.era}): {join_words(numbers)}."
-        for rid in explainer.cancelled:
-            words += f" Request {rid} was cancelled, so it has no response."
-        counts.append(words)
+    explainer = converse(screen, part, command)
+    if explainer is None:
+        return f"{part.version} ({part.era}): there was no conversation."
+    screen.paragraph("The client closes the server's stdin. Then the server ends.")
+    return count_words(part, explainer)
+
+
+def show_summary(screen: Screen, counts: list[str]) -> None:
     screen.title("Summary")
     for words in [*counts, *SUMMARY]:
         screen.bullet(words)
 
 
+def show_index(screen: Screen, parts: list[Part]) -> None:
+    for paragraph in INTRODUCTION:
+        screen.paragraph(paragraph)
+        print()
+    screen.paragraph("The parts of this tour:")
+    titles = [f"{part.version} ({part.era}): {part.title}" for part in parts]
+    for number, title in enumerate([*titles, "Summary"], 1):
+        rows = wrap(title, screen.width, f"  {number}. ", "     ")
+        print(*rows, sep="\n", flush=True)
+
+
+def tour(screen: Screen, command: list[str] | None) -> None:
+    """Print an index, all parts of the tour, and a summary.
+
+    On a terminal, stop before each of them, and go where the reader wants to go.
+    """
+    parts = tour_of(command)
+    last = len(parts) + 1  # the summary
+    counts: dict[int, str] = {}  # number of a part -> line for the summary
+    show_index(screen, parts)
+    number = 1
+    while number <= last:
+        wish = screen.stop(last)
+        if wish == "q":
+            return
+        if wish.isdecimal() and 1 <= int(wish) <= last:
+            number = int(wish)
+        if number == last:
+            show_summary(screen, [counts[one] for one in sorted(counts)])
+        else:
+            counts[number] = show_part(screen, parts[number - 1], command or SERVER)
+        number += 1
+
+
 def main() -> int:
+    command = sys.argv[2:]
+    if sys.argv[1:2] not in ([], ["--"]) or (sys.argv[1:] and not command):
+        print("usage: demo.py [-- COMMAND...]", file=sys.stderr)
+        return 2
+    if command and shutil.which(command[0]) is None:
+        print(f"demo.py: there is no program {command[0]!r}", file=sys.stderr)
+        return 1
     try:
-        tour(Screen())
+        tour(Screen(), command or None)
     except BrokenPipeError:
         # `demo.py | head` closes the pipe. At its end, Python writes what is left in
         # the buffer of stdout, which would fail again. So stdout becomes /dev/null.

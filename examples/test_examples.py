@@ -13,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -216,8 +217,137 @@ class TestDemo(unittest.TestCase):
 
     def test_these_tests_run_the_commands_in_the_docstring_of_the_demo(self) -> None:
         self.assertEqual([("python3 examples/demo.py", []),
-                          ("NO_COLOR=1 COLUMNS=120 python3 examples/demo.py", [])],
+                          ("NO_COLOR=1 COLUMNS=120 python3 examples/demo.py", []),
+                          ("python3 examples/demo.py -- python3 examples/steps/4_stdout.py",
+                           [])],
                          commands("demo.py"))
+
+    def test_an_index_names_the_parts_in_their_order(self) -> None:
+        index = self.printed[80].split("\n===")[0].split("The parts of this tour:\n")[1]
+        titles = [title for title, _ in self.parts()]
+        self.assertEqual([f"  {number}. {title}" for number, title in enumerate(titles, 1)],
+                         index.strip("\n").splitlines())
+
+    def demo(self, *command: str) -> tuple[int, str, str]:
+        """Let the client of the demo talk to a server; return status, stdout, stderr."""
+        done = run([sys.executable, str(HERE / "demo.py"), "--", *command], COLUMNS="80")
+        return done.returncode, re.sub(r"\s+", " ", done.stdout), done.stderr
+
+    def test_with_a_command_the_demo_explains_what_another_server_does(self) -> None:
+        status, printed, errors = self.demo(
+            sys.executable, str(HERE / "steps" / "4_stdout.py"))
+        self.assertEqual((0, ""), (status, errors))
+        for words in ("The server has the tools echo, add, place, fail and shout",
+                      "The client calls the tool no_such_tool. No tool has this name.",
+                      "The server refuses the request with error -32602.",
+                      "No conversation in this version: unknown method",
+                      "2026-07-28 (modern): there was no conversation."):
+            self.assertIn(words, printed)
+
+    def test_only_tools_that_read_and_need_no_arguments_are_called(self) -> None:
+        """Any other tool of somebody's server might do something."""
+        code = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from mcp_ref import Server
+server = Server("s", "1")
+reads = dict(readOnlyHint=True)
+server.tool("look", description="d", annotations=reads)(lambda: "seen")
+server.tool("pick", description="d", annotations=reads, input_schema=dict(
+    type="object", required=["a"], properties=dict(a=dict(type="string"))))(lambda a: a)
+server.tool("delete", description="d")(lambda: "deleted")
+server.run()"""
+        status, printed, errors = self.demo(sys.executable, "-c", code)
+        self.assertEqual((0, ""), (status, errors))
+        self.assertEqual({"look", "no_such_tool"}, set(re.findall(
+            r"The client calls the tool (\w+)", printed)))
+        self.assertEqual(2, printed.count('The tool has returned "seen"'))
+
+    def test_the_demo_survives_a_server_that_is_wrong(self) -> None:
+        """It prints text, sends odd messages, and ends during the second call."""
+        code = r"""
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"jsonrpc": "2.0", "id": request.get("id"), "result": {"tools": []}}
+    if request["method"] == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {},
+                            "serverInfo": {"name": "x", "version": "1"}}
+    if request["method"] == "tools/call":
+        break
+    print("hello \x1b[2J")
+    for odd in ({"jsonrpc": "2.0", "id": 99, "result": {}}, [], {"id": {}},
+                {"jsonrpc": "2.0", "id": 98, "error": []},
+                {"jsonrpc": "2.0", "method": "notifications/progress", "params": []}):
+        print(json.dumps(odd))
+    print(json.dumps(answer), flush=True)
+"""
+        status, printed, errors = self.demo(sys.executable, "-c", code)
+        self.assertEqual(0, status, errors)
+        self.assertNotIn("\x1b", printed)
+        for words in ("This line is not a message: Parse error",
+                      "Response to request 99 (no such request is waiting)",
+                      'This is not a valid message: jsonrpc is not "2.0".',
+                      "This is not a valid message: an error needs an integer",
+                      "This is a notification with a part that is missing or has an "
+                      "unexpected type", "The client gives up: "):
+            self.assertIn(words, printed)
+
+    def test_a_command_that_does_not_exist_is_named_once(self) -> None:
+        status, printed, errors = self.demo("no-such-program")
+        self.assertEqual((1, "", "demo.py: there is no program 'no-such-program'\n"),
+                         (status, printed, errors))
+
+    @unittest.skipIf(os.name == "nt", "no pseudo terminals")
+    def test_on_a_terminal_the_demo_stops_before_each_part_and_goes_where_it_is_told(
+            self) -> None:
+        index, batches, summary = self.walk("3\n", "\n")
+        self.assertIn("The parts of this tour:", index)
+        self.assertNotIn("===", index)
+        self.assertEqual(["=== 2025-03-26 (legacy): the only version with batches ==="],
+                         re.findall("=== .* ===", batches))
+        self.assertEqual(["=== Summary ==="], re.findall("=== .* ===", summary))
+        for end in ("q\n", "\x04"):  # Ctrl-D
+            self.assertNotIn("===", self.walk(end)[1])
+
+    def walk(self, *typed: str) -> list[str]:
+        """Run the demo on a terminal, and type something at each stop.
+
+        Returns what is printed up to each stop, and what is printed after the last one.
+        """
+        import pty
+
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        process = subprocess.Popen([sys.executable, str(HERE / "demo.py")], stdin=far,
+                                   stdout=far, env={**os.environ, "TERM": "dumb"})
+        os.close(far)
+        late = threading.Timer(DEADLINE, process.kill)
+        late.start()
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(late.cancel)
+        texts = []
+        for words in typed:
+            texts.append(self.read_terminal(near))
+            self.assertTrue(texts[-1].endswith("q: end] "), texts[-1])
+            os.write(near, words.encode())
+        texts.append(self.read_terminal(near))
+        self.assertEqual(0, process.wait(DEADLINE))
+        return texts
+
+    def read_terminal(self, terminal: int) -> str:
+        """Read a terminal up to the next stop, or up to its end."""
+        printed = b""
+        while not printed.endswith(b"q: end] "):
+            try:
+                chunk = os.read(terminal, 1 << 16)
+            except OSError:  # on Linux, this means that the other side is closed
+                chunk = b""
+            if not chunk:
+                break
+            printed += chunk
+        return printed.decode()
 
     def parts(self, columns: int = 80) -> list[tuple[str, str]]:
         """Return title and text of each part."""

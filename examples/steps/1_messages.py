@@ -1,38 +1,8 @@
 """Step 1: messages. The server reads any line, and no line ends it.
 
-MCP sends JSON-RPC 2.0 messages over stdin and stdout. Each line is one message. A
-request has an id, and gets one response with the same id. A notification has no id, and
-gets no response.
+    echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | python3 1_messages.py
 
-New in this step: three checks stand between a line and its response. Each check has its
-own error code.
-
-- Is the line JSON? If not, the code is -32700.
-- Is the JSON value a request, a notification or a response? If not: -32600.
-- Does the server have the method (-32601), and are the params right (-32602)?
-
-The code -32603 means that the server itself has failed.
-
-The step before is ../00_bare_loop.py. It trusts every line. The file lines/trap.jsonl
-has two lines: `null`, and then a ping. The first line ends the bare loop, so the ping
-gets no response:
-
-    python3 ../00_bare_loop.py <lines/trap.jsonl 2>&1 | tail -n 1
-    # -> AttributeError: 'NoneType' object has no attribute 'get'
-    python3 1_messages.py <lines/trap.jsonl
-    # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32600, ...
-    # -> {"jsonrpc": "2.0", "id": 1, "result": {}}
-
-Some tutorials send a header with the length before each message. The Language Server
-Protocol has such headers, and MCP does not. So the server reads a header as a line that
-is not JSON:
-
-    echo 'Content-Length: 52' | python3 1_messages.py
-    # -> {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, ...
-
-Try: let ping() raise an exception, and send a ping. Who can read the text of the
-exception? Then send a ping with the id true. In is_id(), write isinstance(value, (str,
-int)) instead, and send it again. What has changed?
+README.md explains this step.
 """
 
 from __future__ import annotations
@@ -71,22 +41,19 @@ def refuse_constant(name: str) -> None:
 def decode(line: bytes) -> Any:
     """Return the JSON value of a line."""
     try:
-        text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
+        text = line.decode("utf-8-sig")  # drops a byte order mark
         return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as one line. A newline in a string is escaped by json.dumps."""
+    """Return a message as one line. json.dumps escapes a newline inside a string."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
-    """Tell whether a value can be the id of a request.
-
-    isinstance(value, int) would also accept True and False.
-    """
+    # isinstance(value, int) would also accept True.
     return type(value) in (str, int)
 
 
@@ -138,88 +105,100 @@ def fault_of_response(message: Json) -> Optional[str]:
     return None
 
 
-# --- From a message to its response ---------------------------------------------------
+# --- A session ------------------------------------------------------------------------
 
 
-def error_response(request_id: Any, error: RpcError) -> Json:
-    """Build an error response. The id is None if it could not be read."""
-    return {"jsonrpc": "2.0", "id": request_id,
-            "error": {"code": error.code, "message": error.message}}
+class Session:
+    """One connection to a client."""
 
+    def __init__(self) -> None:
+        self.methods: Dict[str, Callable[[Json], Json]] = {
+            "ping": self.ping,
+        }
 
-def ping(params: Json) -> Json:
-    """Show that the server is alive."""
-    return {}
+    # The methods of the protocol.
 
+    def ping(self, params: Json) -> Json:
+        """Show that the server is alive."""
+        return {}
 
-METHODS: Dict[str, Callable[[Json], Json]] = {"ping": ping}
+    # From a line to its response.
 
+    def check_request(self, method: str, params: Any) -> None:
+        """Raise RpcError if the server cannot serve this request."""
+        if method not in self.methods:
+            raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
+        if type(params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params has to be an object")
 
-def check_request(method: str, params: Any) -> None:
-    """Raise RpcError if the server cannot serve this request."""
-    if method not in METHODS:
-        raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
-    if type(params) is not dict:
-        raise RpcError(INVALID_PARAMS, "params has to be an object")
+    def answer_request(self, request: Json) -> Json:
+        """Return the response to a valid message that is a request."""
+        method = request["method"]
+        params = request.get("params", {})
+        try:
+            self.check_request(method, params)
+            result = self.methods[method](params)
+            return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        except RpcError as error:
+            return self.error_response(request["id"], error)
+        except Exception:
+            # The text of the exception may be a secret. It is for the author of the
+            # server, who reads stderr, and not for the client.
+            traceback.print_exc()
+            return self.error_response(
+                request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
+    def take_notification(self, method: str) -> None:
+        """Act on a notification. It never gets a response, even if it is unknown."""
 
-def answer_request(request: Json) -> Json:
-    """Return the response to a valid message that is a request."""
-    method = request["method"]
-    params = request.get("params", {})
-    try:
-        check_request(method, params)
-        result = METHODS[method](params)
-        return {"jsonrpc": "2.0", "id": request["id"], "result": result}
-    except RpcError as error:
-        return error_response(request["id"], error)
-    except Exception:
-        # The text of the exception may be a secret. It is for the author of the server,
-        # who reads stderr, and not for the client.
-        traceback.print_exc()
-        return error_response(request["id"], RpcError(INTERNAL_ERROR, "internal error"))
+    def error_response(self, request_id: Any, error: RpcError) -> Json:
+        """Build an error response. The id is None if it could not be read."""
+        response: Json = {"jsonrpc": "2.0", "id": request_id}
+        response["error"] = {"code": error.code, "message": error.message}
+        return response
 
+    def answer_message(self, message: Any) -> Optional[Json]:
+        """Return the response to a message, or None if it gets no response."""
+        if is_response(message):
+            fault = fault_of_response(message)
+            if fault is None:
+                return None  # this server sends no requests, so it needs no responses
+            # The error does not repeat the id of the response. The client would take it
+            # for the id of one of its own requests.
+            return self.error_response(None, RpcError(INVALID_REQUEST, fault))
+        fault = fault_of_request(message)
+        if fault is not None:
+            error = RpcError(INVALID_REQUEST, fault)
+            return self.error_response(readable_id(message), error)
+        if "id" not in message:
+            self.take_notification(message["method"])
+            return None
+        return self.answer_request(message)
 
-def answer_message(message: Any) -> Optional[Json]:
-    """Return the response to a message, or None if it gets no response."""
-    if is_response(message):
-        fault = fault_of_response(message)
-        if fault is None:
-            return None  # this server sends no requests, so it waits for no response
-        # The error does not repeat the id of the response. The client would take it for
-        # the id of one of its own requests.
-        return error_response(None, RpcError(INVALID_REQUEST, fault))
-    fault = fault_of_request(message)
-    if fault is not None:
-        return error_response(readable_id(message), RpcError(INVALID_REQUEST, fault))
-    if "id" not in message:
-        return None  # a notification gets no response, even if its method is unknown
-    return answer_request(message)
-
-
-def answer_line(line: bytes) -> Optional[Json]:
-    """Return the response to a line, or None if it gets no response."""
-    try:
-        message = decode(line)
-    except RpcError as error:
-        return error_response(None, error)
-    return answer_message(message)
+    def answer_line(self, line: bytes) -> Any:
+        """Return the response to a line, or None if it gets no response."""
+        try:
+            message = decode(line)
+        except RpcError as error:
+            return self.error_response(None, error)
+        return self.answer_message(message)
 
 
 # --- stdin and stdout -----------------------------------------------------------------
 
 
-def main() -> None:
+def serve(session: Session) -> None:
     """Answer each line of stdin until the client closes it."""
-    # .buffer gives bytes. As text, a line with invalid UTF-8 would end the loop.
-    for line in sys.stdin.buffer:
+    wire_in, wire_out = sys.stdin.buffer, sys.stdout.buffer
+    # These are binary. As text, a line with invalid UTF-8 would end the loop.
+    for line in wire_in:
         if not line.strip():
             continue  # blank lines are harmless
-        response = answer_line(line)
+        response = session.answer_line(line)
         if response is not None:
-            sys.stdout.buffer.write(encode(response))
-            sys.stdout.buffer.flush()  # otherwise it would wait in a buffer
+            wire_out.write(encode(response))
+            wire_out.flush()  # otherwise it would wait in a buffer
 
 
 if __name__ == "__main__":
-    main()
+    serve(Session())

@@ -1,36 +1,9 @@
 """Step 2: the handshake. Client and server agree on a revision of MCP.
 
-A revision is a version of MCP. Its name is a date.
-
-New in this step: a session. The client sends `initialize` with the revision that it
-wants. The server responds with the revision of the session and with its capabilities,
-which say what the server can do. Then the client sends `notifications/initialized`.
-Before that, the server serves only `initialize` and `ping`.
-
-New: the order of the checks. If a request has several faults, the response names the
-first one in this order: the line is not JSON, the message is not valid, the method is
-unknown, the handshake has not ended, the params are wrong.
-
-New: batches. In the revision 2025-03-26 a line may hold an array of messages, and the
-response is an array, too. The other revisions do not have batches.
-
-The step before has no handshake, so every client gives up at once. The file
-lines/hello.jsonl has the two lines that a client sends first:
-
-    python3 1_messages.py <lines/hello.jsonl
-    # -> {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, ...
+    diff 1_messages.py 2_handshake.py
     python3 2_handshake.py <lines/hello.jsonl
-    # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
 
-If the server does not speak the revision that the client wants, it sends no error. It
-offers another revision, and the client decides whether it goes on. `sed` changes the
-revision here:
-
-    sed 's/2025-11-25/1999-01-01/' lines/hello.jsonl | python3 2_handshake.py
-    # -> {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25", ...
-
-Try: send a batch of two pings, in 2025-03-26 and in 2025-11-25. Send `initialize`
-twice. Remove a revision from LEGACY, and ask for it.
+README.md explains this step.
 """
 
 from __future__ import annotations
@@ -38,14 +11,10 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, Optional
 
 Json = Dict[str, Any]
-Reply = Union[Json, List[Json], None]  # what a line gets: a response, a batch, nothing
 
-# The revisions that begin with a handshake. Their names are dates, so they can be
-# compared as strings: "2025-03-26" < "2025-06-18".
-LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 
 PARSE_ERROR = -32700
@@ -75,22 +44,19 @@ def refuse_constant(name: str) -> None:
 def decode(line: bytes) -> Any:
     """Return the JSON value of a line."""
     try:
-        text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
+        text = line.decode("utf-8-sig")  # drops a byte order mark
         return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as one line. A newline in a string is escaped by json.dumps."""
+    """Return a message as one line. json.dumps escapes a newline inside a string."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
-    """Tell whether a value can be the id of a request.
-
-    isinstance(value, int) would also accept True and False.
-    """
+    # isinstance(value, int) would also accept True.
     return type(value) in (str, int)
 
 
@@ -162,41 +128,35 @@ def check_initialize(params: Json) -> None:
 class Session:
     """One connection to a client, and what both sides have agreed on."""
 
+    # The revisions that begin with a handshake, without 2025-03-26 (see the appendix of
+    # README.md). Their names are dates, so they can be compared as strings.
+    revisions = ["2024-11-05", "2025-06-18", "2025-11-25"]
+    capabilities: Json = {}  # what the server can do
+
     def __init__(self) -> None:
         self.revision: Optional[str] = None  # until initialize
         self.is_confirmed = False  # until notifications/initialized
         self.methods: Dict[str, Callable[[Json], Json]] = {
-            "initialize": self.initialize,
             "ping": self.ping,
+            "initialize": self.initialize,
         }
 
     # The methods of the protocol.
-
-    def initialize(self, params: Json) -> Json:
-        """Agree on a revision."""
-        check_initialize(params)
-        self.revision = LEGACY[-1]
-        if params["protocolVersion"] in LEGACY:
-            self.revision = params["protocolVersion"]
-        return {"protocolVersion": self.revision, "capabilities": {},
-                "serverInfo": SERVER_INFO}
 
     def ping(self, params: Json) -> Json:
         """Show that the server is alive."""
         return {}
 
-    # From a message to its response.
+    def initialize(self, params: Json) -> Json:
+        """Agree on a revision."""
+        check_initialize(params)
+        self.revision = self.revisions[-1]
+        if params["protocolVersion"] in self.revisions:
+            self.revision = params["protocolVersion"]
+        return {"protocolVersion": self.revision, "capabilities": self.capabilities,
+                "serverInfo": SERVER_INFO}
 
-    def error_response(self, request_id: Any, error: RpcError) -> Json:
-        """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0"}
-        # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
-        has_null = self.revision is not None and self.revision <= "2025-06-18"
-        if request_id is not None or has_null:
-            response["id"] = request_id
-        response["error"] = {"code": error.code, "message": error.message}
-        return response
+    # From a line to its response.
 
     def check_time(self, method: str) -> None:
         """Raise RpcError if the session does not allow this method at this time."""
@@ -231,11 +191,21 @@ class Session:
             return self.error_response(
                 request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
-    def take_notification(self, notification: Json) -> None:
+    def take_notification(self, method: str) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
-        method = notification["method"]
         if method == "notifications/initialized" and self.revision is not None:
             self.is_confirmed = True
+
+    def error_response(self, request_id: Any, error: RpcError) -> Json:
+        """Build an error response. The id is None if it could not be read."""
+        response: Json = {"jsonrpc": "2.0", "id": request_id}
+        response["error"] = {"code": error.code, "message": error.message}
+        # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
+        has_null = self.revision is not None and self.revision <= "2025-06-18"
+        if request_id is None and not has_null:
+            del response["id"]
+        return response
 
     def answer_message(self, message: Any) -> Optional[Json]:
         """Return the response to a message, or None if it gets no response."""
@@ -251,46 +221,34 @@ class Session:
             error = RpcError(INVALID_REQUEST, fault)
             return self.error_response(readable_id(message), error)
         if "id" not in message:
-            self.take_notification(message)
+            self.take_notification(message["method"])
             return None
         return self.answer_request(message)
 
-    def answer_batch(self, batch: List[Any]) -> Reply:
-        """Return one array with the responses to the members of a batch."""
-        responses = []
-        for message in batch:
-            response = self.answer_message(message)
-            if response is not None:
-                responses.append(response)
-        return responses or None  # an empty array must not be sent
-
-    def answer_line(self, line: bytes) -> Reply:
+    def answer_line(self, line: bytes) -> Any:
         """Return the response to a line, or None if it gets no response."""
         try:
             message = decode(line)
         except RpcError as error:
             return self.error_response(None, error)
-        is_batch = type(message) is list and self.revision == "2025-03-26"
-        if is_batch and message:  # an empty array is not a batch
-            return self.answer_batch(message)
-        return self.answer_message(message)  # this refuses all other arrays
+        return self.answer_message(message)
 
 
 # --- stdin and stdout -----------------------------------------------------------------
 
 
-def main() -> None:
+def serve(session: Session) -> None:
     """Answer each line of stdin until the client closes it."""
-    session = Session()
-    # .buffer gives bytes. As text, a line with invalid UTF-8 would end the loop.
-    for line in sys.stdin.buffer:
+    wire_in, wire_out = sys.stdin.buffer, sys.stdout.buffer
+    # These are binary. As text, a line with invalid UTF-8 would end the loop.
+    for line in wire_in:
         if not line.strip():
             continue  # blank lines are harmless
         response = session.answer_line(line)
         if response is not None:
-            sys.stdout.buffer.write(encode(response))
-            sys.stdout.buffer.flush()  # otherwise it would wait in a buffer
+            wire_out.write(encode(response))
+            wire_out.flush()  # otherwise it would wait in a buffer
 
 
 if __name__ == "__main__":
-    main()
+    serve(Session())

@@ -1,49 +1,24 @@
 """Step 4: stdout is the wire. Only messages are written to it, whatever the tools do.
 
-New in this step: before the server reads the first line, it takes stdin and stdout for
-itself. It copies both file descriptors. Then it makes descriptor 1 (stdout) a copy of
-descriptor 2 (stderr), and descriptor 0 (stdin) an empty file.
+    diff 3_calls.py 4_stdout.py
+    python3 3_client.py add '{"a":1,"b":2}' -- python3 4_stdout.py
 
-This changes the process, and not only Python. So it also works for print() in a
-library, for printf() in C code, and for child processes, which inherit the descriptors.
-A child process that reads stdin would otherwise take messages away from the server.
-
-In the step before, one forgotten print() breaks the conversation. Its text is not JSON,
-and some clients close the connection when they read it. Here `sed` adds a print() to
-the tool `add`, and `grep` shows the lines that are not messages:
-
-    cat lines/hello.jsonl lines/add.jsonl >in.jsonl
-    sed 's/return a + b/print("oops"); return a + b/' 3_tools.py >noisy_3.py
-    python3 noisy_3.py <in.jsonl | grep -v jsonrpc
-    # -> oops
-    sed 's/return a + b/print("oops"); return a + b/' 4_stdout.py >noisy_4.py
-    python3 noisy_4.py <in.jsonl 2>stderr.txt | grep -v jsonrpc
-    cat stderr.txt
-    # -> oops
-
-The text is not lost. It is on stderr, which most hosts write to a log.
-
-Try: let a tool call subprocess.run(["date"]), and let another tool call input(). What
-happens in step 3, and what happens in this step?
+README.md explains this step.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
-import time
+import subprocess
+import sys
 import traceback
 from typing import (Any, BinaryIO, Callable, Dict, List, NamedTuple, Optional, Tuple,
-                    TypeVar, Union, get_args, get_origin, get_type_hints)
+                    TypeVar)
 
 F = TypeVar("F", bound=Callable[..., Any])  # the type of a function
 Json = Dict[str, Any]
-Reply = Union[Json, List[Json], None]  # what a line gets: a response, a batch, nothing
 
-# The revisions that begin with a handshake. Their names are dates, so they can be
-# compared as strings: "2025-03-26" < "2025-06-18".
-LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 SERVER_INFO = {"name": "steps", "version": "1.0"}
 
 PARSE_ERROR = -32700
@@ -73,22 +48,19 @@ def refuse_constant(name: str) -> None:
 def decode(line: bytes) -> Any:
     """Return the JSON value of a line."""
     try:
-        text = line.decode("utf-8-sig")  # without the byte order mark, if there is one
+        text = line.decode("utf-8-sig")  # drops a byte order mark
         return json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:  # the latter: too many brackets
         raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
 
 
 def encode(message: Any) -> bytes:
-    """Return a message as one line. A newline in a string is escaped by json.dumps."""
+    """Return a message as one line. json.dumps escapes a newline inside a string."""
     return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
 
 
 def is_id(value: Any) -> bool:
-    """Tell whether a value can be the id of a request.
-
-    isinstance(value, int) would also accept True and False.
-    """
+    # isinstance(value, int) would also accept True.
     return type(value) in (str, int)
 
 
@@ -140,98 +112,11 @@ def fault_of_response(message: Json) -> Optional[str]:
     return None
 
 
-# --- Schemas --------------------------------------------------------------------------
-
-# The type hints of Python, and their names in JSON Schema.
-TYPE_NAMES = {str: "string", bool: "boolean", type(None): "null", int: "integer",
-              float: "number"}
-# The types of JSON Schema, and what json.loads() makes of them. The numbers are in
-# has_type().
-PYTHON_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list}
-
-
-def schema_of_hint(hint: Any) -> Json:
-    """Return the JSON Schema of a type hint."""
-    if hint in TYPE_NAMES:
-        return {"type": TYPE_NAMES[hint]}
-    arguments = get_args(hint)
-    if get_origin(hint) is list:
-        return {"type": "array", "items": schema_of_hint(arguments[0])}
-    # Optional[int] is Union[int, None]. Up to Python 3.13, `int | None` is not a Union.
-    if get_origin(hint) is Union:
-        return {"anyOf": [schema_of_hint(argument) for argument in arguments]}
-    raise TypeError(f"{hint} has no JSON Schema here")
-
-
-def schema_of_function(function: Callable[..., Any]) -> Json:
-    """Return the JSON Schema of the arguments of a function."""
-    hints = get_type_hints(function)
-    properties = {}
-    required = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        properties[name] = schema_of_hint(hints.get(name))  # None without a hint
-        if parameter.default is parameter.empty:
-            required.append(name)
-    return {"type": "object", "properties": properties, "required": required,
-            "additionalProperties": False}
-
-
-def has_type(value: Any, name: str) -> bool:
-    """Tell whether a JSON value has a type of JSON Schema."""
-    if name == "number":
-        return type(value) in (int, float)  # isinstance() would also accept True
-    if name == "integer" and type(value) is float:
-        return value.is_integer()  # in JSON, 2.0 is an integer
-    if name == "integer":
-        return type(value) is int
-    return type(value) is PYTHON_TYPES[name]
-
-
-def use_integers(value: Any) -> Any:
-    """Return 2 for 2.0, for tools that need an int. Other tools can use an int, too."""
-    if type(value) is float and value.is_integer():
-        return int(value)
-    if type(value) is list:
-        return [use_integers(item) for item in value]
-    return value
-
-
-def faults_of(value: Any, schema: Json, where: str) -> List[str]:
-    """Return what is wrong with a JSON value. `where` is its name in the messages."""
-    if "anyOf" in schema:
-        options = [faults_of(value, option, where) for option in schema["anyOf"]]
-        if [] in options:
-            return []  # the value fits one option, and that is enough
-        return [" or ".join("; ".join(faults) for faults in options)]
-    if not has_type(value, schema["type"]):
-        return [f"{where}: {repr(value)[:60]} is not of type {schema['type']}"]
-    faults = []
-    if type(value) is list:
-        for index, item in enumerate(value):
-            faults += faults_of(item, schema["items"], f"{where}[{index}]")
-    return faults
-
-
-def faults_of_arguments(arguments: Json, schema: Json) -> List[str]:
-    """Return everything that is wrong with the arguments of a call."""
-    faults = []
-    for name in schema["required"]:
-        if name not in arguments:
-            faults.append(f"{name}: is missing")
-    for name, value in arguments.items():
-        if name in schema["properties"]:
-            faults += faults_of(value, schema["properties"][name], name)
-        else:
-            known = ", ".join(schema["properties"])
-            faults.append(f"{name}: is unknown; the parameters are {known}")
-    return faults
-
-
 # --- Tools ----------------------------------------------------------------------------
 
 
 class Tool(NamedTuple):
-    """A function and its schema."""
+    """A function, and the JSON Schema of its arguments."""
     function: Callable[..., Any]
     schema: Json
 
@@ -239,59 +124,77 @@ class Tool(NamedTuple):
 TOOLS: Dict[str, Tool] = {}
 
 
-def tool(function: F) -> F:
-    """Offer a function as a tool."""
-    TOOLS[function.__name__] = Tool(function, schema_of_function(function))
-    return function
+def tool(required: str, **types: str) -> Callable[[F], F]:
+    """Offer a function as a tool.
+
+    `required` has the names of the arguments that a call needs, divided by blanks. The
+    types of all arguments are those of JSON Schema, such as a="integer".
+    """
+    schema = {"type": "object", "required": required.split(),
+              "properties": {name: {"type": word} for name, word in types.items()},
+              "additionalProperties": False}
+
+    def keep(function: F) -> F:
+        TOOLS[function.__name__] = Tool(function, schema)
+        return function
+
+    return keep
 
 
-@tool
+@tool("text", text="string")
 def echo(text: str) -> str:
     """Return the text."""
     return text
 
 
-@tool
+@tool("a b", a="integer", b="integer")
 def add(a: int, b: int) -> int:
     """Return the sum of two integers as text."""
     return a + b
 
 
-@tool
+@tool("x", x="integer", y="integer")
 def place(x: int, y: int = 0) -> Json:
     """Return {"x", "y"} as structured content."""
     return {"x": x, "y": y}
 
 
-@tool
+@tool("text", text="string")
 def fail(text: str) -> str:
     """Fail with this text."""
     raise ValueError(text)
 
 
-@tool
-def wait(seconds: float) -> str:
-    """Wait for some seconds."""
-    time.sleep(seconds)
-    return "done"
+@tool("text", text="string")
+def shout(text: str) -> str:
+    """Print the text to stdout, here and in a child process. Return the text."""
+    print(text)
+    subprocess.run([sys.executable, "-c", "import sys; print(sys.argv[1])", text])
+    return text
 
 
-def text_result(text: str) -> Json:
-    return {"content": [{"type": "text", "text": text}]}
+PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
 
 
-def result_of(value: Any, revision: str) -> Json:
-    """Turn the value that a tool has returned into the result of the call."""
-    if type(value) is str:
-        return text_result(value)
-    result = text_result(json.dumps(value, allow_nan=False))
-    if type(value) is dict and revision >= "2025-06-18":
-        result["structuredContent"] = value  # for programs; the text is for models
-    return result
+def faults_of(arguments: Json, schema: Json) -> str:
+    """Return everything that is wrong with the arguments of a call, or ""."""
+    faults: List[str] = []
+    for name in schema["required"]:
+        if name not in arguments:
+            faults.append(f"{name}: is missing")
+    for name, value in arguments.items():
+        if name not in schema["properties"]:
+            known = ", ".join(schema["properties"])
+            faults.append(f"{name}: is unknown; the arguments are {known}")
+            continue
+        word = schema["properties"][name]["type"]
+        if type(value) is not PYTHON_TYPES[word]:
+            faults.append(f"{name}: {repr(value)[:60]} is not of type {word}")
+    return "; ".join(faults)
 
 
-def error_result(text: str) -> Json:
-    return {**text_result(text), "isError": True}
+def text_result(text: str, **members: Any) -> Json:
+    return {"content": [{"type": "text", "text": text}], **members}
 
 
 # --- A session ------------------------------------------------------------------------
@@ -314,87 +217,79 @@ def check_initialize(params: Json) -> None:
 class Session:
     """One connection to a client, and what both sides have agreed on."""
 
+    # The revisions that begin with a handshake, without 2025-03-26 (see the appendix of
+    # README.md). Their names are dates, so they can be compared as strings.
+    revisions = ["2024-11-05", "2025-06-18", "2025-11-25"]
+    capabilities: Json = {"tools": {}}  # what the server can do
+
     def __init__(self) -> None:
         self.revision: Optional[str] = None  # until initialize
         self.is_confirmed = False  # until notifications/initialized
         self.methods: Dict[str, Callable[[Json], Json]] = {
-            "initialize": self.initialize,
             "ping": self.ping,
+            "initialize": self.initialize,
             "tools/list": self.tools_list,
             "tools/call": self.tools_call,
         }
 
     # The methods of the protocol.
 
-    def initialize(self, params: Json) -> Json:
-        """Agree on a revision."""
-        check_initialize(params)
-        self.revision = LEGACY[-1]
-        if params["protocolVersion"] in LEGACY:
-            self.revision = params["protocolVersion"]
-        return {"protocolVersion": self.revision, "capabilities": {"tools": {}},
-                "serverInfo": SERVER_INFO}
-
     def ping(self, params: Json) -> Json:
         """Show that the server is alive."""
         return {}
 
+    def initialize(self, params: Json) -> Json:
+        """Agree on a revision."""
+        check_initialize(params)
+        self.revision = self.revisions[-1]
+        if params["protocolVersion"] in self.revisions:
+            self.revision = params["protocolVersion"]
+        return {"protocolVersion": self.revision, "capabilities": self.capabilities,
+                "serverInfo": SERVER_INFO}
+
     def tools_list(self, params: Json) -> Json:
-        """List the tools."""
+        """Describe the tools to the model, which decides when to call one."""
         if "cursor" in params:  # it asks for another page, but there is only one
             raise RpcError(INVALID_PARAMS, "unknown cursor")
-        tools = []
-        for name, entry in TOOLS.items():
-            tools.append({
-                "name": name, "description": inspect.getdoc(entry.function) or "",
-                "inputSchema": entry.schema,
-                # No tool of this file changes anything outside. So a host may call it
-                # without asking its user first.
-                "annotations": {"readOnlyHint": True}})
-        return {"tools": tools}
+        return {"tools": [
+            {"name": name, "description": one.function.__doc__ or "",
+             "inputSchema": one.schema,
+             # No tool here changes anything outside, so a host need not ask its user.
+             "annotations": {"readOnlyHint": True}} for name, one in TOOLS.items()]}
 
     def tools_call(self, params: Json) -> Json:
-        """Call a tool."""
+        """Check the arguments of a call, and make it."""
         name = params.get("name")
         arguments = params.get("arguments", {})
         if type(name) is not str or name not in TOOLS:
             raise RpcError(INVALID_PARAMS, f"unknown tool {str(name)[:40]!r}")
         if type(arguments) is not dict:
             raise RpcError(INVALID_PARAMS, "arguments has to be an object")
-        faults = "; ".join(faults_of_arguments(arguments, TOOLS[name].schema))
+        faults = faults_of(arguments, TOOLS[name].schema)[:500]
         assert self.revision is not None  # the handshake has set it
-        if faults and self.revision < "2025-11-25":
-            # Up to 2025-06-18, the specification names wrong arguments as an error.
-            raise RpcError(INVALID_PARAMS, faults[:500])
-        if faults:
-            return error_result(faults)
-        arguments = {key: use_integers(value) for key, value in arguments.items()}
+        if faults and self.revision <= "2025-06-18":
+            raise RpcError(INVALID_PARAMS, faults)
+        if faults:  # since 2025-11-25, the model may read what is wrong
+            return text_result(faults, isError=True)
         return self.run_tool(TOOLS[name].function, arguments, self.revision)
 
     def run_tool(self, function: Callable[..., Any], arguments: Json,
                  revision: str) -> Json:
         """Call the function of a tool. Its exceptions become results with isError."""
         try:
-            return result_of(function(**arguments), revision)
-        except (Exception, SystemExit) as error:
-            # sys.exit() raises SystemExit, which is not an Exception. A tool that calls
-            # it must not end the server.
+            value = function(**arguments)
+            text = value
+            if type(value) is not str:
+                text = json.dumps(value, allow_nan=False)
+            result = text_result(text)
+        except (Exception, SystemExit) as error:  # sys.exit() must not end the server
             traceback.print_exc()
-            # Some exceptions have no text.
-            return error_result(str(error) or type(error).__name__)
+            return text_result(str(error) or type(error).__name__, isError=True)
+        if type(value) is dict and revision >= "2025-06-18":
+            result["structuredContent"] = value  # for programs; the text is for models
+        return result
 
-    # From a message to its response.
-
-    def error_response(self, request_id: Any, error: RpcError) -> Json:
-        """Build an error response. The id is None if it could not be read."""
-        response: Json = {"jsonrpc": "2.0"}
-        # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
-        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
-        has_null = self.revision is not None and self.revision <= "2025-06-18"
-        if request_id is not None or has_null:
-            response["id"] = request_id
-        response["error"] = {"code": error.code, "message": error.message}
-        return response
+    # From a line to its response.
 
     def check_time(self, method: str) -> None:
         """Raise RpcError if the session does not allow this method at this time."""
@@ -429,11 +324,21 @@ class Session:
             return self.error_response(
                 request["id"], RpcError(INTERNAL_ERROR, "internal error"))
 
-    def take_notification(self, notification: Json) -> None:
+    def take_notification(self, method: str) -> None:
         """Act on a notification. It never gets a response, even if it is unknown."""
-        method = notification["method"]
         if method == "notifications/initialized" and self.revision is not None:
             self.is_confirmed = True
+
+    def error_response(self, request_id: Any, error: RpcError) -> Json:
+        """Build an error response. The id is None if it could not be read."""
+        response: Json = {"jsonrpc": "2.0", "id": request_id}
+        response["error"] = {"code": error.code, "message": error.message}
+        # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
+        has_null = self.revision is not None and self.revision <= "2025-06-18"
+        if request_id is None and not has_null:
+            del response["id"]
+        return response
 
     def answer_message(self, message: Any) -> Optional[Json]:
         """Return the response to a message, or None if it gets no response."""
@@ -449,36 +354,28 @@ class Session:
             error = RpcError(INVALID_REQUEST, fault)
             return self.error_response(readable_id(message), error)
         if "id" not in message:
-            self.take_notification(message)
+            self.take_notification(message["method"])
             return None
         return self.answer_request(message)
 
-    def answer_batch(self, batch: List[Any]) -> Reply:
-        """Return one array with the responses to the members of a batch."""
-        responses = []
-        for message in batch:
-            response = self.answer_message(message)
-            if response is not None:
-                responses.append(response)
-        return responses or None  # an empty array must not be sent
-
-    def answer_line(self, line: bytes) -> Reply:
+    def answer_line(self, line: bytes) -> Any:
         """Return the response to a line, or None if it gets no response."""
         try:
             message = decode(line)
         except RpcError as error:
             return self.error_response(None, error)
-        is_batch = type(message) is list and self.revision == "2025-03-26"
-        if is_batch and message:  # an empty array is not a batch
-            return self.answer_batch(message)
-        return self.answer_message(message)  # this refuses all other arrays
+        return self.answer_message(message)
 
 
 # --- stdin and stdout -----------------------------------------------------------------
 
 
 def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
-    """Keep stdin and stdout for the protocol. Return the files to read and to write."""
+    """Keep stdin and stdout for the protocol. Return the files to read and to write.
+
+    This changes the descriptors of the process, and not only Python. So it also works
+    for C libraries and for child processes.
+    """
     # os.dup() returns the number of a new descriptor, which child processes do not get.
     wire_in = open(os.dup(0), "rb")
     wire_out = open(os.dup(1), "wb")
@@ -489,11 +386,10 @@ def take_over_stdio() -> Tuple[BinaryIO, BinaryIO]:
     return wire_in, wire_out
 
 
-def main() -> None:
+def serve(session: Session) -> None:
     """Answer each line of stdin until the client closes it."""
     wire_in, wire_out = take_over_stdio()
-    session = Session()
-    # The files are binary. As text, a line with invalid UTF-8 would end the loop.
+    # These are binary. As text, a line with invalid UTF-8 would end the loop.
     for line in wire_in:
         if not line.strip():
             continue  # blank lines are harmless
@@ -504,4 +400,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(Session())

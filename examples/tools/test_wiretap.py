@@ -222,6 +222,10 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*BATCHING, "> [[]]"], "the message is not an object"),
     ([*HELLO, '> {"jsonrpc":"1.0","id":2,"method":"ping"}'], 'jsonrpc is not "2.0"', FINE),
     (["< 7"], "the message is not an object"),
+    ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
+     "an error needs an integer as its code and a string as its message", FINE),
+    ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"result":{},"error":null}', TOLD],
+     "a response cannot have both a result and an error"),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
      undeclared("tools/call", "elicitation", "client"),
@@ -631,7 +635,7 @@ class TestTheRecordIsComplete(WiretapTest):
         row = wiretap.SYMPTOMS[wiretap.symptom(fault)]
         return "\n".join(" " * 16 + line for line in row.explanation())
 
-    def test_the_report_shows_faults_and_what_each_call_triggered(self) -> None:
+    def test_the_report_shows_faults_and_what_belongs_to_each_call(self) -> None:
         hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')
                  for line in HELLO]
         lines = [*hello, TRACKED.replace('"a"', '"ask"'), PROGRESS, PROGRESS,
@@ -647,17 +651,16 @@ Faults
       0.130 s   no response to x\x1b[2J 3 for 0.0 s
 %s
 
-Calls, and what each triggered
-  > initialize 2025-11-25 0                        10.0 ms
+Calls, and what belongs to each
+  > initialize 2025-11-25 0                        10.0 ms, with the start of the server
   > notifications/initialized
-  > tools/call ask 2                               60.0 ms, waited 10.0 ms for the client
+  > tools/call ask 2                               60.0 ms; the client took 10.0 ms meanwhile
     < notifications/progress ask 1 (2 times)
-    < sampling/createMessage 7                     10.0 ms
+    < sampling/createMessage 7, came meanwhile     10.0 ms
   > x\x1b[2J 3                                     no response
 
 Slowest responses
        60.0 ms  < tools/call ask 2
-       10.0 ms  < initialize 2025-11-25 0
        10.0 ms  > sampling/createMessage 7
 
 Unanswered requests
@@ -670,6 +673,42 @@ Unanswered requests
         self.assertEqual((5, 1), (said.count(TEXT), said.count("remedy")))
         self.assertIn("and 2 more of this kind", said)
 
+    def test_a_message_belongs_to_a_call_only_if_it_names_the_call(self) -> None:
+        """Others came during the only open call, or at a time when several were open."""
+        log = '<< - notifications/message {"level":"info","data":1}'
+        hello = [line.replace('"tools":{}', '"tools":{},"logging":{}') for line in HELLO]
+        said = told([*hello, TRACKED, PROGRESS, log, log, PROGRESS, PING[0], PROGRESS, log,
+                     PING[1], TOLD, log])
+        self.assertIn("""
+  > tools/call a 2                                 90.0 ms
+    < notifications/progress a 1
+    < notifications/message info, came meanwhile (2 times)
+    < notifications/progress a 1 (2 times)
+  > ping 3                                         30.0 ms
+  < notifications/message info (2 times)
+""", said)
+        self.assertEqual([], faults([*hello, TRACKED, PROGRESS, log, TOLD]))
+
+    def test_waits_for_the_client_are_counted_once_and_only_during_the_call(self) -> None:
+        """Two questions overlap, and the last answer comes after the end of the call."""
+        hello = [line.replace('"capabilities":{}', '"capabilities":{"sampling":{}}')
+                 for line in HELLO]
+        said = told([*hello, "@ 1", CALL, "@ 2", "<< 7 sampling/createMessage", "@ 3",
+                     "<< 8 sampling/createMessage", "@ 5", ">> 7 = {}", "@ 9", TOLD,
+                     ">> 8 = {}"])
+        self.assertIn("8000.0 ms; the client took 7000.0 ms meanwhile", said)
+
+    def test_the_start_of_the_server_is_not_taken_for_a_slow_response(self) -> None:
+        """All requests that were sent before the first message of the server contain it."""
+        entries = hear([MODERN[0], NEW_CALL, "@ 9", MODERN[1], NEW_TOLD, *RETRY])
+        self.assertEqual([True, True, None], [
+            one.get("has_start") for one in entries if "ms" in one])
+        said = "\n".join(wiretap.report(entries))
+        self.assertRegex(said, "> tools/call a 2 +9000.0 ms, with the start of the server\n")
+        self.assertIn("Slowest responses\n       10.0 ms  < tools/call a 3\n\n", said)
+        only = told([HELLO[0], "@ 9", *HELLO[1:]])
+        self.assertIn("Slowest responses\n  none\n", only)
+
     # The page.
 
     def page(self, *sessions: List[str]) -> Tuple[str, Any]:
@@ -678,7 +717,7 @@ Unanswered requests
         with open(log, "a", encoding="ascii") as file:
             file.write('{"session": "c", "n": 1, "at')  # the recorder was killed
         status, out, errors = self.report(log, "--html", self.path("page"))
-        self.assertEqual((0, len(sessions)), (status, out.count("Calls, and what each triggered")))
+        self.assertEqual((0, len(sessions)), (status, out.count("Calls, and what belongs to each")))
         self.assertIn("wiretap: skipped a line that is not a log entry", errors)
         with open(self.path("page"), encoding="ascii") as page:
             text = page.read()

@@ -10,7 +10,8 @@ message becomes one line of JSON in the log. With neither --log nor --html, thes
 go to stderr. Several sessions may share a log.
 
 --report describes each session of a log: its faults with cause and remedy, the calls
-and what each of them triggered, the slowest calls, and the requests without a response.
+and what belongs to each of them, the slowest calls, and the requests without a
+response.
 --html writes the same as one page for a browser. --symptoms prints the table of faults.
 
 Look at: Watch. Each fault that it names breaks a rule of the specification or is a
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import itertools
 import json
 import os
 import queue
@@ -41,7 +43,7 @@ from mcp_ref import (  # noqa: E402
     CHANGES, INPUT_METHODS, NAMED_METHODS, INITIALIZING, META_CAPABILITIES,
     META_SERVER, META_SUBSCRIPTION, META_VERSION, METHODS, MISSING_CAPABILITY,
     MODERN_ERRORS, NEW, READY, REVISIONS, TRANSITIONS, UNSUPPORTED_VERSION, Bounds,
-    Revision, RpcError, classify, decode, newest_revision)
+    Revision, RpcError, classify, decode, fault_of_response, newest_revision)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the recorder
 SLOW = 1.0  # seconds from which a wait is worth mentioning
@@ -300,7 +302,7 @@ SYMPTOMS = (
             "send each id back with the type that it has in the request"),
     Symptom("given up after", 'a call hangs, "Request timed out"',
             "the tool is slow or stuck, or the server has lost the request",
-            "see what the call triggered, and read stderr; report progress, or raise "
+            "see what came during the call, and read stderr; report progress, or raise "
             "the timeout"),
     Symptom("no response to", "the last responses are missing",
             "one side ended before it had answered all requests",
@@ -438,8 +440,10 @@ def era(modern: bool) -> str:
 class OpenRequest:
     """A request that has no response so far."""
 
-    def __init__(self, entry: Entry, meta: Json, responses_before: int) -> None:
+    def __init__(self, entry: Entry, meta: Json, responses_before: int,
+                 has_start: bool) -> None:
         self.entry = entry
+        self.has_start = has_start  # the wait for it includes the start of the server
         self.meta = meta
         self.is_modern = META_VERSION in meta
         self.responses_before = responses_before  # to requests of the same side
@@ -463,6 +467,7 @@ class Watch:
         # Calls that need input: their requestState, or (method, name) -> number.
         self._input_calls: dict[Any, int] = {}
         self._not_retried: dict[int, str] = {}  # number -> name of such a call
+        self._has_server_spoken = False
         self._last_response: dict[str, Entry] = {}
         self._responses = {">": 0, "<": 0}
 
@@ -537,6 +542,8 @@ class Watch:
 
     def _take(self, entry: Entry, message: Any) -> None:
         kind, fault = classify(message)
+        if kind == "response":
+            fault = fault_of_response(message)
         rid = members(message).get("id", 0)
         is_error_without_id = rid is None and "error" in message
         if type(rid) not in (int, str) and not is_error_without_id:
@@ -547,6 +554,8 @@ class Watch:
             entry["flags"].append(fault)
             return
         entry["kind"] = kind
+        if entry["way"] == "<":
+            self._has_server_spoken = True
         if kind == "request":
             self._take_request(entry, message)
         elif kind == "response":
@@ -565,7 +574,9 @@ class Watch:
         entry["method"] = method
         entry["name"] = first_string(params.get("name"), params.get("uri"),
                                      params.get("protocolVersion"), params.get("level"))
-        request = OpenRequest(entry, members(params.get("_meta")), self._responses[way])
+        has_start = way == ">" and not self._has_server_spoken
+        request = OpenRequest(entry, members(params.get("_meta")), self._responses[way],
+                              has_start)
         self._check_identity(entry, request)
         self._check_order(entry, request)
         self._check_capability(entry, way, method)
@@ -651,10 +662,10 @@ class Watch:
             entry["flags"].append(undeclared(method, capability, side))
 
     def _note_cause(self, entry: Entry, params: Json) -> None:
-        """Note which request a message of the other side belongs to, if that is sure.
+        """Note which request a message of the other side belongs to.
 
-        It is sure if the message names a subscription, or if the server sends it while
-        it works on a single request.
+        Only the id of a subscription proves that. If the server works on a single
+        request, the message came during that request, and perhaps because of it.
         """
         way = entry["way"]
         requests = self._open[OPPOSITE[way]]
@@ -670,7 +681,7 @@ class Watch:
             if request.given_up is None and request.entry["method"] != LISTEN:
                 candidates.append(request)
         if len(candidates) == 1:
-            entry["of"] = candidates[0].entry["n"]
+            entry["during"] = candidates[0].entry["n"]
 
     # Responses.
 
@@ -701,6 +712,8 @@ class Watch:
         entry["name"] = request.entry["name"]
         entry["of"] = request.entry["n"]
         entry["ms"] = round((entry["at"] - request.entry["at"]) * 1000, 3)
+        if request.has_start:
+            entry["has_start"] = True
         self._check_delay(entry, request)
         self._last_response[requester] = entry
         self._responses[requester] += 1
@@ -1096,19 +1109,25 @@ def heading(entries: list[Entry]) -> str:
 
 
 class Graph:
-    """Which messages each request triggered, and how each request ended."""
+    """Which messages belong to each request, and how each request ended.
+
+    A message belongs to a request if it names the request: by its progress token, by
+    the id of its subscription, by its id in a cancellation, or by its requestState. A
+    message that came while the server worked on a single request is shown below that
+    request too, and marked, because nothing proves that it belongs there.
+    """
 
     def __init__(self, entries: list[Entry]) -> None:
         self.responses: dict[int, Entry] = {}  # number of a request -> its response
         self.cancelled: dict[int, Entry] = {}  # number of a request -> notification
-        # Number of a request, or None -> requests and notifications that it triggered.
+        # Number of a request, or None -> requests and notifications to show below it.
         self.below: dict[Optional[int], list[Entry]] = {}
         for entry in entries:
             of = entry.get("of")
             if "ms" in entry:
                 self.responses[entry["of"]] = entry
             if entry["kind"] in ("request", "notification"):
-                self.below.setdefault(of, []).append(entry)
+                self.below.setdefault(of or entry.get("during"), []).append(entry)
             if entry.get("method") == "notifications/cancelled" and of is not None:
                 self.cancelled.setdefault(of, entry)
 
@@ -1130,10 +1149,7 @@ class Graph:
         return "no response"
 
     def outcome(self, entry: Entry) -> str:
-        """Say how a request ended, after how long, and how long it had to wait.
-
-        A tool that asks the user waits for its own client.
-        """
+        """Say how a request ended, and after how long."""
         response = self.responses.get(entry["n"])
         if response is None:
             return self.lost(entry) or "open until the end"
@@ -1142,22 +1158,38 @@ class Graph:
             text += f", {response['kind']}"
         if response["about"]:
             text += f", {shown(response['about'])}"
-        waits = []
-        for other in self.below.get(entry["n"], []):
-            if other["n"] in self.responses and other["way"] != entry["way"]:
-                waits.append(self.responses[other["n"]]["ms"])
-        if waits:
-            text += f", waited {sum(waits):.1f} ms for the {SENDER[entry['way']]}"
+        if "has_start" in response:
+            text += ", with the start of the server"
+        waited = self.waited(entry, response)
+        if waited:
+            text += f"; the {SENDER[entry['way']]} took {waited:.1f} ms meanwhile"
         return text
 
+    def waited(self, entry: Entry, response: Entry) -> float:
+        """Return for how many milliseconds of a request its sender had to answer
+        requests of the other side. A tool that asks the user waits for its client."""
+        waited = 0.0
+        covered = entry["at"]  # up to here, all waits are counted
+        for other in self.below.get(entry["n"], []):
+            answer = self.responses.get(other["n"])
+            if answer is not None and other["way"] != entry["way"]:
+                begin = max(other["at"], covered)
+                end = min(answer["at"], response["at"])
+                if end > begin:
+                    waited += end - begin
+                    covered = end
+        return waited * 1000
+
     def tree(self, of: Optional[int] = None, depth: int = 1) -> Iterator[str]:
-        """Yield a line for each message that a request triggered, and for their own.
+        """Yield a line for each message below a request, and for those below it.
 
         Neighbours with the same notification share a line.
         """
         for group in groups_of(self.below.get(of, [])):
             first = group[0]
             line = "  " * depth + label(first)
+            if "during" in first:
+                line += ", came meanwhile"
             if first["kind"] == "request":
                 yield f"{line:<50} {self.outcome(first)}"
             elif len(group) > 1:
@@ -1169,15 +1201,13 @@ class Graph:
 
 def groups_of(entries: list[Entry]) -> list[list[Entry]]:
     """Group neighbours that are notifications with the same method."""
-    groups: list[list[Entry]] = []
-    for entry in entries:
-        if groups and entry["kind"] == "notification":
-            last = groups[-1][0]
-            if last["kind"] == "notification" and last["method"] == entry["method"]:
-                groups[-1].append(entry)
-                continue
-        groups.append([entry])
-    return groups
+
+    def key_of(entry: Entry) -> tuple[Any, ...]:
+        if entry["kind"] == "request":
+            return (entry["n"],)
+        return entry["method"], "during" in entry
+
+    return [list(group) for _, group in itertools.groupby(entries, key_of)]
 
 
 def faults_by_symptom(entries: list[Entry]) -> dict[int, list[tuple[int, str]]]:
@@ -1211,9 +1241,11 @@ def report(entries: list[Entry]) -> Iterator[str]:
     yield heading(entries)
     yield f"  {label(entries[0], 200)}"
     yield f"  {last['about'] if last['kind'] == 'end' else 'the record breaks off'}"
-    slowest = sorted(graph.responses.values(), key=lambda one: -float(one["ms"]))
+    # The first responses include the start of the server, so they are not compared.
+    warm = [entry for entry in graph.responses.values() if "has_start" not in entry]
+    warm.sort(key=lambda one: -float(one["ms"]))
     responses = []
-    for entry in slowest[:5]:
+    for entry in warm[:5]:
         responses.append(f"  {entry['ms']:9.1f} ms  {label(entry)}")
     unanswered = []
     for entry in entries:
@@ -1222,7 +1254,7 @@ def report(entries: list[Entry]) -> Iterator[str]:
             unanswered.append(f"  {entry['at']:9.3f} s   {label(entry)}, {lost}")
     sections = {
         "Faults": list(advice(entries)),
-        "Calls, and what each triggered": list(graph.tree()),
+        "Calls, and what belongs to each": list(graph.tree()),
         "Slowest responses": responses,
         "Unanswered requests": unanswered}
     for title, lines in sections.items():
@@ -1466,14 +1498,20 @@ let asks;  // its requests
 let deep;  // way -> number of lanes that are used
 let slowest;  // milliseconds
 let span;  // seconds from the first entry to the last
+let start;  // the first response, which includes the start of the server
+let from;  // seconds at the left edge of the map
 let kind;  // the chosen button
 
 const load = session => {
   E = session.entries;
   span = E.at(-1).at || 1;
   asks = E.filter(e => e.kind === "request");
-  const times = E.filter(e => e.ms !== undefined).map(e => e.ms).sort((a, b) => a - b);
+  // The first responses include the start of the server, so they are not compared.
+  const warm = E.filter(e => e.ms !== undefined && !e.has_start);
+  const times = warm.map(e => e.ms).sort((a, b) => a - b);
   slowest = times.at(-1);
+  start = E.find(e => e.has_start);
+  from = mapFrom();
   assignLanes();
   $("title").textContent = session.title;
   document.title = session.title + " - wiretap";
@@ -1482,6 +1520,7 @@ const load = session => {
     fact(count(E, e => e.way !== ""), "messages"),
     fact(asks.length, "calls"),
     fact(span.toFixed(2), "seconds"),
+    fact(ms(start?.ms), "until the first response"),
     fact(ms(median), "median"),
     fact(ms(slowest), "slowest"),
     fact(count(E, KINDS.errors), "errors"),
@@ -1593,13 +1632,15 @@ const labelOf = e => {
   label.title = label.textContent;
   return label;
 };
-// How long a request took, with a bar on a logarithmic scale; or how it was lost.
+// How long a request took, with a bar whose square is the time; or how it was lost.
 const latencyOf = e => {
   if (e.lost) return el("span", "lat lost", e.lost);
   const latency = el("span", "lat", "");
-  if (e.ms !== undefined) {
+  if (e.has_start) {
+    latency.append(ms(e.ms) + " with the start");
+  } else if (e.ms !== undefined) {
     const bar = el("i", "", "");
-    bar.style.width = 90 * Math.log1p(e.ms * 10) / Math.log1p(slowest * 10) + "px";
+    bar.style.width = 90 * Math.sqrt(e.ms / (slowest || 1)) + "px";
     latency.append(bar, ms(e.ms));
   }
   return latency;
@@ -1629,10 +1670,16 @@ const fill = node => {
   node.append(pane);
 };
 
-// The map: calls are bars over time, faults are red strokes, and an axis is below.
-const place = (node, from, to, top, height) => {
-  node.style.left = 1 + 98 * from / span + "%";
-  node.style.width = 98 * (to - from) / span + "%";
+// The map: calls are bars over time, faults are red strokes, and an axis is below. If
+// the start of the server takes a large part of the session, the map begins at its end.
+const mapFrom = () => {
+  const startsLate = start !== undefined && start.at > span / 4;
+  return startsLate ? Math.max(0, start.at - (span - start.at) / 20) : 0;
+};
+const scale = at => (Math.max(at, from) - from) / (span - from);
+const place = (node, begin, end, top, height) => {
+  node.style.left = 1 + 98 * scale(begin) + "%";
+  node.style.width = 98 * (scale(end) - scale(begin)) + "%";
   node.style.top = top + "px";
   node.style.height = height + "px";
   return node;
@@ -1651,18 +1698,19 @@ const paint = () => {
   const faulty = E.filter(KINDS.faults);
   const strokes = faulty.map(e => place(el("i", "error", ""), e.at, e.at, 0, 68));
   // At most five steps of 1, 2 or 5 times a power of ten.
-  const power = 10 ** Math.floor(Math.log10(span / 5));
-  const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= span / 5);
+  const fifth = (span - from) / 5;
+  const power = 10 ** Math.floor(Math.log10(fifth));
+  const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= fifth);
   const digits = Math.max(0, -Math.log10(power));
   const ticks = [];
-  for (let at = 0; at < span * 0.93; at += step)
+  for (let at = Math.ceil(from / step) * step; scale(at) < 0.93; at += step)
     ticks.push(place(el("span", "", at.toFixed(digits) + " s"), at, span, 70, 18));
   map.replaceChildren(...calls, ...strokes, ...ticks);
 };
 // A click on the map goes to the next visible row, or else to the last row.
 map.onclick = event => {
   const {left, width} = map.getBoundingClientRect();
-  const at = ((event.clientX - left) / width - 0.01) / 0.98 * span;
+  const at = from + ((event.clientX - left) / width - 0.01) / 0.98 * (span - from);
   const isLast = i => i === E.length - 1;
   const i = E.findIndex((e, i) => !nodes[i].hidden && (e.at >= at || isLast(i)));
   go(Math.max(0, i));

@@ -1,0 +1,376 @@
+"""Step 3: calls. The server has tools, which a model can call.
+
+    diff 2_handshake.py 3_calls.py
+    python3 3_client.py add '{"a":1,"b":2}' -- python3 3_calls.py
+
+README.md explains this step.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])  # the type of a function
+Json = Dict[str, Any]
+
+SERVER_INFO = {"name": "steps", "version": "1.0"}
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+class RpcError(Exception):
+    """A fault of a request. It becomes an error response."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+# --- Lines and messages ---------------------------------------------------------------
+
+
+def refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which json.loads accepts although they are not JSON."""
+    raise ValueError(f"{name} is not JSON")
+
+
+def decode(line: bytes) -> Any:
+    """Return the JSON value of a line."""
+    try:
+        text = line.decode("utf-8-sig")  # drops a byte order mark
+        return json.loads(text, parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:  # the latter: too many brackets
+        raise RpcError(PARSE_ERROR, f"the line is not JSON: {error}") from None
+
+
+def encode(message: Any) -> bytes:
+    """Return a message as one line. json.dumps escapes a newline inside a string."""
+    return json.dumps(message, allow_nan=False).encode("ascii") + b"\n"
+
+
+def is_id(value: Any) -> bool:
+    # isinstance(value, int) would also accept True.
+    return type(value) in (str, int)
+
+
+def readable_id(message: Any) -> Any:
+    """Return the id of a faulty request, or None if its id cannot be used."""
+    if type(message) is dict and is_id(message.get("id")):
+        return message["id"]
+    return None
+
+
+def is_response(message: Any) -> bool:
+    """Tell whether a message was meant as a response, even if it has faults."""
+    return type(message) is dict and ("result" in message or "error" in message)
+
+
+def fault_of_request(message: Any) -> Optional[str]:
+    """Return the rule that a request or a notification breaks, or None."""
+    if type(message) is not dict:
+        return "a message has to be an object"
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if type(message.get("method")) is not str:
+        return "method has to be a string"
+    # JSON-RPC allows both. MCP allows only an object, and check_request() checks that.
+    if "params" in message and type(message["params"]) not in (dict, list):
+        return "params has to be an object or an array"
+    if "id" in message and not is_id(message["id"]):
+        return "id has to be a string or an integer"
+    return None
+
+
+def fault_of_response(message: Json) -> Optional[str]:
+    """Return the rule that a response breaks, or None."""
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc has to be "2.0"'
+    if "method" in message:
+        return "a response must not have a method"
+    if "result" in message and "error" in message:
+        return "a response must not have both a result and an error"
+    if "result" in message:
+        if not is_id(message.get("id")):
+            return "a result has to have the id of its request"
+        return None
+    error = message["error"]
+    if type(error) is not dict:
+        return "error has to be an object"
+    if type(error.get("code")) is not int or type(error.get("message")) is not str:
+        return "an error has to have an integer code and a message"
+    return None
+
+
+# --- Tools ----------------------------------------------------------------------------
+
+
+class Tool(NamedTuple):
+    """A function, and the JSON Schema of its arguments."""
+    function: Callable[..., Any]
+    schema: Json
+
+
+TOOLS: Dict[str, Tool] = {}
+
+
+def tool(required: str, **types: str) -> Callable[[F], F]:
+    """Offer a function as a tool.
+
+    `required` has the names of the arguments that a call needs, divided by blanks. The
+    types of all arguments are those of JSON Schema, such as a="integer".
+    """
+    schema = {"type": "object", "required": required.split(),
+              "properties": {name: {"type": word} for name, word in types.items()},
+              "additionalProperties": False}
+
+    def keep(function: F) -> F:
+        TOOLS[function.__name__] = Tool(function, schema)
+        return function
+
+    return keep
+
+
+@tool("text", text="string")
+def echo(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+@tool("a b", a="integer", b="integer")
+def add(a: int, b: int) -> int:
+    """Return the sum of two integers as text."""
+    return a + b
+
+
+@tool("x", x="integer", y="integer")
+def place(x: int, y: int = 0) -> Json:
+    """Return {"x", "y"} as structured content."""
+    return {"x": x, "y": y}
+
+
+@tool("text", text="string")
+def fail(text: str) -> str:
+    """Fail with this text."""
+    raise ValueError(text)
+
+
+PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
+
+
+def faults_of(arguments: Json, schema: Json) -> str:
+    """Return everything that is wrong with the arguments of a call, or ""."""
+    faults: List[str] = []
+    for name in schema["required"]:
+        if name not in arguments:
+            faults.append(f"{name}: is missing")
+    for name, value in arguments.items():
+        if name not in schema["properties"]:
+            known = ", ".join(schema["properties"])
+            faults.append(f"{name}: is unknown; the arguments are {known}")
+            continue
+        word = schema["properties"][name]["type"]
+        if type(value) is not PYTHON_TYPES[word]:
+            faults.append(f"{name}: {repr(value)[:60]} is not of type {word}")
+    return "; ".join(faults)
+
+
+def text_result(text: str, **members: Any) -> Json:
+    return {"content": [{"type": "text", "text": text}], **members}
+
+
+# --- A session ------------------------------------------------------------------------
+
+
+def check_initialize(params: Json) -> None:
+    """Raise RpcError if the params of initialize are not complete and right."""
+    if type(params.get("protocolVersion")) is not str:
+        raise RpcError(INVALID_PARAMS, "protocolVersion has to be a string")
+    if type(params.get("capabilities")) is not dict:
+        raise RpcError(INVALID_PARAMS, "capabilities has to be an object")
+    info = params.get("clientInfo")
+    if type(info) is not dict:
+        raise RpcError(INVALID_PARAMS, "clientInfo has to be an object")
+    for name in ("name", "version"):
+        if type(info.get(name)) is not str:
+            raise RpcError(INVALID_PARAMS, f"clientInfo.{name} has to be a string")
+
+
+class Session:
+    """One connection to a client, and what both sides have agreed on."""
+
+    # The revisions that begin with a handshake, without 2025-03-26 (see the appendix of
+    # README.md). Their names are dates, so they can be compared as strings.
+    revisions = ["2024-11-05", "2025-06-18", "2025-11-25"]
+    capabilities: Json = {"tools": {}}  # what the server can do
+
+    def __init__(self) -> None:
+        self.revision: Optional[str] = None  # until initialize
+        self.is_confirmed = False  # until notifications/initialized
+        self.methods: Dict[str, Callable[[Json], Json]] = {
+            "ping": self.ping,
+            "initialize": self.initialize,
+            "tools/list": self.tools_list,
+            "tools/call": self.tools_call,
+        }
+
+    # The methods of the protocol.
+
+    def ping(self, params: Json) -> Json:
+        """Show that the server is alive."""
+        return {}
+
+    def initialize(self, params: Json) -> Json:
+        """Agree on a revision."""
+        check_initialize(params)
+        self.revision = self.revisions[-1]
+        if params["protocolVersion"] in self.revisions:
+            self.revision = params["protocolVersion"]
+        return {"protocolVersion": self.revision, "capabilities": self.capabilities,
+                "serverInfo": SERVER_INFO}
+
+    def tools_list(self, params: Json) -> Json:
+        """Describe the tools to the model, which decides when to call one."""
+        if "cursor" in params:  # it asks for another page, but there is only one
+            raise RpcError(INVALID_PARAMS, "unknown cursor")
+        return {"tools": [
+            {"name": name, "description": one.function.__doc__ or "",
+             "inputSchema": one.schema,
+             # No tool here changes anything outside, so a host need not ask its user.
+             "annotations": {"readOnlyHint": True}} for name, one in TOOLS.items()]}
+
+    def tools_call(self, params: Json) -> Json:
+        """Check the arguments of a call, and make it."""
+        name = params.get("name")
+        arguments = params.get("arguments", {})
+        if type(name) is not str or name not in TOOLS:
+            raise RpcError(INVALID_PARAMS, f"unknown tool {str(name)[:40]!r}")
+        if type(arguments) is not dict:
+            raise RpcError(INVALID_PARAMS, "arguments has to be an object")
+        faults = faults_of(arguments, TOOLS[name].schema)[:500]
+        assert self.revision is not None  # the handshake has set it
+        if faults and self.revision <= "2025-06-18":
+            raise RpcError(INVALID_PARAMS, faults)
+        if faults:  # since 2025-11-25, the model may read what is wrong
+            return text_result(faults, isError=True)
+        return self.run_tool(TOOLS[name].function, arguments, self.revision)
+
+    def run_tool(self, function: Callable[..., Any], arguments: Json,
+                 revision: str) -> Json:
+        """Call the function of a tool. Its exceptions become results with isError."""
+        try:
+            value = function(**arguments)
+            text = value
+            if type(value) is not str:
+                text = json.dumps(value, allow_nan=False)
+            result = text_result(text)
+        except (Exception, SystemExit) as error:  # sys.exit() must not end the server
+            traceback.print_exc()
+            return text_result(str(error) or type(error).__name__, isError=True)
+        if type(value) is dict and revision >= "2025-06-18":
+            result["structuredContent"] = value  # for programs; the text is for models
+        return result
+
+    # From a line to its response.
+
+    def check_time(self, method: str) -> None:
+        """Raise RpcError if the session does not allow this method at this time."""
+        if method == "initialize":
+            if self.revision is not None:
+                raise RpcError(INVALID_REQUEST, "initialize was sent before")
+        elif method != "ping" and not self.is_confirmed:
+            raise RpcError(INVALID_REQUEST, f"{method} came before the handshake ended")
+
+    def check_request(self, method: str, params: Any) -> None:
+        """Raise RpcError if the server cannot serve this request."""
+        if method not in self.methods:
+            raise RpcError(METHOD_NOT_FOUND, f"unknown method {method[:40]!r}")
+        self.check_time(method)
+        if type(params) is not dict:
+            raise RpcError(INVALID_PARAMS, "params has to be an object")
+
+    def answer_request(self, request: Json) -> Json:
+        """Return the response to a valid message that is a request."""
+        method = request["method"]
+        params = request.get("params", {})
+        try:
+            self.check_request(method, params)
+            result = self.methods[method](params)
+            return {"jsonrpc": "2.0", "id": request["id"], "result": result}
+        except RpcError as error:
+            return self.error_response(request["id"], error)
+        except Exception:
+            # The text of the exception may be a secret. It is for the author of the
+            # server, who reads stderr, and not for the client.
+            traceback.print_exc()
+            return self.error_response(
+                request["id"], RpcError(INTERNAL_ERROR, "internal error"))
+
+    def take_notification(self, method: str) -> None:
+        """Act on a notification. It never gets a response, even if it is unknown."""
+        if method == "notifications/initialized" and self.revision is not None:
+            self.is_confirmed = True
+
+    def error_response(self, request_id: Any, error: RpcError) -> Json:
+        """Build an error response. The id is None if it could not be read."""
+        response: Json = {"jsonrpc": "2.0", "id": request_id}
+        response["error"] = {"code": error.code, "message": error.message}
+        # Up to 2025-06-18, an id that could not be read is null, as in JSON-RPC. Since
+        # 2025-11-25, it is left out. Before the handshake, it is left out, too.
+        has_null = self.revision is not None and self.revision <= "2025-06-18"
+        if request_id is None and not has_null:
+            del response["id"]
+        return response
+
+    def answer_message(self, message: Any) -> Optional[Json]:
+        """Return the response to a message, or None if it gets no response."""
+        if is_response(message):
+            fault = fault_of_response(message)
+            if fault is None:
+                return None  # this server sends no requests, so it needs no responses
+            # The error does not repeat the id of the response. The client would take it
+            # for the id of one of its own requests.
+            return self.error_response(None, RpcError(INVALID_REQUEST, fault))
+        fault = fault_of_request(message)
+        if fault is not None:
+            error = RpcError(INVALID_REQUEST, fault)
+            return self.error_response(readable_id(message), error)
+        if "id" not in message:
+            self.take_notification(message["method"])
+            return None
+        return self.answer_request(message)
+
+    def answer_line(self, line: bytes) -> Any:
+        """Return the response to a line, or None if it gets no response."""
+        try:
+            message = decode(line)
+        except RpcError as error:
+            return self.error_response(None, error)
+        return self.answer_message(message)
+
+
+# --- stdin and stdout -----------------------------------------------------------------
+
+
+def serve(session: Session) -> None:
+    """Answer each line of stdin until the client closes it."""
+    wire_in, wire_out = sys.stdin.buffer, sys.stdout.buffer
+    # These are binary. As text, a line with invalid UTF-8 would end the loop.
+    for line in wire_in:
+        if not line.strip():
+            continue  # blank lines are harmless
+        response = session.answer_line(line)
+        if response is not None:
+            wire_out.write(encode(response))
+            wire_out.flush()  # otherwise it would wait in a buffer
+
+
+if __name__ == "__main__":
+    serve(Session())
