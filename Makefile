@@ -6,7 +6,7 @@ TOOLS  := .venv/tools
 .PHONY: demo test test-all test-shuffled check cuts spec bench interop conformance fuzz soak clean
 
 demo:            ## a conversation between client and server, every message explained
-	@$(PYTHON) examples/demo.py
+	@$(PYTHON) examples/demo.py $(ARGS)
 
 test:            ## all tests, on one Python; test_mcp_ref.py is what the module has to do
 	@$(PYTHON) .ci/tests.py
@@ -24,7 +24,7 @@ check: $(TOOLS)  ## types, lint, layers of the parts, branch coverage, the offic
 		--follow-imports=silent \
 		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/hosts.py examples/tools/every_hint.py \
 		examples/tools/judge*.py examples/tools/line_checker.py examples/tools/faulty_server.py \
-		examples/steps/[1-8]_*.py
+		examples/steps/[1-8]_*.py examples/steps/appendix_batches.py
 	$(TOOLS)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(TOOLS)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 --per-file-ignores mcp_ref.py:E402 mcp_ref.py test_mcp_ref.py examples .ci
 	$(TOOLS)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py

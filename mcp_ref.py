@@ -733,12 +733,14 @@ def revision_of(meta: Json) -> Revision:
     versions that it supports. [2026-07-28 basic/versioning]
     """
     version = meta.get(META_VERSION)
-    if type(version) is not str or type(meta.get(META_CAPABILITIES)) is not dict:
+    if type(version) is not str:
         raise no_revision_error()
     row = REVISIONS.get(version)
-    if row is None or not row.modern:
+    if row is None or not row.modern:  # a later revision may have other members
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
             "supported": supported_versions(modern=True), "requested": version})
+    if type(meta.get(META_CAPABILITIES)) is not dict:
+        raise no_revision_error()
     if META_LEVEL in meta and meta[META_LEVEL] not in LOG_LEVELS:
         raise RpcError(INVALID_PARAMS, f"params._meta: {META_LEVEL} is not a log level")
     if type(meta.get(META_CLIENT, {})) is not dict:
@@ -2135,7 +2137,7 @@ def _tools_call(context: ToolContext) -> Json:
         return failure_of_tool(error.message)
     except (RpcError, Interrupted):
         raise
-    except (ToolError, RequestCancelled) as error:  # expected, so it is not logged
+    except (ToolError, RequestCancelled, ConnectionClosed) as error:  # not logged
         return failure_of_tool(reason_of(error))
     except BaseException as error:  # SystemExit as well: it must not end the server
         warn("the tool %s failed", params["name"], error=error)

@@ -5,7 +5,7 @@ the client closes the child's stdin, and the server ends. The client uses the ne
 revision that both sides support. The option protocol_version selects another revision.
 
 Look at: the last lines, which repeat two calls in revision 2025-06-18. In this
-revision, structuredContent has to be an object, so the result of `add` has only text.
+revision, structuredContent has to be an object, so the result of `add` is put into one.
 Wrong arguments lead to an error response instead of a result with isError.
 Try: set timeout=0.0001. Use the command of another server. Call os._exit(3) in the tool
 of 01_hello.py.
@@ -48,8 +48,8 @@ if __name__ == "__main__":
         print(first.result(10.0)["structuredContent"])  # -> 2
 
     with Client(HELLO, protocol_version="2025-06-18") as client:
-        print(client.call_tool("add", {"a": 1, "b": 2}))
-        # -> {'content': [{'type': 'text', 'text': '3'}]}
+        result = client.call_tool("add", {"a": 1, "b": 2})
+        print(result["structuredContent"])  # -> {'result': 3}
         try:
             client.call_tool("add", {"a": 1, "b": "two"})
         except RpcError as error:

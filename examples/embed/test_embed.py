@@ -463,12 +463,12 @@ class TestSurvives(EmbedTest):
 
     def test_without_the_application_the_lists_are_those_of_its_last_run(self) -> None:
         app = App(self)
-        lists = all_lists(Host(self, MODERN))
+        lists = {version: all_lists(Host(self, version)) for version in (LEGACY, MODERN)}
         self.assertEqual(0, app.quit())
         for version in self.eras():
             host = Host(self, version)
             self.assertRegex(host.say("who"), "error: Fake App is not running")
-            self.assertEqual(lists, all_lists(host))
+            self.assertEqual(lists[version], all_lists(host))
 
     def test_a_call_reaches_a_restarted_application(self) -> None:
         app = App(self)

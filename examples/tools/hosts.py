@@ -148,6 +148,16 @@ def schemas_in(schema: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from schemas_in(item, f"{path}.{keyword}{suffix}")
 
 
+def list_tools(command: list[str]) -> list[Json]:
+    """List the tools as a legacy client, because most of the hosts are legacy clients."""
+    try:
+        with Client(command, protocol_version="2025-11-25") as client:
+            return client.list_tools()
+    except RpcError:  # it only has a modern revision
+        with Client(command) as client:
+            return client.list_tools()
+
+
 def main(argv: list[str]) -> int:
     split = argv.index("--") if "--" in argv else len(argv)
     parser = argparse.ArgumentParser(usage=(__doc__ or "").splitlines()[2].strip())
@@ -161,8 +171,7 @@ def main(argv: list[str]) -> int:
     if not command:
         parser.error("the server command is missing; write it after --")
     try:
-        with Client(command) as client:
-            tools = client.list_tools()
+        tools = list_tools(command)
     except (OSError, RpcError, ValueError) as error:
         parser.exit(2, f"{error}\n")
     found = [one for one in findings(tools, options.name)
