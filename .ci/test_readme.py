@@ -245,7 +245,8 @@ class TestCommandsAndListings(unittest.TestCase):
         self.run_in(self.clone, f"git init -q . && {commit} && {change} && {commit}")
         printed = {" inspect ": "  tool add(", "--report": "tools/list", "git diff": "\n+# new\n",
                     " --version": f"mcp_ref {mcp_ref.__version__}\n"}
-        commands = [code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code)]
+        commands = dict.fromkeys(
+            code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code))
         self.assertTrue(commands)
         for command in commands:
             if ".ci/tests.py" in command or "judge.py" in command:
