@@ -41,7 +41,7 @@ sys.path[:0] = [HERE, ROOT, os.path.join(ROOT, "examples", "tools")]
 
 import mcp_ref  # noqa: E402
 import wiretap  # noqa: E402
-from mcp_ref import Bounds, Client, Context, RpcError, Server  # noqa: E402
+from mcp_ref import Bounds, Client, Context, NotFound, RpcError, Server  # noqa: E402
 from test_mcp_ref import (LEGACY, MODERN, Memory, fixture_server, hello,  # noqa: E402
                           server_function)
 from test_mistakes import LegacyAnswers  # noqa: E402
@@ -192,6 +192,32 @@ class TestCommandsAndListings(unittest.TestCase):
                 done = self.run_in(self.reader, f"python3 {name}")
                 printed = "".join(re.findall(r"print\(.*?\) +# (.*\n)", text))
                 self.assertEqual((0, printed, ""), (done.returncode, done.stdout, done.stderr))
+
+    def test_the_listings_do_what_the_text_around_them_says(self) -> None:
+        progress: list[Any] = []
+        with self.client("library.py") as client:
+            result = client.call_tool("count", on_progress=lambda *report: progress.append(report))
+            self.assertEqual("2 books", result["content"][0]["text"])
+            self.assertEqual([(1, 2, None), (2, 2, None)], progress)
+            result = client.call_tool("cover", {"title": "Emma"})
+            self.assertEqual("image", result["content"][0]["type"])
+            result = client.call_tool("lend", {"title": "Dune"})
+            self.assertIn("Dune", result["content"][0]["text"])
+        with self.client("notes.py") as client:
+            self.assertIn("Water", str(client.read_resource("note://today")))
+            self.assertIn("Water", str(client.get_prompt("summarize", {"name": "today"})))
+            complete = client.complete({"type": "ref/prompt", "name": "summarize"},
+                                       {"name": "name", "value": "t"})
+            self.assertEqual(["today"], complete["values"])
+            with self.assertRaisesRegex(RpcError, "no note 'gone'"):
+                client.read_resource("note://gone")
+        for answer, text in (({"action": "decline"}, "not want"), (
+                {"action": "accept", "content": {"pieces": 2}}, "Ordered 2 of tea")):
+            with self.client("order.py", on_elicit=lambda params: answer) as client:
+                result = client.call_tool("order", {"item": "tea"})
+                self.assertIn(text, result["content"][0]["text"])
+        with self.client("shop.py") as client:
+            self.assertEqual(0, client.call_tool("stock", {"item": "tea"})["structuredContent"])
 
     def test_a_host_can_start_what_the_configurations_name(self) -> None:
         """A host has its own folder and environment. The wiretap leaves a log."""
@@ -427,6 +453,9 @@ class TestErrors(unittest.TestCase):
     def server(self, **options: Any) -> Server:
         server = fixture_server(**options)
         server.resource("x://bad")(server_function(KeyError("why")))
+        server.resource("x://gone")(server_function(NotFound("gone")))
+        server.prompt(name="gone")(server_function(NotFound("gone")))
+        server.tool(name="gone")(server_function(NotFound("gone")))
         server.prompt(name="bad")(server_function(KeyError("why")))
         server.tool(name="own")(server_function(RpcError(7, "seven")))
         return server
@@ -479,6 +508,14 @@ class TestErrors(unittest.TestCase):
             ("the resource is unknown", -32602, lambda: self.request("resources/read", uri="x:y")),
             ("the resource is unknown, legacy", -32002,
              lambda: self.request("resources/read", newer, uri="x:y")),
+            ("a resource raises NotFound", -32602,
+             lambda: self.request("resources/read", uri="x://gone")),
+            ("a resource raises NotFound, legacy", -32002,
+             lambda: self.request("resources/read", newer, uri="x://gone")),
+            ("a prompt raises NotFound", -32602, lambda: self.request("prompts/get", name="gone")),
+            ("a prompt raises NotFound, legacy", -32602,
+             lambda: self.request("prompts/get", newer, name="gone")),
+            ("a tool raises NotFound", "isError", lambda: self.call("gone")),
             ("the params are wrong", -32602, lambda: self.request("tools/call")),
             ("a resource raises an exception", -32603,
              lambda: self.request("resources/read", uri="x://bad")),
