@@ -4,8 +4,8 @@
 
 It needs Python 3.9 or newer and the standard library. Copy this file into your product
 under any name except mcp.py, which is the name of the official SDK. The licence is
-MIT-0: no conditions, no attribution. README.md of the project mcp_ref has the manual
-and the history of versions. `python3 mcp_ref.py --version` names the version.
+MIT-0: no conditions, no attribution. In the project mcp_ref, README.md is the
+introduction, and examples/MANUAL.md has the tables.
 
     from mcp_ref import Server
 
@@ -34,7 +34,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
       "clientInfo":{"name":"an application","version":"1.0"}}}
     < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",
       "capabilities":{"logging":{},"tools":{"listChanged":true}},
-      "serverInfo":{"name":"mcp_ref demo","version":"3.0.0"},
+      "serverInfo":{"name":"mcp_ref demo","version":"4.0.0"},
       "instructions":"Add, divide, count, greet."}}
     # A notification has no id and gets no response. This one ends the handshake. From
     # now on, all other methods are allowed.
@@ -63,7 +63,7 @@ continue the line above. The server is the demo server: `python3 mcp_ref.py` sta
       "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
     < {"jsonrpc":"2.0","id":5,"result":{"resultType":"complete",
       "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
-      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"3.0.0"}}}}
+      "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"4.0.0"}}}}
 
     # From Part 2 on: progress and cancellation, here in the legacy era. The client
     # gives a progress token, so the tool can send reports.
@@ -242,7 +242,7 @@ if sys.version_info < (3, 9):
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
 
-__version__: str = "3.0.0"  # needs Python 3.9 or newer
+__version__: str = "4.0.0"  # needs Python 3.9 or newer
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -753,10 +753,10 @@ def revision_of(meta: Json) -> Revision:
 # only, and does no I/O: a transport calls receive() with each line that arrives, and
 # passes in the function that writes a line.
 #
-# Every request gets exactly one response, because whoever removes a request from the
-# table answers it. The lock guards the table and the outbox. It is there for the
-# threads of Part 2. While it is held, nothing is written and no code of the author
-# runs.
+# A request stays in a table until it is answered, and whoever removes it answers it. So
+# every request gets exactly one response. The lock guards the table and the outbox. It
+# is there for the threads of Part 2. While it is held, nothing is written and no code
+# of the author runs.
 
 Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
@@ -795,8 +795,8 @@ class Outbox:
 class Reply:
     """Where everything goes that answers one line. Callers hold the lock.
 
-    A sink is a place for this line alone: it gets each outgoing line that belongs to
-    the incoming one, and then None. None: the lines go to the transport.
+    Usually that is the transport. A sink is a place for this line alone: a function
+    that gets each outgoing line that belongs to the incoming one, and None at the end.
     """
 
     is_batch = False
@@ -826,13 +826,13 @@ class BatchReply(Reply):
                  longest: int) -> None:
         super().__init__(outbox, sink)
         self._unfinished = messages
-        self._longest = longest  # bytes that all unfinished batches together may keep
+        self._most = longest  # bytes that all unfinished batches together may keep
         self._responses: list[bytes] = []
 
     def finish(self, rid: Id | None, line: bytes | None) -> None:
         self._unfinished -= 1
         if line is not None:
-            if self._outbox.kept + len(line) > self._longest:
+            if self._outbox.kept + len(line) > self._most:
                 line = response_line(rid, RpcError(
                     TOO_MANY, "The responses of the batch are too long"))
             self._responses.append(line)
@@ -974,8 +974,8 @@ class Responder:
             self._take_notification(message, reply)
             return None
         request = self.incoming_type(message, reply, self.line_size)
-        # A request enters the table even if there are too many, because only a request
-        # in the table gets a response.
+        # Even one request too many enters the table, because it gets its response as
+        # the others do.
         with self._lock:
             in_flight = len(self._incoming)
             kept = self._kept
@@ -1512,8 +1512,8 @@ def apply_additional_properties(walk: Walk, value: Any, others: Any,
         if name in named or any(pattern.matches(name, walk) for pattern in patterns):
             continue
         if others is False:
-            # The name stands in the text, and not in the path. A path leads to a wrong
-            # value, which correct() may replace. Here the name is wrong.
+            # The name stands in the text, and not in the path: a path leads to a wrong
+            # value, but here the name is wrong.
             known = ", ".join(named) or "none"
             yield Fault(f".{name}: unknown; known: {known}")
         else:
@@ -2494,8 +2494,9 @@ class ToolServer:
         import signal
 
         self.warn_of_terminal()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main:  # Ctrl-C ends the process, and not just the tool that is running
+            handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
         streams = StandardStreams()
         session = self.connect(functools.partial(write_line, streams.stdout))
         try:
@@ -2504,6 +2505,8 @@ class ToolServer:
             pass
         finally:
             streams.restore()
+            if is_main:
+                signal.signal(signal.SIGINT, handler)
 
     def warn_of_terminal(self) -> None:
         """Tell a person who started the server what it waits for."""
@@ -3733,7 +3736,7 @@ class PendingRequest:
         called again, and from several threads.
         """
         if not self.wait(timeout):
-            seconds = round(timeout or 0, 3)
+            seconds = round(max(timeout or 0, 0), 3)
             error = RequestTimeout(f"{self.peer.label}{self}: no response in {seconds} "
                                    "s; a larger timeout allows more time")
             self._give_up(error)
@@ -4228,11 +4231,12 @@ class AskingSession(Requester, ThreadedSession):
                 raise RuntimeError(
                     f"{context.method} cannot ask for input; only tools, resources and "
                     "prompts can") from None
-        if context.question is None:
+        if context.question is None or not may_ask:
             return result or {}
         if result is not None:
             warn("%s has caught the exception that asks the user; is there a bare "
-                 "`except:`, or another thread? The user is asked all the same", context)
+                 "`except:`, or another thread? The user is asked all the same",
+                 context)
         requests, timeout = context.question.args
         return with_server_info(context, {
             "resultType": "input_required", "inputRequests": requests,
@@ -7080,13 +7084,15 @@ class InProcess:
 import io
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
-       python3 mcp_ref.py inspect -- COMMAND...    show what a server offers
+       python3 mcp_ref.py inspect [--json] -- COMMAND...    show what a server offers
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
+           before TOOL: --timeout SECONDS, --revision DATE
        python3 mcp_ref.py --version | -h | --help
 With --trace before any of these, stderr shows each line of the wire."""
 COMMAND_LINES = {
-    "inspect": "[--trace] inspect -- COMMAND...",
-    "call": """[--trace] call TOOL '{"a": 1}' -- COMMAND..."""}
+    "inspect": "[--trace] inspect [--json] -- COMMAND...",
+    "call": """[--trace] call [--timeout SECONDS] [--revision DATE] """
+            """TOOL '{"a": 1}' -- COMMAND..."""}
 
 
 def demo_server() -> Server:
@@ -7158,21 +7164,35 @@ def run_command(args: list[str], trace: Trace | None) -> int:
     if not args:
         server = demo_server()
         server.trace = trace
+        if sys.stdin is not None and sys.stdin.isatty():
+            complain("To look at this demo server: python3 mcp_ref.py inspect -- "
+                     "python3 mcp_ref.py")
         server.run()
     elif args in (["-h"], ["--help"]):
         print(USAGE)
     elif args == ["--version"]:
         print(f"mcp_ref {__version__}")
-    elif words == ["inspect"] and command:
-        inspect_server(command, trace)
-    elif words[:1] == ["call"] and 2 <= len(words) <= 3 and command:
-        return call_tool(command, trace, *words[1:])
+    elif words in (["inspect"], ["inspect", "--json"]) and command:
+        inspect_server(command, trace, as_json="--json" in words)
+    elif words[:1] == ["call"] and command:
+        options: Json = {}
+        words = words[1:]
+        while words[:1] in (["--timeout"], ["--revision"]) and len(words) > 2:
+            options[words[0]] = words[1]
+            words = words[2:]
+        if not 1 <= len(words) <= 2 or words[0].startswith("-"):
+            return complain_of_usage(args)
+        return call_tool(command, trace, options, *words)
     else:
-        form = COMMAND_LINES.get(args[0], "inspect ... | call ... | --help")
-        complain(printable(f"usage: python3 mcp_ref.py {form}; you wrote: "
-                           f"{' '.join(args):.60}"))
-        return 2
+        return complain_of_usage(args)
     return 0
+
+
+def complain_of_usage(args: list[str]) -> int:
+    form = COMMAND_LINES.get(args[0], "inspect ... | call ... | --help")
+    complain(printable(f"usage: python3 mcp_ref.py {form}; you wrote: "
+                       f"{' '.join(args):.60}"))
+    return 2
 
 
 def complain(message: str, end: str = "\n") -> None:
@@ -7226,12 +7246,21 @@ class Trace:
         return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
 
 
-def inspect_server(command: list[str], trace: Trace | None) -> None:
+def inspect_server(command: list[str], trace: Trace | None, as_json: bool) -> None:
     """Print the name, version, revision and instructions of a server, and a line for
-    each tool, resource and prompt."""
+    each tool, resource and prompt. As JSON, print the introduction and the lists."""
     client = Client(command)
     client.trace = trace
     with client:
+        if as_json:
+            print(json.dumps({
+                "protocolVersion": client.protocol_version,
+                "serverInfo": client.server_info, "instructions": client.instructions,
+                "capabilities": client.server_capabilities,
+                "tools": client.list_tools(), "resources": client.list_resources(),
+                "resourceTemplates": client.list_resource_templates(),
+                "prompts": client.list_prompts()}, indent=2))
+            return
         name = f"{client.server_info.get('name')} {client.server_info.get('version')}"
         print(printable(f"{name} speaks {client.protocol_version}"))
         if client.instructions:
@@ -7276,14 +7305,16 @@ def describe_item(item: Json) -> str:
     return f"{name}: {description}" if description else name
 
 
-def call_tool(command: list[str], trace: Trace | None, tool: str,
+def call_tool(command: list[str], trace: Trace | None, options: Json, tool: str,
               arguments: str = "{}") -> int:
     """Call one tool and print its result; return the exit status.
 
     arguments is a JSON object, as text. If the tool asks for input, the user is asked
-    on the terminal.
+    on the terminal. Progress goes to stderr.
     """
-    client = Client(command, on_elicit=ask_on_terminal)
+    client = Client(command, on_elicit=ask_on_terminal,
+                    timeout=float(options.get("--timeout", 30)),
+                    protocol_version=options.get("--revision"))
     client.trace = trace
     given = parse_arguments(arguments)
     with client:
@@ -7292,9 +7323,14 @@ def call_tool(command: list[str], trace: Trace | None, tool: str,
             similar = ", ".join(nearest(tool, names)[:5])
             raise ValueError(f"the server has no tool {tool!r}; the most similar names "
                              f"are: {similar or '(it has no tools)'}")
-        result = client.call_tool(tool, given)
+        result = client.call_tool(tool, given, on_progress=show_progress)
     print(json.dumps(result, indent=2))
     return 1 if result.get("isError") else 0
+
+
+def show_progress(progress: Any, total: Any, message: Any) -> None:
+    share = f"{progress}" if total is None else f"{progress} of {total}"
+    complain(printable(f"progress: {share} {message or ''}".rstrip()))
 
 
 def parse_arguments(arguments: str) -> Json:
@@ -7312,8 +7348,9 @@ def parse_arguments(arguments: str) -> Json:
 def ask_on_terminal(params: Json) -> Json:
     """Answer elicitation/create from stdin. An empty line declines.
 
-    If a field is not a string, its answer is read as JSON: 5, true, [1, 2]. A url, or a
-    form without fields, is shown and accepted with y or yes. Nothing is opened.
+    If a field is not a string, its answer is read as JSON: 5, true, [1, 2]. A boolean
+    may be y, yes, n or no; other answers are asked for again. A url, or a form without
+    fields, is shown and accepted with y or yes. Nothing is opened.
     """
     complain(printable(f"{params['message']} {params.get('url', '')}"))
     if not sys.stdin or not sys.stdin.isatty():
@@ -7327,17 +7364,28 @@ def ask_on_terminal(params: Json) -> Json:
     content: Json = {}
     for name, field in fields.items():
         wanted = field.get("enum", field.get("type", "any"))
-        complain(printable(f"{name} ({wanted}): "), end="")
-        typed = sys.stdin.readline().strip()
-        if not typed:
-            return {"action": "decline"}
+        typed = None
+        while typed is None:
+            complain(printable(f"{name} ({wanted}): "), end="")
+            line = sys.stdin.readline().strip()
+            if not line:
+                return {"action": "decline"}
+            typed = field_value(line, field)
         content[name] = typed
-        if field.get("type") != "string":
-            try:
-                content[name] = json.loads(typed)
-            except ValueError:  # it stays text, and the form refuses it
-                pass
     return {"action": "accept", "content": content}
+
+
+def field_value(typed: str, field: Json) -> Any:
+    """Return the value of a field; None: ask again."""
+    if field.get("type") == "string":
+        return typed
+    if field.get("type") == "boolean":
+        return {"y": True, "yes": True, "true": True, "n": False, "no": False,
+                "false": False}.get(typed.lower())
+    try:
+        return json.loads(typed)
+    except ValueError:
+        return typed  # the form refuses it
 
 
 __all__ = [

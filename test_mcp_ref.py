@@ -5214,6 +5214,66 @@ class TestHints(unittest.TestCase):
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
 
+    def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
+        """OURS: As parameters, as defaults, inside of other types, and as results."""
+        import datetime, decimal, pathlib, uuid
+        Pair = NamedTuple("Pair", [("day", datetime.date), ("count", int)])
+        day = datetime.date(2026, 7, 28)
+        noon = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.timezone.utc)
+        one = uuid.UUID(int=1)
+        for hint, given, value in (
+                (datetime.date, "2026-07-28", day),
+                (datetime.datetime, "2026-07-28T12:00:00Z", noon),
+                (datetime.time, "12:30:00", datetime.time(12, 30)),
+                (uuid.UUID, str(one), one),
+                (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
+                (pathlib.Path, "a/b", pathlib.Path("a/b")),
+                (List[datetime.date], ["2026-07-28"], [day]),
+                (Optional[datetime.date], "2026-07-28", day),
+                (Pair, ["2026-07-28", 2], Pair(day, 2))):
+            for revision in REVISIONS:
+                with self.subTest(hint, revision=revision):
+                    got: List[Any] = []
+                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                    result = self.use(take, {"it": given}, revision)[1]
+                    self.assertEqual([value], got)
+                    self.assertEqual(type(value), type(got[0]))
+                    back = json.loads(text_of(result))["it"]
+                    self.assertEqual(given, back.replace("+00:00", "Z") if hint is datetime.datetime
+                                     else back)
+        wrong = schema_hinted(lambda it: None, it=datetime.date)
+        result = self.use(wrong, {"it": "tomorrow"})[1]
+        self.assertTrue(result["isError"])
+        self.assertIn("tomorrow", text_of(result))
+
+    def test_a_form_may_be_a_dataclass(self) -> None:
+        """OURS: An accepted form is an instance; None means that the user declined."""
+        @dataclasses.dataclass
+        class Spot:
+            x: int
+            y: int = 2
+
+        server, forms = Server("s", "1"), []
+
+        @server.tool
+        def ask(context: Context) -> str:
+            "Ask."
+            spot = context.elicit("Where?", Spot)
+            return repr(spot)
+
+        for revision in "2025-11-25", MODERN:
+            for action, content, answer in (("accept", {"x": 1}, repr(Spot(1, 2))),
+                                            ("decline", None, "None")):
+                def fill_in(params: Any) -> Any:
+                    forms.append(set(params["requestedSchema"]["properties"]))
+                    return {"action": action, **({"content": content} if content else {})}
+
+                with self.subTest(revision, action=action), Client(
+                        server, protocol_version=revision, on_elicit=fill_in,
+                        timeout=DEADLINE) as client:
+                    self.assertEqual(answer, text_of(client.call_tool("ask")))
+        self.assertEqual([{"x", "y"}] * 4, forms)
+
     def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
         """They have no prefixItems, no list of types, and no true or false as a schema, except in
         additionalProperties."""
@@ -6042,6 +6102,27 @@ class TestClientRequests(unittest.TestCase):
                 text = f"== A client ignores this line  OURS client\n! wire.give({line!r})"
                 with self.subTest(line[:50], revision=revision), self.assertLogs(mcp_ref.__name__):
                     play(transcripts(text)[0], revision)
+
+    def test_progress_puts_off_the_timeout_of_a_call_that_has_a_max_timeout(self) -> None:
+        """[timeout.absolute-maximum]"""
+        server, stop = Server("s", "1"), threading.Event()
+
+        @server.tool
+        def work(context: Context, steps: int) -> str:
+            "Report progress."
+            for step in range(steps):
+                if stop.wait(0.2):
+                    break
+                context.progress(step)
+            return "done"
+
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual("done", text_of(client.call_tool(
+                "work", {"steps": 8}, timeout=1.0, max_timeout=DEADLINE)))
+            for options in {"timeout": 0.5}, {"timeout": 1.0, "max_timeout": 1.2}:
+                with self.assertRaises(RequestTimeout):
+                    client.call_tool("work", {"steps": 1000}, **options)
+            stop.set()
 
 
 @plays(r"""
@@ -7110,6 +7191,7 @@ server.run()"""
         child = self.command("MCP", stdin=slave)
         os.close(slave)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+        self.assertRegex(child.stderr.readline(), b"inspect -- ")
         self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
         os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))

@@ -30,6 +30,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import typing
 import unittest
 import uuid
@@ -272,7 +273,7 @@ class TestCommandsAndListings(unittest.TestCase):
         commit = "git add . && git -c user.name=a -c user.email=a@b commit -qm change"
         change = "echo '# new' >>mcp_ref.py"
         self.run_in(self.clone, f"git init -q . && {commit} && {change} && {commit}")
-        printed = {" inspect ": "  tool add(", "--report": "tools/list", "git diff": "\n+# new\n",
+        printed = {" inspect -- ": "  tool add(", "--json": '"tools": [', "--report": "tools/list", "git diff": "\n+# new\n",
                     " --version": f"mcp_ref {mcp_ref.__version__}\n"}
         commands = dict.fromkeys(
             code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code))

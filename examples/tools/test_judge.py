@@ -525,19 +525,6 @@ class TestCommandLine(ProcessCase):
         self.assertLessEqual(max(map(len, out.split("\n"))), 80)
         self.assertNotIn("\x1b", out)
 
-    def test_the_commands_of_the_readme_judge_a_server(self) -> None:
-        """The server of the text is replaced by the one of these tests."""
-        with open(os.path.join(HERE, "examples", "README.md"),
-                  encoding="utf-8") as file:
-            commands = re.findall(r"(?m)^    python3 examples/tools/judge.py (.*)",
-                                  file.read())
-        self.assertEqual(2, len(commands))
-        for command in commands:
-            words = shlex.split(command)
-            options = words[:words.index("--")]
-            status, out = run([*options, "--only", "ping", "--", *SERVER])
-            self.assertEqual(0, status, out)
-
     def test_the_commands_of_the_manual_have_options_that_exist(self) -> None:
         with open(os.path.join(TOOLS, "JUDGE.md"), encoding="utf-8") as file:
             text = file.read()
