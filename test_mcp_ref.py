@@ -5216,7 +5216,10 @@ class TestHints(unittest.TestCase):
 
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
         """OURS: As parameters, as defaults, inside of other types, and as results."""
-        import datetime, decimal, pathlib, uuid
+        import datetime
+        import decimal
+        import pathlib
+        import uuid
         Pair = NamedTuple("Pair", [("day", datetime.date), ("count", int)])
         day = datetime.date(2026, 7, 28)
         noon = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.timezone.utc)
