@@ -24,7 +24,8 @@ A conversation
 --------------
 On the wire, each line is one JSON object. `>` marks lines that the client writes to the
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
-continue the line above. The server is the demo server: `python3 mcp_ref.py` starts it.
+continue the line above. The server is the demo server, which the whole file starts when
+it is run: `python3 mcp_ref.py`. (A server of the first cut declares "tools":{} only.)
 
     # The legacy era. A handshake comes first. Responder.take() receives the request,
     # ToolSession.admit_request() checks it, and the handler _initialize() returns the
@@ -249,8 +250,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Part 1: A server for tools
 # ======================================================================================
 # A ToolServer serves tools, in all five revisions, one request after the other on one
-# thread. So one hanging tool stops it: for slow tools, read on to Part 2. The cut after
-# this part is a complete server, for learning and for small tools.
+# thread. So one hanging tool stops it, and notifications/cancelled has no effect: for
+# slow tools, read on to Part 2. The cut after this part is a complete server, for
+# learning and for small tools. A table that is empty here is filled by a later part.
+# For a first reading of MCP, skip sections 1.5 and 1.6.
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
@@ -292,11 +295,12 @@ class ConnectionClosed(ConnectionError):
 
 
 class RequestCancelled(Exception):
-    """This side cancelled its request before the response came."""
+    """This side cancelled its request before the response came (Part 3)."""
 
 
 class Interrupted(BaseException):
-    """Ends a handler, but not as a failure: it never becomes a response."""
+    """Ends a handler, but not as a failure: it never becomes a response (Parts 2, 3).
+    """
 
 
 Json = Dict[str, Any]
@@ -754,7 +758,8 @@ def revision_of(meta: Json) -> Revision:
 # passes in the function that writes a line.
 #
 # A request stays in a table until it is answered, and whoever removes it answers it. So
-# every request gets exactly one response. The lock guards the table and the outbox. It
+# every request gets exactly one response (an open stream of changes gets its response
+# at the end, from Part 4 on). The lock guards the table and the outbox. It
 # is there for the threads of Part 2. While it is held, nothing is written and no code
 # of the author runs.
 
@@ -1079,7 +1084,8 @@ class Responder:
 
     def complain(self, kind: str, message: str, *args: object,
                  error: BaseException | None = None) -> None:
-        """Log a warning about the other side. `kind` is the plural of what is wrong."""
+        """Log a warning about the other side. `kind` is the plural of what is wrong;
+        Part 2 counts the warnings of each kind."""
         warn(message, *args, error=error)
 
     def close(self, why: Exception | None = None) -> None:
@@ -1104,7 +1110,7 @@ class ToolContext(IncomingRequest):
     row: Revision  # the revision of this request
     rules: Method  # the handler of its method, and the rules for it
     meta: Json  # _meta
-    granted: Json | None = None  # the changes that an open stream reports
+    granted: Json | None = None  # the changes that an open stream reports (Part 4)
 
     @property
     def revision(self) -> str:
@@ -1137,10 +1143,11 @@ class ToolSession(Responder):
         self.null_id = False  # _initialize() sets it for old revisions
         self.trace = server.trace
         self.outbox.trace = server.trace
-        # What the client has said about itself in the handshake, under the names of
-        # _meta. Replaced and never changed, because jobs on other threads may read it.
+        # For later parts: facts about the client from the handshake, under the names of
+        # _meta, and the capabilities that the server has declared. Replaced and never
+        # changed, because jobs on other threads may read them.
         self.client_meta: Json = {META_LEVEL: "info"}
-        self.declared: Iterable[str] = ()  # the server's capabilities in the handshake
+        self.declared: Iterable[str] = ()
 
     def admit_request(self, request: Any) -> Handler | None:
         """Check revision, method, lifecycle and params, in this order.
@@ -1670,8 +1677,8 @@ def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
 def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
     """Return the schema of a member that may be absent.
 
-    For Optional[X] = None, null means the same as no argument, and some hosts have
-    trouble with null, so the schema is the one of X. In a result, null is a value.
+    Some hosts have trouble with null. So for Optional[X] = None the schema is that of
+    X, and no argument means None. In a result, null is a value.
     """
     alternatives = list(schema.get("anyOf", []))
     means_absent = default is None or default is ...
@@ -1926,7 +1933,8 @@ DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
 
 
 def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
-    """Return the description of a function, and those of its parameters by name."""
+    """Return the description of a function, and those of its parameters by name (which
+    this part leaves in the description)."""
     for heading, read in DOC_SECTIONS.items():
         if heading in doc:
             return read(doc, hints)
@@ -2428,7 +2436,7 @@ class StandardStreams:
         self.abandon()
 
     def abandon(self) -> None:
-        """Close the real stdin and stdout. Writing to them fails from now on."""
+        """Close the real stdin and stdout."""
         self.are_taken = False
         os.close(self.stdin)
         os.close(self.stdout)
@@ -2438,7 +2446,7 @@ class StandardStreams:
 
 class Registration(NamedTuple):
     """A tool, a resource, a resource template or a prompt."""
-    number: int  # counts all registrations of a server; it is the cursor of lists
+    number: int  # counts all registrations of a server; the cursor of lists (Part 5)
     definition: Json  # the item of the list method
     function: Function
     pattern: re.Pattern[str] | None = None  # of a template: the URIs that it matches
