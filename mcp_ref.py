@@ -2858,7 +2858,7 @@ class ThreadedResponder(Responder):
         for function in request.at_cancel:
             function()
 
-    def unanswered(self) -> list[IncomingRequest]:
+    def unanswered(self) -> list[Any]:
         """Return the incoming requests that have no response so far."""
         with self._lock:
             return [request for request in self._incoming.values()
