@@ -1701,7 +1701,7 @@ Describer = Callable[[Any, Any, Place], Described]
 
 class ClassHint(NamedTuple):
     """A kind of classes that can be hints, and whose instances can be results."""
-    has: Callable[[Any], bool]  # tells whether a class, or a hint, is of this kind
+    owns: Callable[[Any], bool]  # tells whether a class, or a hint, is of this kind
     describe: Describer
     to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
     has_output: bool = True  # a function with this result has an output schema
@@ -1733,7 +1733,7 @@ def describe(hint: Any, where: Place) -> Described:
 def class_hint(class_: Any) -> ClassHint | None:
     """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
     for kind in CLASS_HINTS.values():
-        if kind.has(class_):
+        if kind.owns(class_):
             return kind
     return None
 
