@@ -66,47 +66,9 @@ it is run: `python3 mcp_ref.py`. (A server of the first cut declares "tools":{} 
       "content":[{"type":"text","text":"3"}],"structuredContent":3,"_meta":{
       "io.modelcontextprotocol/serverInfo":{"name":"mcp_ref demo","version":"4.0.0"}}}}
 
-    # From Part 2 on: progress and cancellation, here in the legacy era. The client
-    # gives a progress token, so the tool can send reports.
-    > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"count",
-      "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
-    < {"jsonrpc":"2.0","method":"notifications/progress","params":{
-      "progressToken":"p","progress":1,"total":1}}
-    < {"jsonrpc":"2.0","id":6,"result":{
-      "content":[{"type":"text","text":"counted to 1"}]}}
-    # A call that the client cancels gets no response.
-    > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"count",
-      "arguments":{"to":9}}}
-    > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
-
-    # From Part 3 on: a tool asks the user. In the legacy era, the server sends a
-    # request in the other direction, with an id that it chooses, and waits.
-    > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"greet"}}
-    < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
-      "message":"What is your name?","requestedSchema":{"type":"object",
-      "required":["name"],"properties":{"name":{"type":"string"}}}}}
-    > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
-    < {"jsonrpc":"2.0","id":8,"result":{
-      "content":[{"type":"text","text":"Hello, Ada!"}]}}
-    # In the modern era, the question is a result. The client asks its user and repeats
-    # the call, with the answer and the signed state. $key and $state stand for strings
-    # that the server chooses.
-    > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"greet","_meta":{
-      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
-      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-    < {"jsonrpc":"2.0","id":9,"result":{"resultType":"input_required",
-      "inputRequests":{"$key":{"method":"elicitation/create","params":{
-      "message":"What is your name?","requestedSchema":"..."}}},
-      "requestState":"$state","_meta":"..."}}
-    > {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"greet",
-      "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
-      "requestState":"$state","_meta":{
-      "io.modelcontextprotocol/protocolVersion":"2026-07-28",
-      "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-    < {"jsonrpc":"2.0","id":10,"result":{"resultType":"complete",
-      "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":"..."}}
-
-When the client closes the server's stdin, run() returns.
+When the client closes the server's stdin, run() returns. The conversation goes on at
+ReportingContext (Part 2: progress and cancellation) and at Context (Part 3: a tool asks
+the user).
 
 
 Every cut is a server
@@ -252,8 +214,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # A ToolServer serves tools, in all five revisions, one request after the other on one
 # thread. So one hanging tool stops it, and notifications/cancelled has no effect: for
 # slow tools, read on to Part 2. The cut after this part is a complete server, for
-# learning and for small tools. A table that is empty here is filled by a later part.
-# For a first reading of MCP, skip sections 1.5 and 1.6.
+# learning and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6,
+# and each loop over a table of section 1.10, which only later parts fill.
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
@@ -1707,7 +1669,6 @@ class ClassHint(NamedTuple):
     has_output: bool = True  # a function with this result has an output schema
 
 
-CLASS_HINTS: dict[str, ClassHint] = {}  # by name; this part has none
 # Attributes of dataclasses, TypedDicts and Enums, which this part refuses.
 CLASS_MARKS = ("__dataclass_fields__", "__required_keys__", "__members__")
 
@@ -1796,11 +1757,6 @@ DESCRIBERS: dict[Any, Describer] = {
     float: describe_plain, type(None): describe_plain, Any: describe_any,
     list: describe_list, dict: describe_dict,
     **dict.fromkeys(UNIONS, describe_union)}
-
-
-# A keyword that some hosts refuse -> a function that returns a schema without it. The
-# hints above need no such keyword.
-PORTABLE: dict[str, Callable[[Json], Json]] = {}
 
 
 def portable(schema: Any) -> Any:
@@ -1927,11 +1883,6 @@ def clean_text(doc: str | None) -> str:
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
-# Splits a docstring into the description of a function and those of its parameters.
-# This part takes all of it as the description of the function.
-DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
-
-
 def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
     """Return the description of a function, and those of its parameters by name (which
     this part leaves in the description)."""
@@ -1952,18 +1903,6 @@ def examine(schema: Any, where: str) -> Schema:
 # --- 1.7 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
 # programs. A tool that fails also has a result, so that the model can read the reason.
-
-# A kind of mistake in arguments -> a function that repairs such arguments in place, if
-# it can. It also gets the faults. This part repairs nothing.
-REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
-
-# A kind of hints -> a function that returns the output schema for the hint of a result;
-# None: not its kind. In this part, no hint makes an output schema.
-RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
-
-# A kind of mistake -> a function that looks for it in a dict or a list that a function
-# has returned. It gets the name of the function and the value, and yields warnings.
-RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
 
 MOST_FAULTS = 1000  # faults of one call that repairs can look at
 
@@ -2462,12 +2401,6 @@ def define(function: Function, name: str | None, title: str | None,
         description=shown or None)
 
 
-# A kind of mistake -> a function that looks for it before something is registered. It
-# gets the kind, such as "tools", the definition and the function, and yields warnings
-# or raises an exception. This part looks for none.
-CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
-
-
 class ToolServer:
     """A server for tools, for any number of connections.
 
@@ -2635,6 +2568,36 @@ class ToolServer:
 
 def capability_of(kind: str) -> str:
     return "resources" if kind == "resourceTemplates" else kind
+
+
+# --- 1.10 Tables that only later parts fill -------------------------------------------
+# The functions above use these tables, which are empty in this part. In all but the
+# first and the last one, the key is only a name for the row.
+
+# A keyword that some hosts refuse -> a function that returns a schema without it.
+PORTABLE: dict[str, Callable[[Json], Json]] = {}
+
+# Kinds of classes as hints, and as results.
+CLASS_HINTS: dict[str, ClassHint] = {}
+
+# Output schemas: a function that gets the hint of a result and returns the schema, or
+# None if it does not know the hint.
+RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
+
+# Repairs arguments in place, if it can. It also gets the faults.
+REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
+
+# Checks a definition and its function before they are registered. It gets the kind as
+# well, such as "tools", and yields warnings or raises an exception.
+CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
+
+# Checks a dict or a list that a function has returned. It gets the name of the function
+# and the value, and yields warnings.
+RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
+
+# The heading of a section in docstrings -> a function that splits a docstring into the
+# description of a function and those of its parameters.
+DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
 
 
 # Part 2: Side by side
@@ -3355,7 +3318,23 @@ CAPABILITIES["logging"] = {}
 
 class ReportingContext(CancellableRequest, ToolContext):
     """Adds progress and log. `cancelled` becomes True when the client no longer waits
-    for a response."""
+    for a response.
+
+    A client that wants reports of progress gives a token:
+
+        > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"count",
+          "arguments":{"to":1},"_meta":{"progressToken":"p"}}}
+        < {"jsonrpc":"2.0","method":"notifications/progress","params":{
+          "progressToken":"p","progress":1,"total":1}}
+        < {"jsonrpc":"2.0","id":6,"result":{
+          "content":[{"type":"text","text":"counted to 1"}]}}
+
+    A call that the client cancels gets no response.
+
+        > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"count",
+          "arguments":{"to":9}}}
+        > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}
+    """
 
     _reports = 0  # how many reports of progress were sent
     _last_progress = float("-inf")  # any number exceeds it
@@ -3744,19 +3723,23 @@ class PendingRequest:
         called again, and from several threads.
         """
         if not self.wait(timeout):
-            seconds = round(max(timeout or 0, 0), 3)
-            error = RequestTimeout(f"{self.peer.label}{self}: no response in {seconds} "
-                                   "s; a larger timeout allows more time")
-            self._give_up(error)
-            # Another thread may have removed the request from the table just before.
-            # Usually that thread finishes the request in a moment. Ctrl-C may have
-            # ended that thread, so do not wait for ever.
-            if not self.wait(1.0):
-                raise error
+            self.time_out(timeout or 0)
         if self._error is not None:
             # Each call raises the same exception, without the traceback of the others.
             raise self._error.with_traceback(None)
         return self._result
+
+    def time_out(self, seconds: float) -> None:
+        """Cancel the request, because no response came in so many seconds."""
+        error = RequestTimeout(f"{self.peer.label}{self}: no response in "
+                               f"{round(max(seconds, 0), 2)} s; a larger timeout "
+                               "allows more time")
+        self._give_up(error)
+        # Another thread may have removed the request from the table just before.
+        # Usually that thread finishes the request in a moment. Ctrl-C may have ended
+        # that thread, so do not wait for ever.
+        if not self.wait(1.0):
+            raise error
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Stop waiting, and tell the other side. No effect after the response."""
@@ -3942,11 +3925,38 @@ class Context(ReportingContext):
     """Adds questions to the user and to the client.
 
     A function asks in the same way in both eras. In a legacy session, each input
-    request is sent as a request, and the function waits for the response. For a modern
-    client, the input requests are the result. The client calls again with the
-    responses, and the function runs again from its top. A key tells which response
-    belongs to which input request. The default key is made of three things: the number
-    of the input request in this run, the method, and the params.
+    request is sent as a request in the other direction, with an id that the server
+    chooses, and the function waits for the response.
+
+        > {"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"greet"}}
+        < {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{
+          "message":"What is your name?","requestedSchema":{"type":"object",
+          "required":["name"],"properties":{"name":{"type":"string"}}}}}
+        > {"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}
+        < {"jsonrpc":"2.0","id":8,"result":{
+          "content":[{"type":"text","text":"Hello, Ada!"}]}}
+
+    For a modern client, the input requests are the result. The client asks its user and
+    repeats the call with the responses and the signed state, and the function runs
+    again from its top. A key ($key below) tells which response belongs to which input
+    request. The default key is made of three things: the number of the input request in
+    this run, the method, and the params.
+
+        > {"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"greet",
+          "_meta":{
+          "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+          "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+        < {"jsonrpc":"2.0","id":9,"result":{"resultType":"input_required",
+          "inputRequests":{"$key":{"method":"elicitation/create","params":{
+          "message":"What is your name?","requestedSchema":"..."}}},
+          "requestState":"$state","_meta":"..."}}
+        > {"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"greet",
+          "inputResponses":{"$key":{"action":"accept","content":{"name":"Ada"}}},
+          "requestState":"$state","_meta":{
+          "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+          "io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
+        < {"jsonrpc":"2.0","id":10,"result":{"resultType":"complete",
+          "content":[{"type":"text","text":"Hello, Ada!"}],"_meta":"..."}}
     """
 
     binding: str | None = None  # method and params, for StateSigner
@@ -6530,12 +6540,13 @@ class Deadline:
 
     def __init__(self, timeout: float, max_timeout: float | None = None) -> None:
         self._timeout = timeout
+        self._begin = time.monotonic()
         self._lock = threading.Lock()  # guards the two below
-        self._end = time.monotonic() + timeout
+        self._end = self._begin + timeout
         self._latest: float | None = None
         if max_timeout is not None:
             check_types("Client", (int, float), max_timeout=max_timeout)
-            self._latest = time.monotonic() + max_timeout
+            self._latest = self._begin + max_timeout
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -6551,9 +6562,11 @@ class Deadline:
     def result_of(self, pending: PendingRequest) -> Any:
         """Wait for a result. Raises what PendingRequest.result() raises."""
         left = self.left()
-        while self._latest is not None and left > 0 and not pending.wait(left):
-            left = self.left()
-        return pending.result(left)
+        while not pending.wait(left):
+            left = self.left()  # there may have been progress
+            if left <= 0:
+                pending.time_out(time.monotonic() - self._begin)
+        return pending.result()
 
 
 CLOSED_HERE = "closed by this client"
