@@ -2401,6 +2401,19 @@ def define(function: Function, name: str | None, title: str | None,
         description=shown or None)
 
 
+def short_traceback(function: F) -> F:
+    """Make a function of this file raise the mistakes of its caller itself. So a
+    traceback ends with the caller's line and one line of this file."""
+    @functools.wraps(function)
+    def raise_here(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise error.with_traceback(None)
+
+    return typing.cast(F, raise_here)
+
+
 class ToolServer:
     """A server for tools, for any number of connections.
 
@@ -2476,6 +2489,7 @@ class ToolServer:
              annotations: Json | None = None, icons: list[Json] | None = None,
              meta: Json | None = None) -> Callable[[F], F]: ...
 
+    @short_traceback
     def tool(self, function: Callable[..., Any] | str | None = None, *,
              name: str | None = None, title: str | None = None,
              description: str | None = None, input_schema: Json | None = None,
@@ -2496,6 +2510,7 @@ class ToolServer:
                             "and write @server.tool")
         own_name = function if isinstance(function, str) else name  # tool("name")
 
+        @short_traceback
         def register(author_function: F) -> F:
             adapted = Function(author_function, input_schema, output_schema)
             schema = adapted.input_schema.schema
@@ -4611,6 +4626,7 @@ class Server(ChangingServer):
             check_extensions("Server", extensions)
             self.offer("extensions", extensions)  # they have no methods
 
+    @short_traceback
     def resource(self, uri: str, *, name: str | None = None, title: str | None = None,
                  description: str | None = None, mime_type: str = "text/plain",
                  annotations: Json | None = None, icons: list[Json] | None = None,
@@ -4632,6 +4648,7 @@ class Server(ChangingServer):
         kind = "resources" if pattern is None else "resourceTemplates"
         member = "uri" if pattern is None else "uriTemplate"
 
+        @short_traceback
         def register(function: F) -> F:
             adapted = Function(function)
             check_strings(adapted)
@@ -4685,6 +4702,7 @@ class Server(ChangingServer):
                icons: list[Json] | None = None,
                meta: Json | None = None) -> Callable[[F], F]: ...
 
+    @short_traceback
     def prompt(self, function: Callable[..., Any] | str | None = None, *,
                name: str | None = None, title: str | None = None,
                description: str | None = None, icons: list[Json] | None = None,
@@ -4699,6 +4717,7 @@ class Server(ChangingServer):
         """
         own_name = function if isinstance(function, str) else name  # prompt("name")
 
+        @short_traceback
         def register(author_function: F) -> F:
             adapted = Function(author_function)
             check_strings(adapted)
@@ -4721,6 +4740,7 @@ class Server(ChangingServer):
         """
         self.remove("prompts", name)
 
+    @short_traceback
     def completion(self, ref: str, argument: str) -> Callable[[F], F]:
         """Suggest values for an argument of a prompt or of a resource template.
 
@@ -4730,6 +4750,7 @@ class Server(ChangingServer):
         """
         check_types("Server.completion", str, ref=ref, argument=argument)
 
+        @short_traceback
         def register(function: F) -> F:
             with self._lock:
                 if (ref, argument) in self.completions:
@@ -4741,6 +4762,7 @@ class Server(ChangingServer):
 
         return register
 
+    @short_traceback
     def method(self, name: str) -> Callable[[F], F]:
         """Serve another JSON-RPC method, in both eras.
 
@@ -4749,6 +4771,7 @@ class Server(ChangingServer):
         """
         check_types("Server.method", str, name=name)
 
+        @short_traceback
         def register(function: F) -> F:
             if name in METHODS or name.startswith("rpc."):
                 raise ValueError(f"Server.method: {name} is reserved; use a prefix, "

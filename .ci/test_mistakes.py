@@ -215,6 +215,11 @@ class TestMistakes(unittest.TestCase):
             outside = [frame for frame in refused.frames
                        if frame[0] not in (mcp_ref.__file__, __file__)]
             self.assertIn(outside[-1:], [[(PROGRAM, line)] for line in culprit_lines(row)])
+        if raised and re.search(r"server\.(tool|resource|prompt|completion|method)\b",
+                                row.body.splitlines()[culprit_lines(row)[0] - 1]):
+            last = max(number for number, frame in enumerate(refused.frames)
+                       if frame[0] == PROGRAM)
+            self.assertLessEqual(len(refused.frames) - last, 2, "more than one frame of mcp_ref")
 
     def test_a_python_that_is_too_old_is_refused(self) -> None:
         """The message names the version that is needed. A program ends without a traceback; an
