@@ -7125,6 +7125,7 @@ class InProcess:
 # after a signal. Text from a server is printed with its control characters escaped, so
 # that it cannot steer the terminal.
 
+import importlib
 import io
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
@@ -7291,8 +7292,9 @@ class Trace:
 
 
 def inspect_server(command: list[str], trace: Trace | None, as_json: bool) -> None:
-    """Print the name, version, revision and instructions of a server, and a line for
-    each tool, resource and prompt. As JSON, print the introduction and the lists."""
+    """Print the name, version, revision and instructions of a server, a line for each
+    tool, resource and prompt, and what hosts would object to. As JSON, print the
+    introduction and the lists."""
     client = Client(command)
     client.trace = trace
     with client:
@@ -7326,27 +7328,64 @@ def inspect_server(command: list[str], trace: Trace | None, as_json: bool) -> No
                     print(printable(f"  {kind} {describe_item(item)}"))
                 except (AttributeError, TypeError):  # a member has a wrong type
                     complain(printable(f"  {kind} {item['name']}: malformed: {item}"))
+            if kind == "tool":
+                print_objections(items)
 
 
 def describe_item(item: Json) -> str:
     """Return the name or URI, the parameters and the first line of the description.
 
-    An optional parameter of a tool is shown with ` = ...` after its type.
+    An optional parameter is shown with its default, or with ` = ...` if the server does
+    not tell the default.
     """
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
     schema = item.get("inputSchema") or {}
     required = schema.get("required") or ()
     parameters = []
     for parameter, subschema in (schema.get("properties") or {}).items():
-        types = " or ".join(sorted(types_in(subschema)))
-        suffix = "" if parameter in required else " = ..."
-        parameters.append(f"{parameter}: {types}{suffix}")
+        shown = f"{parameter}: {describe_values(subschema)}"
+        if parameter not in required:
+            shown += f" = {describe_default(subschema)}"
+        parameters.append(shown)
     for argument in item.get("arguments") or ():
-        parameters.append(str(argument.get("name")))
+        suffix = "" if argument.get("required") else " = ..."
+        parameters.append(f"{argument.get('name')}{suffix}")
     if "inputSchema" in item or parameters:
         name += f"({', '.join(parameters)})"
     description = str(item.get("description") or "").split("\n")[0]
     return f"{name}: {description}" if description else name
+
+
+def describe_values(schema: Any) -> str:
+    """Return the values that a schema allows: its enum, or its types."""
+    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
+        return " or ".join(json.dumps(value) for value in schema["enum"])
+    return " or ".join(sorted(types_in(schema)))
+
+
+def describe_default(schema: Any) -> str:
+    if isinstance(schema, dict) and "default" in schema:
+        return json.dumps(schema["default"])
+    return "..."
+
+
+def print_objections(tools: list[Json]) -> None:
+    """Print which hosts would refuse or change a tool.
+
+    The rules of hosts are a file of the project, which changes more often than this
+    one, so they need not be there.
+    """
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(os.path.join(folder, "examples", "tools"))
+    try:
+        find_objections = importlib.import_module("hosts").findings
+    except (ImportError, AttributeError):  # or there is another module hosts
+        complain("The rules of hosts were not checked, because examples/tools/hosts.py "
+                 "of mcp_ref is not beside this file")
+        return
+    complete = [one for one in tools if isinstance(one.get("inputSchema"), dict)]
+    for finding in find_objections(complete):
+        print(printable(f"  host {finding.host}: {finding.place}: {finding.rule}"))
 
 
 def call_tool(command: list[str], trace: Trace | None, options: Json, tool: str,

@@ -7043,6 +7043,17 @@ for message in map(json.loads, sys.stdin):
     if "id" in message:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
 """],
+    "PICKY": [*PYTHON, "-c", """
+from mcp_ref import Server
+server = Server("picky", "1")
+@server.tool(input_schema={"type": "object", "required": ["way"], "properties": {
+    "way": {"enum": ["up", None]}, "by": {"type": "integer", "default": 5},
+    "many": {"type": "array"}}})
+def turn(way, by=5, many=()) -> str: return "turned"
+@server.prompt
+def say(what: str, how: str = "loud") -> str: return what
+server.run()
+"""],
     "ODD": [*PYTHON, "-c", f"""
 from typing import Optional
 from mcp_ref import Context, RpcError, Server
