@@ -127,7 +127,8 @@ For other values, result_of_tool() calls further functions.)
             classify                     checks the form of the message
             IncomingRequest.__init__     holds what belongs to the request
             ToolSession.admit_request    checks revision, method, lifecycle and params
-              quick_check.<locals>.fits  checks params quickly
+              Schema.faults              checks params
+                quick_check.<locals>.fits
         Responder.start_job              runs the job at once
           run_now
             Responder.run_job            computes the response and writes it
@@ -1150,10 +1151,9 @@ class ToolSession(Responder):
                 raise RpcError(INVALID_REQUEST, "A modern request cannot be in a batch")
         elif state != READY or context.method in NAMED_METHODS:  # otherwise no change
             state = next_state(state, context.method)
-        if not rules.params.fits(params):  # most params pass this quick check
-            faults = rules.params.faults(params)
-            if faults:
-                raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
+        faults = rules.params.faults(params)
+        if faults:
+            raise RpcError(INVALID_PARAMS, f"params{faults[0]}")
         context.rules = rules
         if rules.runs_code:
             if context.row.modern:
