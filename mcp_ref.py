@@ -215,8 +215,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # A ToolServer serves tools, in all five revisions, one request after the other on one
 # thread. So one hanging tool stops it, and notifications/cancelled has no effect: for
 # slow tools, read on to Part 2. The cut after this part is a complete server, for
-# learning and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6,
-# and each loop over a table of section 1.10, which only later parts fill.
+# learning and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6.
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
@@ -648,12 +647,40 @@ def handles(name: str, params: Json = {}, capability: str = "",
     return register
 
 
-# Later parts add rows to these two tables. A list method -> the member of its result
-# that holds the items. This member also names the kind of definitions: "tools".
+# A list method -> the member of its result that holds the items. This member also names
+# the kind of definitions: "tools".
 LISTS = {"tools/list": "tools"}
+
+# All tables from here to DOC_SECTIONS are empty in this part, and filled by later ones.
+# A first reading can skip them, and each loop over one of them.
 
 # A capability of the server -> the value that it declares, if that is not {}.
 CAPABILITIES: dict[str, Json] = {}
+
+# A keyword that some hosts refuse -> a function that returns a schema without it.
+PORTABLE: dict[str, Callable[[Json], Json]] = {}
+
+# A kind of classes -> how they are used as hints and as results.
+CLASS_HINTS: dict[str, ClassHint] = {}
+
+# In the next four tables, the key only names the row. Its function ...
+# ... returns the output schema for the hint of a result, or None if it is another hint.
+RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
+
+# ... repairs arguments in place, if it can. It also gets their faults.
+REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
+
+# ... gets a kind, such as "tools", a definition and its function before they are
+# registered, and yields warnings or raises an exception.
+CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
+
+# ... gets the name of a function and the dict or list that it has returned, and yields
+# warnings.
+RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
+
+# The heading of a section in docstrings -> a function that splits a docstring into the
+# description of a function and those of its parameters.
+DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
 
 # How far the handshake of a legacy session has come.
 NEW = "before initialize"
@@ -2583,36 +2610,6 @@ class ToolServer:
 
 def capability_of(kind: str) -> str:
     return "resources" if kind == "resourceTemplates" else kind
-
-
-# --- 1.10 Tables that only later parts fill -------------------------------------------
-# The functions above use these tables, which are empty in this part. In all but the
-# first and the last one, the key is only a name for the row.
-
-# A keyword that some hosts refuse -> a function that returns a schema without it.
-PORTABLE: dict[str, Callable[[Json], Json]] = {}
-
-# Kinds of classes as hints, and as results.
-CLASS_HINTS: dict[str, ClassHint] = {}
-
-# Output schemas: a function that gets the hint of a result and returns the schema, or
-# None if it does not know the hint.
-RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
-
-# Repairs arguments in place, if it can. It also gets the faults.
-REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
-
-# Checks a definition and its function before they are registered. It gets the kind as
-# well, such as "tools", and yields warnings or raises an exception.
-CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
-
-# Checks a dict or a list that a function has returned. It gets the name of the function
-# and the value, and yields warnings.
-RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
-
-# The heading of a section in docstrings -> a function that splits a docstring into the
-# description of a function and those of its parameters.
-DOC_SECTIONS: dict[str, Callable[[str, Json], tuple[str, dict[str, str]]]] = {}
 
 
 # Part 2: Side by side
