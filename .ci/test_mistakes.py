@@ -96,25 +96,15 @@ def send_lines(lines: str) -> Refused:
     return read_by_the_model(last["result"])
 
 
-class LegacyAnswers(Wire):
-    """A legacy server that answers the call of a tool with one line, and may list tools."""
-
-    def __init__(self, line: str, tools: Any = ()) -> None:
-        super().__init__(LEGACY[-1], timeout=0.05)
-        self.line = line
-        self.results = {"initialize": self.welcome, "tools/list": {"tools": tools}}
-
-    def send(self, line: bytes) -> None:
-        message = json.loads(line)
-        if message["method"] == "tools/call":
-            self.on_line(self.line.replace("$id", str(message["id"])).encode())
-        elif message["method"] in self.results:
-            self.on_line(mcp_ref.encode({"jsonrpc": "2.0", "id": message["id"],
-                                         "result": self.results[message["method"]]}))
-
-
 def answered(line: str) -> None:
-    with LegacyAnswers(line).client as client:
+    """Call a tool of a legacy server that answers with this line."""
+    def respond(message: Any) -> None:
+        if message["method"] == "tools/call":
+            end.give(line.replace("$id", str(message["id"])).encode())
+
+    end = Wire(LEGACY[-1], timeout=0.05)
+    end.respond = respond
+    with end.client as client:
         client.call_tool("add")
 
 
