@@ -35,7 +35,7 @@ check: $(TOOLS)  ## types, lint, layers of the parts, branch coverage, the offic
 	$(TOOLS)/bin/coverage run --rcfile=.ci/coveragerc .ci/tests.py --here
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage report --rcfile=.ci/coveragerc --fail-under=97
-	$(TOOLS)/bin/python .ci/check_lines.py
+	$(TOOLS)/bin/python .ci/test_line_checker.py --jsonschema
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
