@@ -126,9 +126,12 @@ def first_line(source: str, head: int) -> int:
 
 
 def read_cuts(path: str = MODULE) -> list[Cut]:
-    """Return the cuts of a module. The last one is the whole module."""
     with open(path, encoding="utf-8") as file:
-        source = file.read()
+        return cuts_of(file.read())
+
+
+def cuts_of(source: str) -> list[Cut]:
+    """Return the cuts of a module. The last one is the whole module."""
     parts = read_parts(source)
     lines = source.splitlines(True)
     ends = [first_line(source, head) - 1 for head, _ in parts[1:]] + [len(lines)]

@@ -2,16 +2,18 @@
 
     python3 .ci/layers.py [FILE]
 
-No part uses a module-level name of a later part: not in a function that runs later, and not in a
-type hint. Attributes such as `session.server` are not checked. A later part does not assign a name
-of an earlier part again, and does not set an attribute of an earlier class. It overrides only the
-members of earlier classes that ALLOWED lists.
+No cut uses a module-level name that only a later part has: not in a function that runs later, and
+not in a type hint. (mypy, which checks each cut, also reads hints in quotes. Nothing checks
+attributes such as `session.server`.) A later part does not assign a name of an earlier part again,
+and does not set an attribute of an earlier class. It overrides only the members of earlier classes
+that ALLOWED lists.
 
 The exit status is 1 if a part breaks one of these rules, and 2 if the module has no parts.
 """
 from __future__ import annotations
 
 import ast
+import builtins
 import os
 import symtable
 import sys
@@ -19,7 +21,7 @@ from typing import Iterator, NamedTuple
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from cuts import MODULE, first_line, read_parts  # noqa: E402
+from cuts import Cut, read_cuts  # noqa: E402
 
 # (class of a later part, class of an earlier part): the members that the later class overrides
 ALLOWED: dict[tuple[str, str], set[str]] = {
@@ -59,9 +61,13 @@ class Statement(NamedTuple):
     """A statement of the module that is not inside of another one."""
     node: ast.stmt
     part: int
-    bound: set[str]  # the module-level names that it assigns, defines or imports
-    imported: set[str]  # those of them that it imports
-    used: set[str]  # the module-level names that it uses
+    bound: set[str]  # the module-level names that it assigns or defines
+
+
+def symbols_of(source: str) -> symtable.SymbolTable:
+    """Return the compiler's table of names. Without the import, it has those of type hints."""
+    source = source.replace("from __future__ import annotations\n", "\n")
+    return symtable.symtable(source, "module", "exec")
 
 
 def names_of(table: symtable.SymbolTable, top: bool = True) -> Iterator[str]:
@@ -73,72 +79,35 @@ def names_of(table: symtable.SymbolTable, top: bool = True) -> Iterator[str]:
         yield from names_of(child, False)
 
 
-def quoted_names(stmt: ast.stmt) -> Iterator[str]:
-    """Yield the names in type hints that are written as strings, also those of cast and TypeVar."""
-    for node in ast.walk(stmt):
-        hints = [getattr(node, "annotation", None), getattr(node, "returns", None)]
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            hints += node.args[:1] if name == "cast" else []
-            hints += [word.value for word in node.keywords if word.arg == "bound"]
-        for hint in hints:
-            for part in ast.walk(hint) if isinstance(hint, ast.AST) else ():
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    try:
-                        inside = ast.parse(part.value, mode="eval")
-                    except SyntaxError:
-                        continue  # a text, as in Literal["a text"]
-                    yield from (one.id for one in ast.walk(inside) if isinstance(one, ast.Name))
+def bound_names(table: symtable.SymbolTable) -> set[str]:
+    return {one.get_name() for one in table.get_symbols()
+            if one.is_assigned() or one.is_namespace()}
 
 
-def statements(source: str) -> list[Statement]:
-    """Read the statements of a module.
+def missing_names(cut: Cut) -> Iterator[str]:
+    table = symbols_of(cut.text)
+    imported = {one.get_name() for one in table.get_symbols() if one.is_imported()}
+    known = {*bound_names(table), *imported, *dir(builtins), "__file__"}
+    for name in sorted({*names_of(table)} - known):
+        yield f"the cut after part {cut.number} uses {name}, which it does not have"
 
-    Each statement is compiled alone, without `from __future__ import annotations`. So the compiler
-    tells local names from names of the module, and counts the names in type hints.
-    """
-    lines = source.splitlines(True)
-    starts = [first_line(source, head) for head, _ in read_parts(source)]
-    found = []
-    for node in ast.parse(source).body:
-        first = min([node.lineno] + [one.lineno for one in getattr(node, "decorator_list", [])])
-        part = max(1, sum(start <= first for start in starts))  # what is above part 1 is part 1
-        table = symtable.symtable("".join(lines[first - 1:node.end_lineno]), "module", "exec")
-        symbols = table.get_symbols()
-        bound = {one.get_name() for one in symbols
-                 if one.is_assigned() or one.is_imported() or one.is_namespace()}
-        imported = {one.get_name() for one in symbols if one.is_imported()}
-        found.append(Statement(node, part, bound, imported,
-                               {*names_of(table), *quoted_names(node)}))
+
+def statements(cuts: list[Cut]) -> list[Statement]:
+    found: list[Statement] = []
+    for cut in cuts:
+        found += [Statement(node, cut.number, bound_names(symbols_of(ast.unparse(node))))
+                  for node in ast.parse(cut.text).body[len(found):]]
     return found
-
-
-def line_of(stmt: ast.stmt, name: str) -> int:
-    """Return the first line of a statement that has a name."""
-    return min((node.lineno for node in ast.walk(stmt)
-                if isinstance(node, ast.Name) and node.id == name), default=stmt.lineno)
-
-
-def uses_of_later_names(found: list[Statement]) -> Iterator[str]:
-    where: dict[str, int] = {}
-    for stmt in found:
-        for name in stmt.bound:
-            where.setdefault(name, stmt.part)
-    for stmt in found:
-        for name in sorted(stmt.used):
-            if where.get(name, 0) > stmt.part:
-                yield (f"line {line_of(stmt.node, name)}: part {stmt.part} uses {name} of part "
-                       f"{where[name]}")
 
 
 def replacements(found: list[Statement]) -> Iterator[str]:
     """Find names of earlier parts, and attributes of them, that a later part assigns.
 
-    A module may be imported twice, and a name such as _method may be the variable of two loops.
+    A name such as _method may be the variable of two loops.
     """
     where: dict[str, int] = {}
     for stmt in found:
-        for name in sorted(stmt.bound - stmt.imported):
+        for name in sorted(stmt.bound):
             if where.setdefault(name, stmt.part) < stmt.part and not name.startswith("_"):
                 yield (f"line {stmt.node.lineno}: part {stmt.part} assigns {name} of part "
                        f"{where[name]} again")
@@ -194,11 +163,12 @@ def overrides(classes: dict[str, Class]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
-def faults_of(source: str, allowed: dict[tuple[str, str], set[str]] = ALLOWED) -> list[str]:
+def faults_of(cuts: list[Cut], allowed: dict[tuple[str, str], set[str]] = ALLOWED) -> list[str]:
     """Return what is wrong with the parts of a module."""
-    found = statements(source)
+    found = statements(cuts)
     classes = read_classes(found)
-    faults = [*uses_of_later_names(found), *replacements(found)]
+    faults = [fault for cut in cuts for fault in missing_names(cut)]
+    faults += replacements(found)
     real = overrides(classes)
     for pair in sorted({*real, *allowed}):
         name, base = pair
@@ -211,19 +181,16 @@ def faults_of(source: str, allowed: dict[tuple[str, str], set[str]] = ALLOWED) -
 
 
 def main(arguments: list[str]) -> int:
-    path = arguments[0] if arguments else MODULE
-    with open(path, encoding="utf-8") as file:
-        source = file.read()
-    parts = read_parts(source)
-    if not parts:
-        print(f"{os.path.relpath(path)} has no parts: no line begins with '# Part 1: '")
+    cuts = read_cuts(*arguments)
+    if not cuts:
+        print("the module has no parts: no line begins with '# Part 1: '")
         return 2
-    classes = read_classes(statements(source))
+    classes = read_classes(statements(cuts))
     for (name, base), members in overrides(classes).items():
         print(f"{name} (part {classes[name].part}) overrides {', '.join(sorted(members))} of "
               f"{base} (part {classes[base].part})")
-    faults = faults_of(source)
-    print(*faults, f"{len(parts)} parts: {len(faults)} faults", sep="\n")
+    faults = faults_of(cuts)
+    print(*faults, f"{len(cuts)} parts: {len(faults)} faults", sep="\n")
     return 1 if faults else 0
 
 
