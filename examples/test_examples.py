@@ -34,6 +34,7 @@ STDERR = {  # words that a file writes to stderr; the other files write nothing 
     "03_errors.py": ["the tool divide failed", "ZeroDivisionError: division by zero",
                      "FileNotFoundError"],
     "08_testing.py": ["Ran 4 tests", "OK"]}
+STOP = r"q: end\] (\033\[0m)?$"  # ends what the demo prints when it stops on a terminal
 Json = dict[str, Any]
 
 
@@ -310,17 +311,23 @@ for line in sys.stdin:
         for end in ("q\n", "\x04"):  # Ctrl-D
             self.assertNotIn("===", self.walk(end)[1])
 
-    def walk(self, *typed: str) -> list[str]:
+    def walk(self, *typed: str, columns: int = 80, **env: str) -> list[str]:
         """Run the demo on a terminal, and type something at each stop.
 
         Returns what is printed up to each stop, and what is printed after the last one.
         """
+        import fcntl
         import pty
+        import struct
+        import termios
 
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
+        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        clean = {name: value for name, value in os.environ.items()
+                 if name not in ("COLUMNS", "NO_COLOR")}
         process = subprocess.Popen([sys.executable, str(HERE / "demo.py")], stdin=far,
-                                   stdout=far, env={**os.environ, "TERM": "dumb"})
+                                   stdout=far, env={**clean, "TERM": "dumb", **env})
         os.close(far)
         late = threading.Timer(DEADLINE, process.kill)
         late.start()
@@ -330,7 +337,7 @@ for line in sys.stdin:
         texts = []
         for words in typed:
             texts.append(self.read_terminal(near))
-            self.assertTrue(texts[-1].endswith("q: end] "), texts[-1])
+            self.assertRegex(texts[-1], STOP)
             os.write(near, words.encode())
         texts.append(self.read_terminal(near))
         self.assertEqual(0, process.wait(DEADLINE))
@@ -339,7 +346,7 @@ for line in sys.stdin:
     def read_terminal(self, terminal: int) -> str:
         """Read a terminal up to the next stop, or up to its end."""
         printed = b""
-        while not printed.endswith(b"q: end] "):
+        while not re.search(STOP, printed.decode(errors="replace")):
             try:
                 chunk = os.read(terminal, 1 << 16)
             except OSError:  # on Linux, this means that the other side is closed
@@ -347,7 +354,7 @@ for line in sys.stdin:
             if not chunk:
                 break
             printed += chunk
-        return printed.decode()
+        return printed.decode().replace("\r\n", "\n")
 
     def parts(self, columns: int = 80) -> list[tuple[str, str]]:
         """Return title and text of each part."""
@@ -494,8 +501,12 @@ for line in sys.stdin:
         cases = [({"TERM": "xterm"}, True),
                  ({"TERM": "dumb"}, False),
                  ({"TERM": "xterm", "NO_COLOR": "1"}, False)]
+        def run_on_terminal(case: Any) -> str:
+            stops = ["\n"] * len(self.parts())
+            return "".join(self.walk(*stops, columns=100, **case[0]))
+
         with ThreadPoolExecutor(3) as pool:
-            outputs = pool.map(lambda case: self.in_terminal(100, case[0]), cases)
+            outputs = list(pool.map(run_on_terminal, cases))
         for (env, has_colours), printed in zip(cases, outputs):
             with self.subTest(env=env):
                 plain = re.sub(r"\033\[[0-9;]*m", "", printed)
@@ -507,34 +518,6 @@ for line in sys.stdin:
                     labels = re.findall(r"\033\[([0-9;]+)m(client \S+ server)",
                                         printed)
                     self.assertEqual(2, len(set(labels)))  # one for each direction
-
-    def in_terminal(self, columns: int, env: dict[str, str]) -> str:
-        """Run the demo in a pseudo terminal; return what it prints."""
-        import fcntl
-        import pty
-        import struct
-        import termios
-
-        near, far = pty.openpty()
-        fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        clean = {name: value for name, value in os.environ.items()
-                 if name not in ("COLUMNS", "NO_COLOR", "TERM")}
-        with subprocess.Popen(
-                [sys.executable, str(HERE / "demo.py")], stdout=far,
-                stdin=subprocess.DEVNULL, env={**clean, **env}) as process:
-            os.close(far)
-            printed = b""
-            while True:
-                try:
-                    chunk = os.read(near, 1 << 16)
-                except OSError:  # on Linux, this means that the other side is closed
-                    chunk = b""
-                if not chunk:
-                    break
-                printed += chunk
-            os.close(near)
-            self.assertEqual(0, process.wait(DEADLINE))
-        return printed.decode().replace("\r\n", "\n")
 
 
 if __name__ == "__main__":
