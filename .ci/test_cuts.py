@@ -33,8 +33,6 @@ CUTS = cuts.read_cuts()
 PYTHON = [sys.executable, "-S", "-W", "error"]
 LEAST = 40  # transcripts that the first cut has to play
 NEEDS = {**judge.NEEDS, "io.modelcontextprotocol/logLevel": "logging"}  # text: capability
-# Transcripts that need a part which lack() does not find out: title -> the first cut that plays it.
-SINCE: dict[str, int] = {}
 PROGRAM = '''
 # The fixture for a cut. Its source comes from test_mcp_ref.py.
 from __future__ import annotations
@@ -247,15 +245,12 @@ def calls_of(value: Any) -> Iterator[Any]:
             yield one.get("params")
 
 
-def lack(transcript: Transcript, revision: str, cut: cuts.Cut, offers: Offers,
-         everything: Offers) -> str:
+def lack(transcript: Transcript, revision: str, offers: Offers, everything: Offers) -> str:
     """Return what a transcript needs and the cut does not offer, or "".
 
     A transcript needs the tools and resources of the fixture that it names, and the capabilities
     to which its methods belong. The empty server offers nothing, in each cut.
     """
-    if SINCE.get(transcript.title, 0) > cut.number:
-        return f"part {SINCE[transcript.title]}"
     if transcript.server == "empty":
         return ""
     text = "\n".join(text for _, text in transcript.steps)
@@ -280,13 +275,12 @@ def paths_of(declared: Any, above: str = "") -> Iterator[str]:
             yield from paths_of(value, f"{above}{name}.")
 
 
-def playable(cut: cuts.Cut, offers: Offers, everything: Offers
-             ) -> Iterator[tuple[str, list[Transcript]]]:
-    """Yield the transcripts that a cut can play, in groups that share a connection."""
+def playable(offers: Offers, everything: Offers) -> Iterator[tuple[str, list[Transcript]]]:
+    """Yield the transcripts that can be played, in groups that share a connection."""
     shared: dict[Any, list[Transcript]] = {}
     for one in filter(is_sent, suite.TRANSCRIPTS):
         revisions = [revision for revision in one.revisions
-                     if not lack(one, revision, cut, offers, everything)]
+                     if not lack(one, revision, offers, everything)]
         for revision in revisions:
             if "raw" not in one.words or revision == MODERN:
                 group = shared.setdefault((revision, one.server, "offers" in one.words), [])
@@ -371,7 +365,7 @@ class TestCuts(suite.ProcessCase):
         cases: list[Any] = []
         failures: list[Any] = []
         for cut, offered in zip(CUTS, offers):
-            groups = [*playable(cut, offered, offers[-1])]
+            groups = [*playable(offered, offers[-1])]
             played.append({one.title for _, group in groups for one in group})
             cases += [(f"cut {cut.number}, {revision}", cut, revision, group, failures)
                       for revision, group in groups]
@@ -407,16 +401,8 @@ class TestCuts(suite.ProcessCase):
             failures.append((f"the cut after part {cut.number}", f"status in {revision}"))
 
     def test_a_part_adds_rows_and_changes_no_row_and_no_constant_of_an_earlier_part(self) -> None:
-        """The exceptions are in the table CHANGED of layers.py."""
-        changed: set[str] = set()
         for before, after in zip(CUTS, CUTS[1:]):
-            changed.update(self.python(CHANGES.format(before.module, after.module)).splitlines())
-        self.assertEqual({*layers.CHANGED}, changed)
-
-    def test_the_table_of_exceptions_names_transcripts_and_parts(self) -> None:
-        titles = {one.title for one in suite.TRANSCRIPTS if is_sent(one)}
-        self.assertEqual(set(), {*SINCE} - titles)
-        self.assertLessEqual({*SINCE.values()}, {cut.number for cut in CUTS[1:]})
+            self.assertEqual("", self.python(CHANGES.format(before.module, after.module)))
 
     def test_the_parts_only_add(self) -> None:
         self.assertEqual([], layers.faults_of(CUTS))
