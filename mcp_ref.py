@@ -7127,6 +7127,7 @@ import io
 
 USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
        python3 mcp_ref.py inspect [--json] -- COMMAND...    show what a server offers
+           and, in a clone of mcp_ref, which hosts would object to a tool
        python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
            before TOOL: --timeout SECONDS, --revision DATE
        python3 mcp_ref.py --version | -h | --help
@@ -7367,21 +7368,21 @@ def describe_default(schema: Any) -> str:
 
 
 def print_objections(tools: list[Json]) -> None:
-    """Print which hosts would refuse or change a tool.
+    """Print which hosts would refuse or change a tool, in a clone of mcp_ref.
 
-    The rules of hosts are a file of the project, which changes more often than this
-    one, so they need not be there.
+    The rules of hosts are a file of the project that changes more often than this one.
+    Hosts are legacy clients, so they see the tools in the legacy form.
     """
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(os.path.join(folder, "examples", "tools"))
     try:
         find_objections = importlib.import_module("hosts").findings
-    except (ImportError, AttributeError):  # or there is another module hosts
-        complain("The rules of hosts were not checked, because examples/tools/hosts.py "
-                 "of mcp_ref is not beside this file")
+    except (ImportError, AttributeError):  # or it is another module of this name
         return
-    complete = [one for one in tools if isinstance(one.get("inputSchema"), dict)]
-    for finding in find_objections(complete):
+    row = newest_revision(modern=False)
+    listed = [row.known_members("tools", one) for one in tools
+              if isinstance(one.get("inputSchema"), dict)]
+    for finding in find_objections(listed):
         print(printable(f"  host {finding.host}: {finding.place}: {finding.rule}"))
 
 
