@@ -247,7 +247,8 @@ class TestNoFalseAlarm(ProcessCase):
     """A server that keeps the specification is clean. Notes are allowed."""
 
     def assert_clean(self, command: List[str], rules: List[Any]) -> None:
-        one = judge.Judge(command, rules, judge.REVISIONS, {}, call_all=True)
+        one = judge.Judge(command, rules, judge.REVISIONS, {}, call_all=True,
+                          waits=judge.Waits(call=3.0))  # one tool never returns
         one.run()
         rows = [row for some in judge.rows_of(one, judge.RANK).values() for row in some]
         self.assertEqual([], [(row.rule.title, row.verdict.broken) for row in rows
