@@ -1,4 +1,4 @@
-"""Run all tests: each file in a process of its own, two files at a time.
+"""Run all tests: each file in a process of its own, three files at a time.
 
     python .ci/tests.py             every test, in the order of the files
     python .ci/tests.py SEED        in random order; SEED is a number, or the word random
@@ -27,7 +27,7 @@ from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FILES = "test_mcp_ref.py", ".ci/test_*.py", "examples/**/test_*.py"  # the longest ones first
-PROCESSES = 2
+PROCESSES = 3
 DEADLINE = 900  # seconds for one file
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
@@ -130,6 +130,8 @@ def main(arguments: list[str]) -> int:
     totals = [0, 0, 0]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(
             PROCESSES) as pool:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder  # all processes share what one has compiled
         run = functools.partial(run_file, bare_python(folder), seed=seed)
         for output, counts in pool.map(run, find_files()):
             print(output, flush=True)

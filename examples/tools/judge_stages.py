@@ -148,6 +148,7 @@ ALSO = {  # name of a line -> another code that is right
     "not JSON: " + "9" * 20: -32600,  # a number, but not every parser reads it
     "not JSON: 9..": -32600}
 MOST_SILENT = 2  # lines without an answer, after which the others are not played
+IN_ORDER = 20  # answers in the order of the lines, after which the next is not late
 SHOWN_EACH = 25  # lines, after which the progress is shown
 
 
@@ -188,11 +189,14 @@ class Line(NamedTuple):
 class Envelope:
     """Plays the lines of ENVELOPE, each followed by a valid request."""
 
-    def __init__(self, command: list[str], show: Callable[[str], None]) -> None:
+    def __init__(self, command: list[str], show: Callable[[str], None],
+                 waits: Waits) -> None:
         self.command = command
+        self.waits = waits
         self.show = show  # takes a text about the progress
         self.right = 0
         self.silent = 0  # lines without an answer
+        self.in_order = 0  # answers that came before the response to a later request
         self.why = ""  # why the server does not answer at all
         self.stderr: tuple[str, ...] = ()  # of a server that does not answer
         self.wrong: list[Line] = []
@@ -226,7 +230,7 @@ class Envelope:
 
     def connect(self) -> None:
         """Start the server, and open a session if it already knows how."""
-        self.end = Connection(self.command, "2025-11-25", Waits(), 0.0, "no/such")
+        self.end = Connection(self.command, "2025-11-25", self.waits, 0.0, "no/such")
         self.end.give(json.dumps({"jsonrpc": "2.0", "id": "judge",
                                   "method": "initialize",
                                   "params": hello("2025-11-25")}).encode())
@@ -248,7 +252,9 @@ class Envelope:
         found: list[Any] = []
         over = False  # the further request was answered
         while not over or expects and not found:
-            seconds = GRACE if over else self.end.waits.answer
+            seconds = self.end.waits.answer
+            if over:
+                seconds = GRACE / 8 if self.in_order > IN_ORDER else GRACE
             if self.end.fresh:
                 seconds = self.end.waits.first
             line = self.end.next(self.end.scaled(seconds))
@@ -260,8 +266,11 @@ class Envelope:
             message = parsed(line)
             if type(message) is dict and message.get("id") == name:
                 over = True
+                self.in_order += bool(found)
             elif message is not None:
                 found.append(message)
+                if over:
+                    self.in_order = 0
             elif line.strip():
                 found.append(line.decode("utf-8", "replace"))
         return found
@@ -313,9 +322,10 @@ def right(answers: list[Any], reply: Any) -> bool:
 
 
 def stage_one(command: list[str], stage: int, verbose: bool,
-              show: Callable[[str], None]) -> tuple[int, list[str]]:
+              show: Callable[[str], None], waits: Waits = Waits()
+              ) -> tuple[int, list[str]]:
     """Play the envelope. Return the exit status and the lines of the report."""
-    play = Envelope(command, show)
+    play = Envelope(command, show, waits)
     play.run()
     lines = [f"Step 1, messages: {play.right} of {len(ENVELOPE)} lines get the right "
              "answer."]
