@@ -558,12 +558,18 @@ class Revision(NamedTuple):
         known = {name: value for name, value in members.items()
                  if name not in self.missing_members
                  and f"{kind}.{name}" not in self.missing_members}
-        # If structured content can only be an object, other content is put into one,
-        # as the official SDKs do.
-        schema = known.get("outputSchema")
-        if self.structured == (dict,) and not is_object_schema(schema):
-            known["outputSchema"] = shape("result", result=schema)
+        schema: Any = known.get("outputSchema")
+        if self.wraps_output(schema):
+            schema = dict(schema)
+            definitions = {word: schema.pop(word) for word in ("$defs", "definitions")
+                           if word in schema}  # $ref looks for them at the root
+            known["outputSchema"] = {**shape("result", result=schema), **definitions}
         return known
+
+    def wraps_output(self, schema: Any) -> bool:
+        """Tell whether output of this schema becomes the member "result" of an object,
+        because structured content can only be an object. The official SDKs do that."""
+        return self.structured == (dict,) and not is_object_schema(schema)
 
 
 _MODERN_METHODS = ("server/discover", "subscriptions/listen")
@@ -931,8 +937,6 @@ class Responder:
             self._take_batch(message, reply)
         except RpcError as error:
             self.refuse(line, error, reply)
-        except OSError:
-            raise  # the job of a batch could not send its response
         except Exception as error:
             if not isinstance(line, (bytes, bytearray)):
                 raise  # a mistake of the transport
@@ -1496,7 +1500,8 @@ def apply_items(walk: Walk, value: Any, subschema: Any,
 def apply_properties(walk: Walk, value: Any, named: Any,
                      schema: Json) -> Iterator[Fault]:
     for name, item in value.items():
-        yield from walk.faults_of_part(name, item, named.get(name, True))
+        if name in named:
+            yield from walk.faults_of_part(name, item, named[name])
 
 
 def apply_additional_properties(walk: Walk, value: Any, others: Any,
@@ -1730,7 +1735,8 @@ def origin_of(hint: Any) -> Any:
     """Return the key of a hint in DESCRIBERS, such as list for list[int]."""
     origin = typing.get_origin(hint) or hint
     if getattr(origin, "__module__", "") == "typing_extensions":  # for older Pythons
-        origin = getattr(typing, getattr(origin, "_name", ""), origin)
+        name = getattr(origin, "_name", None) or name_of(origin)
+        origin = getattr(typing, name, origin)
     return origin if isinstance(origin, collections.abc.Hashable) else None
 
 
@@ -1847,7 +1853,7 @@ def signature_of(function: Any) -> Signature:
         hints[one.name] = hint
         if one.default is not one.empty:
             defaults[one.name] = one.default
-    if parameters and parameters[0].name == "self" and hints["self"] is Any:
+    if parameters and parameters[0].name == "self" and hints.get("self") is Any:
         raise TypeError(f"{name}() has a parameter self; register the method of an "
                         "object instead, as in server.tool(object.method)")
     result = resolved_hint(result, f"{name}().return", namespace)
@@ -1957,7 +1963,7 @@ class Function:
                                 f"{name}: Context (in the cut after Part 1, "
                                 "ToolContext), and it gets the request")
         doc = clean_text(function.__doc__)
-        self.description, docs = read_docstring(doc, hints)
+        self.description, docs = read_docstring(doc, signature.hints)
         described = describe_object(
             hints, signature.defaults, docs, where, signature.other_hint)
         self.hinted_schema = described.schema
@@ -1976,7 +1982,6 @@ class Function:
         self.output_schema: Schema | None = None
         if output_schema is not None:
             self.output_schema = examine(output_schema, f"{where}, output schema")
-        self.has_other_output = not is_object_schema(output_schema)
 
     def _describe_result(self, hint: Any, where: Place) -> Json | None:
         """Return the output schema that the hint of the result makes, if it makes one.
@@ -2111,7 +2116,7 @@ def _tools_call(context: ToolContext) -> Json:
         return failure_of_tool(error.message)
     except (RpcError, Interrupted):
         raise
-    except (ToolError, RequestCancelled, ConnectionClosed) as error:  # not logged
+    except (ToolError, RequestCancelled) as error:  # not logged
         return failure_of_tool(reason_of(error))
     except BaseException as error:  # SystemExit as well: it must not end the server
         warn("the tool %s failed", params["name"], error=error)
@@ -2135,10 +2140,10 @@ def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
         is_data = not is_content(value)
     else:
         is_data = schema.fits(value) or function.check_result(value)
+    if is_data and row.wraps_output(function.listed_output):
+        value = {"result": value}
     if is_data and isinstance(value, row.structured):  # a type that the revision has
         result["structuredContent"] = value
-    elif is_data and function.has_other_output and row.structured:
-        result["structuredContent"] = {"result": value}  # see known_members()
     return result
 
 
@@ -2165,12 +2170,15 @@ def reason_of(error: BaseException) -> str:
 
 def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -> Json:
     """Adapt a ready-made result of a tool to a revision."""
-    if output_schema is not None and not given.get("isError"):
-        output_schema.check(given.get("structuredContent"), "structuredContent")
     result = {**given, "content": [
         block_for(row, block) for block in given.get("content", [])]}
-    if not isinstance(given.get("structuredContent"), row.structured):
-        result.pop("structuredContent", None)  # the revision does not have this type
+    structured = given.get("structuredContent")
+    if output_schema is not None and not given.get("isError"):
+        output_schema.check(structured, "structuredContent")
+        if row.wraps_output(output_schema.schema):
+            structured = result["structuredContent"] = {"result": structured}
+    if not isinstance(structured, row.structured):  # a type that the revision lacks
+        result.pop("structuredContent", None)
     return result
 
 
@@ -2422,7 +2430,9 @@ def define(function: Function, name: str | None, title: str | None,
            description: str | None, icons: list[Json] | None, meta: Json | None,
            **members: Any) -> Json:
     """Build a definition. Name and description come from the function by default."""
-    shown = clean_text(description) or function.description
+    shown: Any = function.description if description is None else description
+    if isinstance(shown, str):
+        shown = clean_text(shown)
     return present(
         name=name or function.name, title=title, **members, icons=icons, _meta=meta,
         description=shown or None)
@@ -2690,6 +2700,7 @@ class SharedOutbox(Outbox):
         self._longest = owner.bounds.line
         self._on_failure = owner.break_connection
         self._writing = False  # a thread is writing
+        self._writes_soon = False  # a thread of flush_soon() is starting
 
     def put(self, line: bytes | None, sink: Send | None = None) -> None:
         """Add a line. The caller holds the lock. A sink replaces send()."""
@@ -2737,9 +2748,18 @@ class SharedOutbox(Outbox):
     def flush_soon(self) -> None:
         """Write the lines on a new thread, because the other side may not read."""
         with self.lock:
-            has_work = self._lines and not self._writing
-        if has_work:
-            spawn(self.flush)
+            if self._writing or self._writes_soon or not self._lines:
+                return
+            self._writes_soon = True
+        try:
+            spawn(self._flush_now)
+        except RuntimeError:  # no thread can be started; the next flush() writes them
+            self._writes_soon = False
+
+    def _flush_now(self) -> None:
+        with self.lock:
+            self._writes_soon = False
+        self.flush()
 
     def is_full(self) -> bool:
         """Tell whether more bytes wait than a line may have."""
@@ -2749,9 +2769,9 @@ class SharedOutbox(Outbox):
         """Block while the outbox is full."""
         wait_until(lambda: not self.is_full())
 
-    def wait_until_written(self, timeout: float) -> None:
-        """Wait until all lines are written, for up to timeout seconds."""
-        wait_until(lambda: not self._writing and not self._lines, timeout)
+    def wait_until_written(self, timeout: float) -> bool:
+        """Wait up to timeout seconds. Return whether all lines are written."""
+        return wait_until(lambda: not self._writing and not self._lines, timeout)
 
 
 class CancellableRequest(IncomingRequest):
@@ -3170,8 +3190,8 @@ def serve_stdio(connect: Callable[[Send, Start], ThreadedResponder], workers: in
     finally:
         # After a signal, or if jobs had not enough time, do not wait long again.
         is_cut_short = signals.number is not None or len(peer.unanswered()) > 0
-        finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
-        if all_done:  # otherwise a job may still print, and stdout has to stay clean
+        all_written = finish(peer, LAST_WRITE_TIMEOUT if is_cut_short else drain)
+        if all_done and all_written:  # otherwise print() could still damage a line
             streams.restore()
         signals.end()
 
@@ -3180,8 +3200,8 @@ LAST_WRITE_TIMEOUT = 0.5  # seconds for the last lines, if not all jobs are done
 LAST_LOG_TIMEOUT = 0.5  # seconds for jobs that fail because the other side is gone
 
 
-def finish(peer: ThreadedResponder, timeout: float) -> None:
-    """Close a peer, and wait until its last lines are written.
+def finish(peer: ThreadedResponder, timeout: float) -> bool:
+    """Close a peer, and wait until its last lines are written. Return whether they are.
 
     The closing may take up to timeout seconds, and the writing as well.
     """
@@ -3191,10 +3211,11 @@ def finish(peer: ThreadedResponder, timeout: float) -> None:
         spawn(peer.close).join(valid_timeout(timeout))
     except RuntimeError:  # no thread can be started
         peer.close()
-    peer.outbox.wait_until_written(timeout)
+    all_written: bool = peer.outbox.wait_until_written(timeout)
     unanswered = [str(request) for request in peer.unanswered()]
     if unanswered:
         warn("no response was sent to: %s", ", ".join(unanswered))
+    return all_written
 
 
 def runner_for(workers: int) -> ReadingPool | CallingThread:
@@ -3479,7 +3500,8 @@ class ThreadedServer(ToolServer):
 
     def _warn_before_run(self) -> None:
         self.warn_of_terminal()
-        if not self.capabilities.keys() - {"logging"}:
+        has_own_methods = bool(self.methods.keys() - METHODS.keys())
+        if not self.capabilities.keys() - {"logging"} and not has_own_methods:
             warn("%s offers nothing; register tools before run()", self.info["name"])
         if sys.flags.optimize > 1:
             warn("python -OO removes docstrings, so a model reads no descriptions")
@@ -4159,7 +4181,8 @@ def input_fault(method: str, params: Json, result: Any) -> str | None:
         faults = Schema(params["requestedSchema"]).faults(result.get("content", {}))
     if faults:
         return str(faults[0])
-    for index, root in enumerate(result.get("roots", [])):
+    roots = result["roots"] if method == "roots/list" else []
+    for index, root in enumerate(roots):
         if not root["uri"].startswith("file://"):
             return f".roots[{index}].uri: expected file://..., got {root['uri']!r:.60}"
     return None
@@ -4217,7 +4240,10 @@ class StateSigner:
         if not hmac.compare_digest(signature.encode(), given_signature):
             raise RpcError(INVALID_PARAMS, "requestState does not belong to this "
                            "request")
-        expires, earlier, asked = json.loads(state)
+        signed = json.loads(state)
+        if len(signed) != 3:  # by another edition of this file, with the same key
+            raise RpcError(INVALID_PARAMS, "requestState has another form")
+        expires, earlier, asked = signed
         if expires < time.time():
             raise RpcError(INVALID_PARAMS, "requestState has expired")
         context.asked_earlier = frozenset(asked)
@@ -4256,11 +4282,12 @@ class AskingSession(Requester, ThreadedSession):
         result = None
         try:
             result = super().compute_modern(context)
-        except InputRequired:
+        except InputRequired as question:
             if not may_ask:
                 raise RuntimeError(
                     f"{context.method} cannot ask for input; only tools, resources and "
                     "prompts can") from None
+            context.question = question
         if context.question is None or not may_ask:
             return result or {}
         if result is not None:
@@ -5502,6 +5529,11 @@ def describe_named_tuple(hint: Any, args: Any, where: Place) -> Described:
     return Described(described.schema, lambda value: hint(*described.cast(value)))
 
 
+def is_named_tuple(class_: Any) -> bool:
+    is_tuple = isinstance(class_, type) and issubclass(class_, tuple)
+    return is_tuple and hasattr(class_, "_fields")
+
+
 def has(attribute: str) -> Callable[[Any], bool]:
     """Return a function that tells whether a class has an attribute."""
     return lambda class_: hasattr(class_, attribute)
@@ -5514,7 +5546,7 @@ CLASS_HINTS.update({
     "TypedDict": ClassHint(has("__required_keys__"), describe_typed_dict, dict),
     "dataclass": ClassHint(has("__dataclass_fields__"), describe_dataclass,
                            members_of_dataclass),
-    "NamedTuple": ClassHint(has("_fields"), describe_named_tuple, list,
+    "NamedTuple": ClassHint(is_named_tuple, describe_named_tuple, list,
                             has_output=False),
     "date": ClassHint(lambda class_: text_class(class_) is not None,
                       describe_text_class, text_of_instance, has_output=False)})
@@ -5649,7 +5681,7 @@ REPAIRS["type"] = repair_types
 
 DEFINITION = Schema(shape(
     name="string", title="string", description="string", icons="array", _meta="object",
-    annotations="object", mimeType="string"))
+    annotations="object", mimeType="string", outputSchema="object"))
 
 
 def check_definition(kind: str, definition: Json, function: Function,
@@ -6275,8 +6307,8 @@ class Client:
         When call_tool() returns, on_progress has been called for all progress of the
         call. There are two other cases: if one of the callbacks uses call_tool(), its
         on_progress is called later, when that callback has returned; and if 10,000
-        callbacks wait, further progress is dropped. If call_tool() raises, it does not
-        wait for progress that has arrived.
+        callbacks wait, further progress is dropped. If call_tool() raises, progress
+        that has arrived is dropped as well.
 
         With max_timeout (seconds), each progress notification starts timeout anew, but
         the whole call ends after max_timeout. meta goes into _meta. Raises what
@@ -6904,6 +6936,22 @@ CALLBACK_LIMIT = 10_000  # callbacks that may wait
 LINGER = 1.0  # seconds that the thread of Callbacks waits for more work
 
 
+class ProgressListener:
+    """Gets the progress of one call. on_progress may be None."""
+
+    def __init__(self, on_progress: Callable[..., Any] | None,
+                 deadline: Deadline) -> None:
+        self._on_progress = on_progress
+        self.deadline = deadline  # progress puts it off
+        self.has_failed = False  # the call has ended with an exception
+
+    def report(self, params: Json) -> None:
+        if self._on_progress is None or self.has_failed or "progress" not in params:
+            return
+        self._on_progress(
+            params["progress"], params.get("total"), params.get("message"))
+
+
 class Callbacks:
     """One thread that calls on_notification and on_progress, in order.
 
@@ -6922,8 +6970,7 @@ class Callbacks:
         self._thread: threading.Thread | None = None
         self._has_dropped = False
         self._newest_token = 0
-        # By progress token: whom progress goes to, and the time that it puts off.
-        self._listeners: dict[int, tuple[Callable[..., Any] | None, Deadline]] = {}
+        self._listeners: dict[int, ProgressListener] = {}  # by progress token
 
     @contextlib.contextmanager
     def progress_to(self, on_progress: Callable[..., Any] | None,
@@ -6933,12 +6980,14 @@ class Callbacks:
         that has arrived.
 
         A callback cannot wait for callbacks. If it enters the block, its progress is
-        reported when it has returned.
+        reported when it has returned. If the block ends with an exception, no further
+        progress is reported.
         """
+        listener = ProgressListener(on_progress, deadline)
         with self._changed:
             self._newest_token += 1
             token = self._newest_token
-            self._listeners[token] = on_progress, deadline
+            self._listeners[token] = listener
         try:
             yield token
             with self._changed:
@@ -6948,6 +6997,9 @@ class Callbacks:
                 self.put(done.set)
                 if not done.wait(valid_timeout(deadline.left())):
                     raise RequestTimeout("on_progress did not return in time")
+        except BaseException:
+            listener.has_failed = True
+            raise
         finally:
             with self._changed:
                 del self._listeners[token]
@@ -6958,13 +7010,10 @@ class Callbacks:
         token: Any = params.get("progressToken")
         if method == "notifications/progress" and type(token) is int:
             with self._changed:
-                on_progress, deadline = self._listeners.get(token, (None, None))
-            if deadline is not None:
-                deadline.put_off()
-            if on_progress is not None and "progress" in params:
-                self.put(functools.partial(
-                    on_progress, params["progress"], params.get("total"),
-                    params.get("message")), size)
+                listener = self._listeners.get(token)
+            if listener is not None:
+                listener.deadline.put_off()
+                self.put(functools.partial(listener.report, params), size)
         if self._on_notification is not None:
             self.put(functools.partial(self._on_notification, method, params), size)
 
@@ -7445,24 +7494,23 @@ def ask_on_terminal(params: Json) -> Json:
     content: Json = {}
     for name, field in fields.items():
         wanted = field.get("enum", field.get("type", "any"))
-        typed = None
-        while typed is None:
+        while name not in content:
             complain(printable(f"{name} ({wanted}): "), end="")
             line = sys.stdin.readline().strip()
             if not line:
                 return {"action": "decline"}
-            typed = field_value(line, field)
-        content[name] = typed
+            with contextlib.suppress(KeyError):  # ask again
+                content[name] = field_value(line, field)
     return {"action": "accept", "content": content}
 
 
 def field_value(typed: str, field: Json) -> Any:
-    """Return the value of a field; None: ask again."""
+    """Return the value of a field. KeyError means that it is not a boolean."""
     if field.get("type") == "string":
         return typed
     if field.get("type") == "boolean":
         return {"y": True, "yes": True, "true": True, "n": False, "no": False,
-                "false": False}.get(typed.lower())
+                "false": False}[typed.lower()]
     try:
         return json.loads(typed)
     except ValueError:

@@ -2381,6 +2381,30 @@ class TestReadyMadeResults(unittest.TestCase):
                     said = text_of(client.call_tool("tool", {"name": name}))
                 self.assertIn("structuredContent", said)
 
+    def test_output_fits_the_schema_that_is_listed_in_the_revision(self) -> None:
+        """If structured content can only be an object, other output is listed and sent inside of
+        one. That depends on the schema, and not on the single value. The client checks it."""
+        one = {"type": "object", "required": ["x"]}
+        for schema, value in (
+                ({"$ref": "#/$defs/one", "$defs": {"one": one}}, {"x": 1}),
+                ({"type": "array", "items": {"$ref": "#/definitions/one"},
+                  "definitions": {"one": one}}, [{"x": 1}]),
+                ({"type": ["object", "null"]}, {"x": 1}), ({"type": ["object", "null"]}, None),
+                ({"properties": {"x": {"type": "integer"}}}, {"x": 1}), (one, {"x": 1})):
+            server = Server("s", "1")
+            server.tool("plain", output_schema=schema, description="?")(lambda: value)
+            server.tool("ready", output_schema=schema, description="?")(
+                lambda: Result({"structuredContent": value}))
+            for revision in REVISIONS:
+                with self.subTest(schema, revision=revision), Client(
+                        server, timeout=DEADLINE, protocol_version=revision) as client:
+                    listed = client.list_tools()[0].get("outputSchema")
+                    for name in "plain", "ready":
+                        result = client.call_tool(name)
+                        self.assertEqual(listed is None, "structuredContent" not in result)
+                        self.assertIn(result.get("structuredContent", value),
+                                      (value, {"result": value}))
+
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound has
         the code of the revision. [res.not-found.32002] [res.not-found.32602]"""
@@ -3053,6 +3077,30 @@ async def loop() -> int:
         self.assertEqual(0, child.wait_for_end())
 
     # run() in a program that continues afterwards.
+
+    def test_run_does_not_restore_stdout_while_a_line_is_being_written(self) -> None:
+        """The client does not read, so the line blocks. Text that is printed after run() would
+        stand inside of it. [stdio.stdout-only-messages]"""
+        child = subprocess.Popen([*PYTHON, "-c", """
+import mcp_ref
+server = mcp_ref.Server("s", "1")
+@server.tool
+def long() -> str:
+    "Return much."
+    return "x" * 1_000_000
+server.run(drain=0.1)
+print("printed", flush=True)
+"""], stdin=-1, stdout=-1, stderr=-1, env=PROCESS_ENV)
+        self.addCleanup(child.__exit__, None, None, None)
+        self.addCleanup(child.kill)
+        ended = threading.Timer(DEADLINE, child.kill)
+        self.addCleanup(ended.cancel)
+        ended.start()
+        assert child.stdin and child.stdout and child.stderr
+        child.stdin.write(request_line(1, "tools/call", name="long", _meta=modern_meta()) + b"\n")
+        child.stdin.close()
+        self.assertIn(b"printed\n", [*child.stderr])
+        self.assertNotIn(b"printed", child.stdout.read())
 
     def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
         """Text that a tool has printed does not appear on stdout afterwards either.
@@ -5327,6 +5375,34 @@ class TestHints(unittest.TestCase):
         fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
         self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
 
+    def test_only_a_tuple_with_fields_is_a_named_tuple(self) -> None:
+        """Other classes, such as a row of a database, may have the attribute _fields."""
+        class Row(Dict[str, int]):
+            _fields = ("a",)
+
+        _, result = self.use(schema_hinted(lambda: Row(a=1), **{"return": "dict"}))
+        self.assertEqual({"a": 1}, json.loads(text_of(result)))
+
+    def test_args_may_describe_the_context_and_a_server_may_have_only_methods(self) -> None:
+        """Neither leads to a warning."""
+        def take(context: Context) -> Dict[str, Any]:
+            """Take it.
+
+            Args:
+                context: The request.
+            """
+            return {}
+
+        with self.assertLogs() as logs:
+            logging.warning("the only line")
+            Server("s", "1").tool(take)
+        self.assertEqual(1, len(logs.output))
+        own = "import mcp_ref\nserver = mcp_ref.Server('s', '1')\n" \
+              "server.method('x/y')(lambda: {})\nserver.run()"
+        done = subprocess.run([*PYTHON, "-c", own], input=b"", stderr=-1, env=PROCESS_ENV,
+                              timeout=DEADLINE)
+        self.assertEqual((0, b""), (done.returncode, done.stderr))
+
     def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
         """A client can send the listed default back, unchanged."""
         got: List[Any] = []
@@ -6470,6 +6546,20 @@ class TestClientAnswers(unittest.TestCase):
             logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
         return fits, sum("not checked" in line for line in logs.output)
 
+    def test_members_that_a_schema_does_not_name_cost_nothing(self) -> None:
+        """OURS: Only comparisons count as work."""
+        mcp_ref.validate({str(n): n for n in range(310_000)}, {"properties": {"a": {}}})
+
+    def test_an_answer_of_the_user_may_have_members_of_other_answers(self) -> None:
+        def on_elicit(params: Any) -> Any:
+            return {"action": "decline", "roots": 5}
+
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision), Client(
+                    fixture_server(), timeout=DEADLINE, protocol_version=revision,
+                    on_elicit=on_elicit) as client:
+                self.assertNotIn("isError", client.call_tool("ask", {"text": "?"}))
+
     def test_a_pattern_of_the_server_is_skipped_if_its_check_could_take_too_long(self) -> None:
         """OURS: Python's re would stop all threads meanwhile. One warning is logged for each
         schema; here are the form and the output schema. Other patterns are checked."""
@@ -6780,6 +6870,28 @@ class TestCallbacks(unittest.TestCase):
         client.call_tool("change", {"kind": "tools"})
         self.assertIn("extra", names.get(timeout=DEADLINE))
         self.assertEqual("called", names.get(timeout=DEADLINE))
+
+    def test_no_progress_is_reported_after_a_call_has_failed(self) -> None:
+        """One report is being handled when the call fails. Those behind it are dropped."""
+        server, heard, goes_on = Server("s", "1"), [], threading.Event()
+
+        @server.tool
+        def fail(context: Context) -> None:
+            """Fail after three reports."""
+            for n in range(3):
+                context.progress(n)
+            raise RpcError(5, "failed")
+
+        def on_progress(*step: Any) -> None:
+            heard.append(step)
+            goes_on.wait(DEADLINE)
+
+        client = self.client(server)
+        self.assertRaises(RpcError, client.call_tool, "fail", on_progress=on_progress)
+        goes_on.set()
+        last: "queue.Queue[Any]" = queue.Queue()
+        client.callbacks.put(lambda: last.put(len(heard)))
+        self.assertLessEqual(last.get(timeout=DEADLINE), 1)
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most 10,000 callbacks wait, with at most Bounds.memory bytes. The log has a single
