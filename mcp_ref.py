@@ -544,6 +544,9 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
+    # Output whose schema is not that of an object becomes the member "result" of one.
+    # The official SDKs do that, too.
+    wraps_output: bool = False
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
     # Params that a request for input may have although the client has not declared the
     # part of its capability that they belong to (Part 3).
@@ -559,17 +562,13 @@ class Revision(NamedTuple):
                  if name not in self.missing_members
                  and f"{kind}.{name}" not in self.missing_members}
         schema: Any = known.get("outputSchema")
-        if self.wraps_output(schema):
+        if self.wraps_output and not is_object_schema(schema):
             schema = dict(schema)
             definitions = {word: schema.pop(word) for word in ("$defs", "definitions")
                            if word in schema}  # $ref looks for them at the root
             known["outputSchema"] = {**shape("result", result=schema), **definitions}
         return known
 
-    def wraps_output(self, schema: Any) -> bool:
-        """Tell whether output of this schema becomes the member "result" of an object,
-        because structured content can only be an object. The official SDKs do that."""
-        return self.structured == (dict,) and not is_object_schema(schema)
 
 
 _MODERN_METHODS = ("server/discover", "subscriptions/listen")
@@ -583,10 +582,10 @@ REVISIONS = {row.version: row for row in (
     Revision("2025-03-26", batches=True, blocks=("text", "image", "resource", "audio"),
              missing_methods=_MODERN_METHODS,
              missing_members=("icons", "title", "outputSchema", "_meta")),
-    Revision("2025-06-18", structured=(dict,), elicitation=("form",),
+    Revision("2025-06-18", structured=(dict,), wraps_output=True, elicitation=("form",),
              missing_methods=_MODERN_METHODS, missing_members=("icons",)),
     Revision("2025-11-25", null_id=False, tool_errors=True, structured=(dict,),
-             elicitation=("form", "url"), free_params=(),
+             wraps_output=True, elicitation=("form", "url"), free_params=(),
              missing_methods=_MODERN_METHODS),
     Revision("2026-07-28", modern=True, null_id=False, tool_errors=True,
              unknown_resource=INVALID_PARAMS, structured=(object,),
@@ -1982,6 +1981,7 @@ class Function:
         self.output_schema: Schema | None = None
         if output_schema is not None:
             self.output_schema = examine(output_schema, f"{where}, output schema")
+        self.has_other_output = not is_object_schema(output_schema)
 
     def _describe_result(self, hint: Any, where: Place) -> Json | None:
         """Return the output schema that the hint of the result makes, if it makes one.
@@ -2140,7 +2140,7 @@ def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
         is_data = not is_content(value)
     else:
         is_data = schema.fits(value) or function.check_result(value)
-    if is_data and row.wraps_output(function.listed_output):
+    if is_data and row.wraps_output and function.has_other_output:
         value = {"result": value}
     if is_data and isinstance(value, row.structured):  # a type that the revision has
         result["structuredContent"] = value
@@ -2175,7 +2175,7 @@ def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -
     structured = given.get("structuredContent")
     if output_schema is not None and not given.get("isError"):
         output_schema.check(structured, "structuredContent")
-        if row.wraps_output(output_schema.schema):
+        if row.wraps_output and not is_object_schema(output_schema.schema):
             structured = result["structuredContent"] = {"result": structured}
     if not isinstance(structured, row.structured):  # a type that the revision lacks
         result.pop("structuredContent", None)

@@ -339,7 +339,8 @@ class Judge:
         self.until = self.began + TIME_LIMIT
         self.spoken: list[Facts] = []
         self.not_spoken: dict[str, str] = {}  # revision -> why
-        self.verdicts: dict[str, tuple[Rule, dict[str, Verdict]]] = {}  # by title
+        # By level and title: one rule is a SHOULD in old revisions and a MUST in others.
+        self.verdicts: dict[tuple[str, str], tuple[Rule, dict[str, Verdict]]] = {}
         self.by_slug = {slug: rule for rule in reversed(rules) for slug in rule.slugs}
         # revision -> the last lines of stderr, if the server ended at once
         self.stderr: dict[str, tuple[str, ...]] = {}
@@ -356,7 +357,8 @@ class Judge:
     def note(self, rule: Rule, revision: str, verdict: Verdict) -> None:
         """Remember a verdict, unless a worse one is known."""
         with self.lock:
-            slots = self.verdicts.setdefault(rule.title, (rule, {}))[1]
+            key = rule.level, rule.title
+            slots = self.verdicts.setdefault(key, (rule, {}))[1]
             old = slots.get(revision, Verdict(""))
             if RANK.index(verdict.outcome) > RANK.index(old.outcome):
                 slots[revision] = verdict

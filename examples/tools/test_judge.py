@@ -302,7 +302,7 @@ class TestPermission(ProcessCase):
             with unittest.mock.patch.dict(os.environ, PROCESS_ENV, FILE=path):
                 one.run()
             title = "A call whose arguments do not fit the input schema fails"
-            verdict = one.verdicts[title][1]
+            verdict = one.verdicts["MUST", title][1]
             return os.path.exists(path), verdict["2025-11-25"]
 
     def test_without_permission_no_tool_is_called(self) -> None:
