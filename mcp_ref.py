@@ -6591,14 +6591,16 @@ class Deadline:
     """The time at which a call ends. Progress puts it off, if max_timeout is given."""
 
     def __init__(self, timeout: float, max_timeout: float | None = None) -> None:
+        begin = time.monotonic()
         self._timeout = timeout
-        self._begin = time.monotonic()
+        self._max_timeout = max_timeout
         self._lock = threading.Lock()  # guards the two below
-        self._end = self._begin + timeout
-        self._latest: float | None = None
+        self._end = begin + timeout
+        self._limit = timeout  # seconds, for the message when the time is over
+        self._latest = begin
         if max_timeout is not None:
             check_types("Client", (int, float), max_timeout=max_timeout)
-            self._latest = self._begin + max_timeout
+            self._latest += max_timeout
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -6608,8 +6610,9 @@ class Deadline:
     def put_off(self) -> None:
         """Start the timeout anew, because there was progress."""
         with self._lock:
-            if self._latest is not None:
+            if self._max_timeout is not None:
                 self._end = min(time.monotonic() + self._timeout, self._latest)
+                self._limit = self._max_timeout
 
     def result_of(self, pending: PendingRequest) -> Any:
         """Wait for a result. Raises what PendingRequest.result() raises."""
@@ -6617,7 +6620,7 @@ class Deadline:
         while not pending.wait(left):
             left = self.left()  # there may have been progress
             if left <= 0:
-                pending.time_out(time.monotonic() - self._begin)
+                pending.time_out(self._limit)
         return pending.result()
 
 

@@ -457,7 +457,7 @@ class TestWalk(unittest.TestCase):
                                  for path in sorted(HERE.glob(f"{title}_*.py")))
             for excerpt in self.excerpts(section):
                 with self.subTest(title, excerpt=excerpt):
-                    self.assertIn("\n" + excerpt, source)
+                    self.assertTrue("\n" + excerpt in source)  # the source is long
 
     def test_the_links_exist_and_lead_to_every_program(self) -> None:
         links = re.findall(r"\]\(([^)]*)\)", self.text)
