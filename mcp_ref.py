@@ -213,9 +213,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Part 1: A server for tools
 # ======================================================================================
 # A ToolServer serves tools, in all five revisions, one request after the other on one
-# thread. So one hanging tool stops it, and notifications/cancelled has no effect: for
-# slow tools, read on to Part 2. The cut after this part is a complete server, for
-# learning and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6.
+# thread. So one hanging tool stops it, and notifications/cancelled has no effect: a call
+# that waits is run even if its client has given it up. If a tool is slow, or must not
+# run twice, read on to Part 2. Most hosts end a server with a signal, and then nothing
+# after run() is executed. The cut after this part is a complete server, for learning
+# and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6.
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
@@ -544,8 +546,9 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
-    # Output whose schema is not that of an object becomes the member "result" of one.
-    # The official SDKs do that, too.
+    # Output whose schema is not that of an object becomes the member "result" of one,
+    # as in the official SDKs. So does output without a schema that is not an object:
+    # Gemini CLI 0.61.0 refuses a result whose only content is, for example, the text 3.
     wraps_output: bool = False
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
     # Params that a request for input may have although the client has not declared the
@@ -2140,8 +2143,9 @@ def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
         is_data = not is_content(value)
     else:
         is_data = schema.fits(value) or function.check_result(value)
-    if is_data and row.wraps_output and function.has_other_output:
-        value = {"result": value}
+    if is_data and row.wraps_output:
+        if function.has_other_output or not isinstance(value, dict):
+            value = {"result": value}
     if is_data and isinstance(value, row.structured):  # a type that the revision has
         result["structuredContent"] = value
     return result

@@ -5192,7 +5192,7 @@ SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema,
 # (hint, value, content or None if the call fails, revisions with structuredContent)
 RESULTS: List[Tuple[Any, ...]] = [
     ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[2:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[4:]),
+    ("int", 0, [0], REVISIONS[2:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
     ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
     ("SchemaPoint", SchemaPoint("a"), None, ())]
