@@ -73,16 +73,18 @@ the user).
 
 Every cut is a server
 ---------------------
-This file has eight parts. Each part adds to the parts before it, and changes nothing in
-them. So you can stop reading after any part, and you can cut the file there: what is
-left is a complete server again, with the class in the second column.
+This file has eight parts. Each part adds to the parts before it, and edits none of
+their code. So you can stop reading after any part, and you can cut the file there: what
+is left is a complete server again. The second column names the class that a part adds;
+use the last server class of a cut, because the others are its base classes.
 
     Part 1  ToolServer      tools, one request after the other, in all five revisions
     Part 2  ThreadedServer  tools side by side; cancellation, progress, log, signals
     Part 3  AskingServer    tools that ask the user, the client's model, or for roots
     Part 4  ChangingServer  notifications when tools come and go
     Part 5  Server          resources, prompts, completion, methods of your own
-    Part 6                  the other keywords of JSON Schema, the other type hints
+    Part 6                  the other keywords of JSON Schema, the other type hints,
+                            output schemas, repair of arguments, checks at registration
     Part 7  Client          the other side, over a process or in this process
     Part 8                  the command line: demo server, inspect, call
 
@@ -96,7 +98,7 @@ classes from those of earlier parts: a context (the request that a tool gets), a
 (one connection), a server. To extend a cut, do the same before you make a server. Here
 are a method, a keyword and a hint:
 
-    import decimal, mcp_core
+    import decimal
     from mcp_core import DESCRIBERS, KEYWORDS, Described, Fault, Keyword, handles, shape
 
     @handles("example/echo", shape("text", text="string"), runs_code=True)
@@ -662,7 +664,7 @@ LISTS = {"tools/list": "tools"}
 # All tables from here to DOC_SECTIONS are empty in this part, and filled by later ones.
 # A first reading can skip them, and each loop over one of them.
 
-# A capability of the server -> the value that it declares, if that is not {}.
+# A capability of the server -> the value that it declares. {} by default.
 CAPABILITIES: dict[str, Json] = {}
 
 # A keyword that some hosts refuse -> a function that returns a schema without it.
@@ -1228,6 +1230,28 @@ class ToolSession(Responder):
         """Serve subscriptions/listen. The stream reports nothing, because the tools of
         this part do not change."""
         self.acknowledge(context, {})
+
+    def streams(self) -> list[ToolContext]:
+        """Return the open subscriptions/listen requests. The caller holds the lock."""
+        requests: list[Any] = list(self._incoming.values())
+        return [context for context in requests if context.granted is not None]
+
+    def close(self, why: Exception | None = None) -> None:
+        """End the session. Requests that were received can still be answered.
+
+        Each open stream gets notifications/cancelled and then a response: one page of
+        the specification demands the notification, another page demands the response.
+        """
+        with self._lock:
+            streams = self.streams()
+            for context in streams:
+                context.reply.put(encode(build_message(
+                    "notifications/cancelled", {"requestId": context.request_id})))
+        for context in streams:
+            self.respond(context, with_server_info(context, {
+                "resultType": "complete",
+                "_meta": {META_SUBSCRIPTION: context.request_id}}))
+        super().close(why)
 
     def acknowledge(self, context: ToolContext, granted: Json) -> None:
         """Acknowledge subscriptions/listen. The request stays open."""
@@ -1819,7 +1843,9 @@ def to_plain(value: Any) -> Any:
         return {name: to_plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_plain(item) for item in value]
-    for plain in (str, int, float):
+    if isinstance(value, str):
+        return str.__str__(value)  # str(value) may differ, as in an Enum
+    for plain in (int, float):
         if isinstance(value, plain):
             return plain(value)
     return value
@@ -1962,8 +1988,8 @@ class Function:
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
-                                f"{name}: Context (in the cut after Part 1, "
-                                "ToolContext), and it gets the request")
+                                f"{name}: Context (in the cut after Part 1 ToolContext, "
+                                "after Part 2 ReportingContext), and it gets the request")
         doc = clean_text(function.__doc__)
         self.description, docs = read_docstring(doc, signature.hints)
         described = describe_object(
@@ -3399,9 +3425,8 @@ class ReportingContext(CancellableRequest, ToolContext):
 
         progress and total are numbers in any unit, message is for the user. One thread
         at a time may report. A report that does not exceed the last one is dropped.
-        After 50 reports, at most 50 more per second are sent, and the others are
-        dropped. The report that reaches total is always sent. [2025-11-25
-        basic/utilities/progress]
+        After 50 reports, at most 50 more per second are sent, and the one that reaches
+        total. The others are dropped. [2025-11-25 basic/utilities/progress]
         """
         check_types("Context.progress", (int, float), progress=progress,
                     **present(total=total))
@@ -3830,7 +3855,7 @@ class Requester(ThreadedResponder):
     def close(self, why: Exception | None = None) -> None:
         """Say that no more lines will arrive. Pending requests fail with `why`."""
         self.requests.close(self.note_end(why))
-        super().close()
+        super().close(why)
 
 
 class Peer(Requester):
@@ -4030,7 +4055,10 @@ class Context(ReportingContext):
             answer = self.elicit(message, form.schema, key=key, timeout=timeout)
             if answer["action"] != "accept":
                 return None
-            return form.cast(answer.get("content", {}))
+            try:
+                return form.cast(answer.get("content", {}))
+            except InvalidArguments as error:  # those of the tool are right
+                raise ValueError(f"{name_of(schema)}: {error.message}") from None
         if url is None:
             params: Json = {"message": message, "requestedSchema": schema or shape()}
         else:
@@ -4131,6 +4159,8 @@ class Context(ReportingContext):
         does not offer it."""
         needs = INPUT_METHODS[method]
         schema_of_input(method, "params").check(params, f"{method}: params")
+        if "requestedSchema" in params:  # refuse a wrong form before anybody fills it in
+            examine(params["requestedSchema"], f"{method}: requestedSchema")
         offer = self.client_capabilities.get(needs.capability)
         needed = []  # parts of the capability
         if method == "elicitation/create":
@@ -4222,7 +4252,8 @@ class StateSigner:
         """Return the responses so far, signed for timeout seconds."""
         state = json.dumps([time.time() + timeout, context.responses,
                             sorted(context.asked)])
-        return self._signature(context.binding, state) + state
+        binding = context.binding or binding_of(context)
+        return self._signature(binding, state) + state
 
     def responses_of(self, context: Context) -> Json:
         """Return all responses that the client has given for this call, now and in
@@ -4254,7 +4285,7 @@ class StateSigner:
         responses.update(earlier)  # the signed responses have priority
         return responses
 
-    def _signature(self, binding: str | None, state: str) -> str:
+    def _signature(self, binding: str, state: str) -> str:
         import hmac  # 8 ms, and few tools ask for input
 
         signed = json.dumps([binding, state]).encode()
@@ -4361,15 +4392,10 @@ class Subscriptions:
                 self._uris.remove(uri)
                 self.session._kept -= 4 * len(uri)
 
-    def streams(self) -> list[ToolContext]:
-        """Return the open subscriptions/listen requests. The caller holds the lock."""
-        requests: list[Any] = list(self.session._incoming.values())
-        return [context for context in requests if context.granted is not None]
-
     def check_room(self, count: int) -> None:
         """Refuse further subscriptions if there are too many. Caller holds the lock."""
         count += len(self._uris)
-        for context in self.streams():
+        for context in self.session.streams():
             granted = context.granted or {}
             count += 1 + len(granted.get("resourceSubscriptions", ()))
         if count > self.session.bounds.subscriptions:
@@ -4392,7 +4418,7 @@ class Subscriptions:
             if is_declared and (uri is None or uri in self._uris):
                 session.append(None, encode(
                     build_message(method, params or None)))
-            for context in self.streams():
+            for context in session.streams():
                 granted = context.granted or {}
                 wish = granted.get(CHANGES[method])  # True, a list of URIs, or None
                 if wish is True or (isinstance(wish, list) and uri in wish):
@@ -4423,19 +4449,8 @@ class ServerSession(AskingSession):
         self.acknowledge(context, granted)
 
     def close(self, why: Exception | None = None) -> None:
-        """End the session. Requests that were received can still be answered.
-
-        Each open stream gets notifications/cancelled and then a response: one page of
-        the specification demands the notification, another page demands the response.
-        """
+        """End the session, and its notifications of changes."""
         self.server.forget(self)
-        with self._lock:
-            streams = self.subscriptions.streams()
-        for context in streams:
-            rid = context.request_id
-            self.notify("notifications/cancelled", {"requestId": rid}, context)
-            self.respond(context, with_server_info(context, {
-                "resultType": "complete", "_meta": {META_SUBSCRIPTION: rid}}))
         super().close(why)
 
 
@@ -4852,11 +4867,11 @@ def _resources_read(context: Context) -> Json:
     return {"contents": [contents]}
 
 
-def unescape(ref: str) -> str:
-    """Undo the percent encoding of a reference."""
-    from urllib.parse import unquote  # 4 ms, and few schemas have references
+def unescape(part: str) -> str:
+    """Undo the percent encoding of a part of a URI."""
+    from urllib.parse import unquote  # 4 ms, and few servers need it
 
-    return unquote(ref)
+    return unquote(part)
 
 
 def find_resource(context: Context, uri: str) -> tuple[Registration, Json]:
@@ -5058,9 +5073,9 @@ def exponent_of(pattern: str) -> int | None:
     For example, a*a*a* may look at n**3 ways to divide n characters.
     """
     bare = re.sub(_CHARACTER, "c", pattern[:1_001]).replace("(?:", "(")
-    if len(pattern) > 1_000 or re.search(_REPEATED_CHOICE, bare):
+    if len(pattern) > 1_000 or not re.fullmatch(_SIMPLE, bare):
         return None
-    if not re.fullmatch(_SIMPLE, bare):
+    if re.search(_REPEATED_CHOICE, bare):  # not earlier: in other patterns it is slow
         return None
     choices = len(re.findall(r"[*+?|,]", bare))
     # Without ^, the match may also begin anywhere.
@@ -5447,7 +5462,7 @@ def inside(where: Place, class_: Any) -> Place:
 
 def with_doc_of(class_: Any, schema: Json) -> Json:
     """Add the docstring of a class to its schema, unless Python has generated it."""
-    doc = (class_.__doc__ or "").strip()
+    doc = clean_text(class_.__doc__)
     if not doc or doc.startswith(class_.__name__ + "("):
         return schema
     return {"description": doc, **schema}
@@ -5775,8 +5790,9 @@ CHECKS.update(definition=check_definition, description=check_description,
 
 def check_blocks(name: str, value: Any) -> Iterator[str]:
     """Look for content that was meant as content, and is sent as JSON text."""
+    is_message = isinstance(value, dict) and "role" in value  # of a prompt
     if isinstance(value, dict) and isinstance(value.get("content"), list):
-        if any(map(is_block, value["content"])):
+        if not is_message and any(map(is_block, value["content"])):
             yield (f"{name}() returned a dict with content, which is sent as data; "
                    "return Result({...})")
     for item in value if isinstance(value, list) else [value]:
@@ -6605,6 +6621,7 @@ class Deadline:
         if max_timeout is not None:
             check_types("Client", (int, float), max_timeout=max_timeout)
             self._latest += max_timeout
+            self._end = min(self._end, self._latest)
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -6855,7 +6872,8 @@ class OutputSchema:
         if self._examined is None:
             try:
                 self._examined = ForeignSchema(self._schema)
-            except NotImplementedError as error:  # for example, another dialect
+            except (NotImplementedError, RecursionError, TooMuchWork) as error:
+                # For example, another dialect, or an enum that is nested too deeply.
                 warn("%s: results are not checked, because of the outputSchema: %s",
                      self._tool, error)
                 self._examined = Schema(True)  # any value fits
