@@ -25,7 +25,7 @@ A conversation
 On the wire, each line is one JSON object. `>` marks lines that the client writes to the
 server's stdin, and `<` lines that it reads from the server's stdout. Indented lines
 continue the line above. The server is the demo server, which the whole file starts when
-it is run: `python3 mcp_ref.py`. (A server of the first cut declares "tools":{} only.)
+it is run: `python3 mcp_ref.py`. (A server of Part 1 alone declares "tools":{} only.)
 
     # The legacy era. A handshake comes first. Responder.take() receives the request,
     # ToolSession.admit_request() checks it, and the handler _initialize() returns the
@@ -208,18 +208,18 @@ if sys.version_info < (3, 9):
         raise SystemExit(_too_old)
     raise ImportError(_too_old)
 
-__version__: str = "4.0.0"  # needs Python 3.9 or newer
+__version__: str = "4.0.0"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 # Part 1: A server for tools
 # ======================================================================================
 # A ToolServer serves tools, in all five revisions, one request after the other on one
-# thread. So one hanging tool stops it, and notifications/cancelled has no effect: a call
-# that waits is run even if its client has given it up. If a tool is slow, or must not
-# run twice, read on to Part 2. Most hosts end a server with a signal, and then nothing
-# after run() is executed. The cut after this part is a complete server, for learning
-# and for small tools. For a first reading of MCP, skip sections 1.5 and 1.6.
+# thread. So one hanging tool stops it, and notifications/cancelled has no effect: a
+# call that waits is run even if its client has given it up. If a tool is slow, or must
+# not run twice, read on to Part 2. Most hosts end a server with a signal, and then
+# nothing after run() is executed. The cut after this part is a complete server, for
+# learning and for small tools. A first reading of MCP can end before section 1.8.
 
 
 # --- 1.1 Messages ---------------------------------------------------------------------
@@ -553,8 +553,7 @@ class Revision(NamedTuple):
     # Gemini CLI 0.61.0 refuses a result whose only content is, for example, the text 3.
     wraps_output: bool = False
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
-    # Params that a request for input may have although the client has not declared the
-    # part of its capability that they belong to (Part 3).
+    # Params of requests for input that need no declared capability (Part 3).
     free_params: tuple[str, ...] = ("includeContext",)
     blocks: tuple[str, ...] = ("text", "image", "resource", "audio", "resource_link")
     missing_methods: tuple[str, ...] = ()
@@ -736,11 +735,12 @@ def revision_of(meta: Json) -> Revision:
     RpcError -32022 if this side does not support the version; the error names the
     versions that it supports. [2026-07-28 basic/versioning]
     """
+    # The version comes first: another revision may have other members.
     version = meta.get(META_VERSION)
     if type(version) is not str:
         raise no_revision_error()
     row = REVISIONS.get(version)
-    if row is None or not row.modern:  # a later revision may have other members
+    if row is None or not row.modern:
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", {
             "supported": supported_versions(modern=True), "requested": version})
     if type(meta.get(META_CAPABILITIES)) is not dict:
@@ -758,10 +758,9 @@ def revision_of(meta: Json) -> Revision:
 # passes in the function that writes a line.
 #
 # A request stays in a table until it is answered, and whoever removes it answers it. So
-# every request gets exactly one response (an open stream of changes gets its response
-# at the end, from Part 4 on). The lock guards the table and the outbox. It
-# is there for the threads of Part 2. While it is held, nothing is written and no code
-# of the author runs.
+# every request gets exactly one response. (From Part 2 on, a cancelled request gets
+# none.) The lock guards the table and the outbox. It is there for the threads of Part
+# 2. While it is held, nothing is written and no code of the author runs.
 
 Job = Callable[[], Any]
 Send = Callable[[Any], Any]  # writes one line (bytes); may block
@@ -1287,683 +1286,12 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
     return {**result, "_meta": {**info, **result.get("_meta", {})}}
 
 
-# --- 1.5 Schemas ----------------------------------------------------------------------
-# A Schema is examined once, when it is made, and then checks any number of values. A
-# first reading can skip this section and the next, because nothing in them knows the
-# protocol.
-#
-# Faults are yielded one at a time, so a caller that only needs yes or no stops at the
-# first. The caller puts the name of the value in front: "arguments.a[0]: not allowed".
-
-TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
-         float: "number", type(None): "null"}  # looked up by type(), as True is an int
-
-
-class Fault(NamedTuple):
-    """One thing that is wrong with a value, or with a part of it."""
-    text: str  # such as ": expected integer, got string"
-    path: tuple[str | int, ...] = ()  # from the value to the part: names and indexes
-
-    def __str__(self) -> str:
-        steps = [f".{step}" if isinstance(step, str) else f"[{step}]"
-                 for step in self.path]
-        return "".join(steps) + self.text
-
-
-DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
-
-
-class Schema:
-    """An examined JSON Schema. It checks values.
-
-    Raises ValueError for a malformed schema, and NotImplementedError for one that uses
-    something that is not supported. Both messages name the place. Unknown words have no
-    effect, as JSON Schema demands.
-    """
-
-    trusted = True  # False: a schema of the other side
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
-        self.places: dict[str, Any] = {}  # JSON pointer -> the prepared subschema there
-        self.at_end: list[Job] = []  # checks that need all places
-        self._prepared = self.prepare(schema, "#")
-        for check in self.at_end:
-            check()
-        # fits(value) is a quick check. True means that the value fits. False means that
-        # it may fit or not, and that faults() can tell.
-        self.fits: Callable[[Any], bool] = quick_check(self._prepared)
-
-    def faults(self, value: Any, most: int = 1) -> list[Fault]:
-        """Return what is wrong with a value, up to `most` faults; [] if it fits."""
-        if self.fits(value):
-            return []
-        faults = Walk().faults(value, self._prepared)
-        try:
-            return list(itertools.islice(faults, most))
-        except (RecursionError, TooMuchWork):
-            return [Fault(": nested too deeply, or too much to check")]
-
-    def check(self, value: Any, name: str) -> None:
-        """Raise ValueError, which names the value, if it does not fit."""
-        faults = self.faults(value)
-        if faults:
-            raise ValueError(f"{name}{faults[0]}")
-
-    def prepare(self, schema: Any, place: str) -> Any:
-        """Check a subschema, and return it with prepared arguments and without unknown
-        words. place is a JSON pointer, in which each step begins with a slash."""
-        if place.count("/") > DEPTH_LIMIT:
-            raise ValueError(f"{place[:80]}...: nested too deeply")
-        if type(schema) not in (bool, dict):
-            raise ValueError(f"{place}: expected an object or a boolean, not "
-                             f"{reprlib.repr(schema)}")
-        prepared = schema
-        if type(schema) is dict:
-            prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
-                        for word, argument in schema.items()
-                        if word in KEYWORDS or word in RESTRICTING}
-        self.places[place] = prepared
-        return prepared
-
-    def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
-        if word not in KEYWORDS:
-            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
-        keyword = KEYWORDS[word]
-        fault = next(Walk().faults(argument, keyword.form), None)
-        if fault is not None:
-            raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
-        if keyword.prepare is None:
-            return argument
-        return keyword.prepare(self, argument, place)
-
-
-def quick_check(schema: Any) -> Callable[[Any], bool]:
-    """Return a function that returns True only for values that fit a prepared schema.
-
-    It decides by types alone, which is enough for most arguments of tools. Without it,
-    a tool call took almost twice as many instructions.
-    """
-    words = {"type", "properties", "required", "additionalProperties"}
-    if type(schema) is dict and schema.keys() == {"type"}:
-        types = plain_types(schema)
-        return lambda value: type(value) in types
-    is_object = type(schema) is dict and schema.get("type") == ["object"]
-    if not is_object or schema.keys() - words:
-        return lambda value: False
-    required = schema.get("required", [])
-    others = plain_types(schema.get("additionalProperties", True))
-    members = {name: plain_types(subschema)
-               for name, subschema in schema.get("properties", {}).items()}
-
-    def fits(value: Any) -> bool:
-        if type(value) is not dict:
-            return False
-        for name in required:
-            if name not in value:
-                return False
-        for name, item in value.items():
-            if type(item) not in members.get(name, others):
-                return False
-        return True
-
-    return fits
-
-
-def plain_types(schema: Any) -> Iterable[type]:
-    """Return the Python types whose values surely fit a prepared subschema. There are
-    none if the subschema asks for more than a type."""
-    if schema is True or schema == {}:
-        return set(TYPES)
-    if schema is False or schema.keys() != {"type"}:
-        return ()
-    return {one for one, name in TYPES.items() if name in schema["type"]}
-
-
-STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
-
-
-class TooMuchWork(ValueError):
-    """A check took more than STEP_LIMIT steps."""
-
-
-class Walk:
-    """One check of one value by a prepared schema. It counts its steps, so that even a
-    check of a large value by a large schema ends soon."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-
-    def count_steps(self, steps: int) -> None:
-        self._steps += steps
-        if self._steps > STEP_LIMIT:
-            raise TooMuchWork("too much to check")
-
-    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a value."""
-        self.count_steps(1)
-        kind = TYPES.get(type(value))
-        if kind is None:
-            yield Fault(f": a {type(value).__name__} is not JSON")
-        elif schema is False:
-            yield Fault(": not allowed")
-        elif schema is not True:
-            for word, argument in schema.items():
-                keyword = KEYWORDS[word]
-                if kind in keyword.types:
-                    yield from keyword.rule(self, value, argument, schema)
-
-    def faults_of_part(self, step: str | int, part: Any,
-                       schema: Any) -> Iterator[Fault]:
-        """Yield what one subschema finds wrong with a part of a value. step is the name
-        of a member, or the index of an item."""
-        for fault in self.faults(part, schema):
-            yield Fault(fault.text, (step, *fault.path))
-
-
-class Keyword(NamedTuple):
-    """A keyword of JSON Schema. It restricts values of some types; others always fit.
-
-    form is the prepared schema of its argument. prepare(schema, argument, place)
-    returns the argument that the rule gets, and refuses one that is not supported.
-    None: the rule gets the argument unchanged.
-    """
-    form: Json
-    types: Iterable[str] = ()
-    rule: Any = None  # rule(walk, value, argument, schema around it) yields the faults
-    prepare: Any = None
-
-
-def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    kind = TYPES[type(value)]
-    if kind in names or (kind == "integer" and "number" in names):
-        return
-    if kind == "number" and "integer" in names and value.is_integer():
-        return  # 1.0 is an integer in JSON Schema
-    yield Fault(f": expected {' or '.join(names)}, got {kind}")
-
-
-def apply_enum(walk: Walk, value: Any, choices: dict[Any, Any],
-               schema: Json) -> Iterator[Fault]:
-    if comparable(value, walk) not in choices:
-        shown = str(list(choices.values())[:100])
-        if len(choices) > 100:
-            shown += " or others"
-        yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
-
-
-def comparable(value: Any, walk: Walk) -> Any:
-    """Return a hashable key. Two JSON values are equal if their keys are equal.
-
-    1 and True are equal in Python, but not in JSON. Each part of a value costs a step.
-    """
-    walk.count_steps(1)
-    if type(value) is dict:
-        return dict, frozenset((name, comparable(item, walk))
-                               for name, item in value.items())
-    if type(value) is list:
-        return list, tuple([comparable(item, walk) for item in value])
-    return (type(value) is bool, value)
-
-
-def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
-    first_faults = []
-    for subschema in schemas:
-        fault = next(walk.faults(value, subschema), None)
-        if fault is None:
-            return
-        first_faults.append(str(fault)[:99].lstrip(": "))
-    yield Fault(": " + "; or ".join(first_faults))
-
-
-def apply_items(walk: Walk, value: Any, subschema: Any,
-                schema: Json) -> Iterator[Fault]:
-    start = len(schema.get("prefixItems", []))  # those have other subschemas
-    for index in range(start, len(value)):
-        yield from walk.faults_of_part(index, value[index], subschema)
-
-
-def apply_properties(walk: Walk, value: Any, named: Any,
-                     schema: Json) -> Iterator[Fault]:
-    for name, item in value.items():
-        if name in named:
-            yield from walk.faults_of_part(name, item, named[name])
-
-
-def apply_additional_properties(walk: Walk, value: Any, others: Any,
-                                schema: Json) -> Iterator[Fault]:
-    """Check the members that no other keyword of the schema describes."""
-    named = schema.get("properties", {})
-    patterns = schema.get("patternProperties", {})
-    for name, item in value.items():
-        if name in named or any(pattern.matches(name, walk) for pattern in patterns):
-            continue
-        if others is False:
-            # The name stands in the text, and not in the path: a path leads to a wrong
-            # value, but here the name is wrong.
-            known = ", ".join(named) or "none"
-            yield Fault(f".{name}: unknown; known: {known}")
-        else:
-            yield from walk.faults_of_part(name, item, others)
-
-
-def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
-    missing = [name for name in names if name not in value]
-    if missing:
-        yield Fault(f": missing {', '.join(missing)}")
-
-
-def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
-    return [names] if isinstance(names, str) else not_empty(names, place)
-
-
-def prepare_enum(schema: Schema, values: list[Any], place: str) -> dict[Any, Any]:
-    return {comparable(value, Walk()): value for value in values}
-
-
-def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
-    return [schema.prepare(one, f"{place}/{index}")
-            for index, one in enumerate(not_empty(subschemas, place))]
-
-
-def not_empty(argument: list[Any], place: str) -> list[Any]:
-    if argument == []:
-        raise ValueError(f"{place}: expected at least one item, got []")
-    return argument
-
-
-def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
-    prepared = {}
-    for name, one in subschemas.items():
-        step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
-        prepared[name] = schema.prepare(one, f"{place}/{step}")
-    return prepared
-
-
-# Forms of arguments, as prepared schemas. Schema.prepare() checks subschemas itself.
-_SUBSCHEMA: Json = {}
-_LIST: Json = {"type": ["array"]}
-_MAP: Json = {"type": ["object"]}
-_STRING: Json = {"type": ["string"]}
-_STRINGS: Json = {"type": ["array"], "items": _STRING}
-_TYPE_NAME: Json = {"enum": {comparable(name, Walk()): name
-                             for name in TYPES.values()}}
-_TYPE_NAMES: Json = {"anyOf": [_TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME}]}
-ANY_TYPE = tuple(TYPES.values())
-
-KEYWORDS: dict[str, Keyword] = {
-    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare_type),
-    "enum": Keyword(_LIST, ANY_TYPE, apply_enum, prepare_enum),
-    "anyOf": Keyword(_LIST, ANY_TYPE, apply_any_of, prepare_list),
-    "items": Keyword(_SUBSCHEMA, ("array",), apply_items, Schema.prepare),
-    "properties": Keyword(_MAP, ("object",), apply_properties, prepare_map),
-    "additionalProperties": Keyword(
-        _SUBSCHEMA, ("object",), apply_additional_properties, Schema.prepare),
-    "required": Keyword(_STRINGS, ("object",), apply_required)}
-
-# All keywords of JSON Schema 2020-12 that restrict values, and $schema, which may name
-# another dialect. A schema with one that is not in KEYWORDS is refused, because values
-# would not be checked by it. Other unknown words, such as "x-order", have no effect.
-RESTRICTING = frozenset("""
-    $schema $ref $dynamicRef $recursiveRef $dynamicAnchor $recursiveAnchor type enum
-    const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength
-    minLength pattern prefixItems items contains maxContains minContains maxItems
-    minItems uniqueItems unevaluatedItems properties patternProperties
-    additionalProperties propertyNames maxProperties minProperties required
-    dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf not if
-    then else""".split())
-
-
-# --- 1.6 Type hints -------------------------------------------------------------------
-# The type hints of a function become a schema. The model reads it, and the arguments of
-# each call are checked with it.
-#
-#   hint                         in JSON                           in Python
-#   str, bool, float, None       string, boolean, number, null     unchanged
-#   int                          integer                           1.0 becomes 1
-#   Any, no hint                 anything                          unchanged
-#   list[X]                      array of X                        list of X
-#   dict[str, X]                 object with values X              dict
-#   Optional[X] = None           X, and may be absent              X or None
-#   Optional[X], Union, X | Y    any of these                      the first that fits
-#
-# A parameter with a default is optional, and the schema shows the default.
-
-Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
-
-
-class Place(NamedTuple):
-    """Where a hint stands."""
-    name: str  # for messages, such as "add().a"
-    in_result: bool = False  # True: it describes what a function returns
-    classes: tuple[Any, ...] = ()  # the classes around the hint (Part 6)
-
-    def __str__(self) -> str:
-        return self.name
-
-    def member(self, name: str) -> Place:
-        return self._replace(name=f"{self.name}.{name}")
-
-
-class Described(NamedTuple):
-    """The meaning of a hint. A value is checked with the schema before it is cast."""
-    schema: Any  # of the values in JSON
-    cast: Cast
-    # No member of this object needs a cast, unless it is a float where an int belongs.
-    is_plain: bool = False
-
-
-def unchanged(value: Any) -> Any:
-    """Cast a value that is the same in JSON and in Python."""
-    return value
-
-
-def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
-                    other_hint: Any = None) -> Described:
-    """Describe an object with named members, such as the arguments of a function.
-
-    hints has the hint of each member, and docs may have its description. defaults has
-    the members that may be absent, with the value to show in the schema, or Ellipsis to
-    show none. other_hint is the hint of all further members; None forbids them.
-    """
-    properties = {}
-    casts: dict[str, Cast] = {}
-    for name, hint in hints.items():
-        described = describe(hint, where.member(name))
-        casts[name] = described.cast
-        schema = described.schema
-        if name in defaults:
-            schema = schema_with_default(schema, defaults[name], where)
-        if name in docs:
-            schema = {**schema, "description": docs[name]}
-        properties[name] = schema
-    others = Described(False, unchanged)
-    if other_hint is not None:
-        others = describe(other_hint, where.member("**"))
-    full = {"type": "object", "properties": properties,
-            "additionalProperties": True if others.schema == {} else others.schema,
-            "required": [name for name in hints if name not in defaults]}
-    used = {others.cast, *casts.values()}
-    cast = cast_if_needed(used, lambda value: {
-        name: casts.get(name, others.cast)(item) for name, item in value.items()})
-    return Described(full, cast, is_plain=used <= {unchanged, int})
-
-
-def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
-    """Return a cast, or `unchanged` if the parts have no casts that change anything."""
-    return unchanged if set(casts) == {unchanged} else cast
-
-
-def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
-    """Return the schema of a member that may be absent.
-
-    Some hosts have trouble with null. So for Optional[X] = None the schema is that of
-    X, and no argument means None. In a result, null is a value.
-    """
-    alternatives = list(schema.get("anyOf", []))
-    means_absent = default is None or default is ...
-    if means_absent and not where.in_result and {"type": "null"} in alternatives:
-        alternatives.remove({"type": "null"})
-        rest = {word: value for word, value in schema.items() if word != "anyOf"}
-        return {**any_of(alternatives), **rest}
-    if default is ...:
-        return schema
-    return {**schema, "default": to_plain(default)}
-
-
-def any_of(alternatives: list[Json]) -> Json:
-    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
-
-
-# Describes a hint, such as list[int], from the hint, its parameters and its place.
-Describer = Callable[[Any, Any, Place], Described]
-
-
-class ClassHint(NamedTuple):
-    """A kind of classes that can be hints, and whose instances can be results."""
-    owns: Callable[[Any], bool]  # tells whether a class, or a hint, is of this kind
-    describe: Describer
-    to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
-    has_output: bool = True  # a function with this result has an output schema
-
-
-# Attributes of dataclasses, TypedDicts and Enums, which this part refuses.
-CLASS_MARKS = ("__dataclass_fields__", "__required_keys__", "__members__")
-
-# Advice for other hints, and for those that people try first, by their name.
-USUAL_HINTS = "str, int, float, bool, list, dict, Optional, Union"
-INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with base64"}
-
-
-def describe(hint: Any, where: Place) -> Described:
-    """Describe one hint. Raises TypeError if it is not supported."""
-    if hint is None:
-        hint = type(None)
-    kind = class_hint(hint)
-    describer = DESCRIBERS.get(origin_of(hint)) if kind is None else kind.describe
-    if describer is not None:
-        return describer(hint, typing.get_args(hint), where)
-    name = getattr(hint, "__name__", "")
-    shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, ", ".join([USUAL_HINTS, *CLASS_HINTS]))
-    raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
-
-
-def class_hint(class_: Any) -> ClassHint | None:
-    """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
-    for kind in CLASS_HINTS.values():
-        if kind.owns(class_):
-            return kind
-    return None
-
-
-def origin_of(hint: Any) -> Any:
-    """Return the key of a hint in DESCRIBERS, such as list for list[int]."""
-    origin = typing.get_origin(hint) or hint
-    if getattr(origin, "__module__", "") == "typing_extensions":  # for older Pythons
-        name = getattr(origin, "_name", None) or name_of(origin)
-        origin = getattr(typing, name, origin)
-    return origin if isinstance(origin, collections.abc.Hashable) else None
-
-
-def describe_any(hint: Any, args: Any, where: Place) -> Described:
-    return Described({}, unchanged)
-
-
-def describe_plain(hint: Any, args: Any, where: Place) -> Described:
-    """Describe str, bool, int, float or None."""
-    return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
-
-
-def describe_list(hint: Any, args: Any, where: Place) -> Described:
-    items = describe(args[0] if args else Any, where)
-    cast = cast_if_needed([items.cast], lambda value: [
-        items.cast(item) for item in value])
-    return Described({"type": "array", "items": items.schema}, cast)
-
-
-def describe_dict(hint: Any, args: Any, where: Place) -> Described:
-    if args and args[0] is not str:
-        raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
-                        "JSON does")
-    values = describe(args[1] if args else Any, where)
-    schema: Json = {"type": "object"}
-    if values.schema:
-        schema["additionalProperties"] = values.schema
-    return Described(schema, cast_if_needed([values.cast], lambda value: {
-        name: values.cast(item) for name, item in value.items()}))
-
-
-def describe_union(hint: Any, args: Any, where: Place) -> Described:
-    """Describe Optional or Union. The first alternative that fits decides the cast."""
-    parts = [describe(arg, where) for arg in args]
-    schemas = [examine(part.schema, f"{where}") for part in parts]
-
-    def cast_first_fitting(value: Any) -> Any:
-        for schema, part in zip(schemas, parts):
-            if not schema.faults(value):
-                return part.cast(value)
-        return value
-
-    full = {"anyOf": [part.schema for part in parts]}
-    casts = [part.cast for part in parts]
-    return Described(full, cast_if_needed(casts, cast_first_fitting))
-
-
-UNIONS = (Union, getattr(types, "UnionType", Union))  # X | Y, from Python 3.10 on
-DESCRIBERS: dict[Any, Describer] = {
-    str: describe_plain, bool: describe_plain, int: describe_plain,
-    float: describe_plain, type(None): describe_plain, Any: describe_any,
-    list: describe_list, dict: describe_dict,
-    **dict.fromkeys(UNIONS, describe_union)}
-
-
-def portable(schema: Any) -> Any:
-    """Return a schema as clients see it. The given schema was made from hints."""
-    if isinstance(schema, list):
-        return [portable(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    listed = {word: portable(argument) for word, argument in schema.items()}
-    for word, without_keyword in PORTABLE.items():
-        if word in listed:
-            listed = without_keyword(listed)
-    return listed
-
-
-def to_plain(value: Any) -> Any:
-    """Turn the result of a function into JSON values. Tuples become lists, and numpy's
-    float64, for example, is a subclass of float and becomes a plain one."""
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    kind = class_hint(type(value))
-    if kind is not None:
-        return to_plain(kind.to_json(value))
-    if isinstance(value, dict):
-        return {name: to_plain(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(item) for item in value]
-    if isinstance(value, str):
-        return str.__str__(value)  # str(value) may differ, as in an Enum
-    for plain in (int, float):
-        if isinstance(value, plain):
-            return plain(value)
-    return value
-
-
-class Signature(NamedTuple):
-    """The parameters and the result of a function."""
-    hints: Json  # parameter -> hint
-    defaults: Json  # parameter -> default
-    result: Any  # the hint of the result, or None
-    other_hint: Any  # the hint of **kwargs; None: the function does not have it
-
-
-def signature_of(function: Any) -> Signature:
-    """Return the parameters of a function that is called with named arguments.
-
-    Raises TypeError if it cannot be called like that, or if a hint is not a type.
-    """
-    name = name_of(function)
-    namespace, parameters, result = read_signature(function)
-    hints: Json = {}
-    defaults: Json = {}
-    other_hint = None
-    for one in parameters:
-        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
-            raise TypeError(f"{name}(): arguments come by name; replace *args or / by "
-                            "named parameters, or by one list. (If *args is that of a "
-                            "decorator, it needs functools.wraps.)")
-        hint = resolved_hint(one.annotation, f"{name}().{one.name}", namespace)
-        if one.kind == one.VAR_KEYWORD:
-            other_hint = hint
-            continue
-        hints[one.name] = hint
-        if one.default is not one.empty:
-            defaults[one.name] = one.default
-    if parameters and parameters[0].name == "self" and hints.get("self") is Any:
-        raise TypeError(f"{name}() has a parameter self; register the method of an "
-                        "object instead, as in server.tool(object.method)")
-    result = resolved_hint(result, f"{name}().return", namespace)
-    return Signature(hints, defaults, result, other_hint)
-
-
-def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
-    """Return the names that the hints of a function may use, its parameters, and the
-    hint of its result."""
-    target = inspect.unwrap(function)  # the function behind decorators
-    try:
-        if not inspect.isroutine(target) and not isinstance(target, type):
-            target = target.__call__  # of an object that can be called
-        if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
-            raise ValueError
-        signature = inspect.signature(function)
-        return (target.__globals__, list(signature.parameters.values()),
-                signature.return_annotation)
-    except NameError as error:  # since Python 3.14, hints are evaluated here
-        raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
-                        "type that is defined at the top level of its module") from None
-    except (AttributeError, TypeError, ValueError):
-        raise TypeError(f"{function!r:.60} is not a function that is written in Python "
-                        "and returns a value (a class, a generator and partial() are "
-                        "not either); write a function that calls it") from None
-
-
-# Advice for errors that Python raises for a hint, by words of its message.
-HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
-
-
-def resolved_hint(hint: Any, where: str, namespace: Json) -> Any:
-    """Return a hint without text in it; Any for a parameter without one."""
-    if hint is inspect.Parameter.empty:
-        return Any
-    # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
-    # default is None. An object that has the hint, but no default, avoids that.
-    holder = types.SimpleNamespace(__annotations__={"hint": hint})
-    return resolve_hints(holder, where, hint, namespace)["hint"]
-
-
-def resolve_hints(owner: Any, where: object, shown: Any, namespace: Any = None) -> Json:
-    """Return the hints of an object. Those that are text, or contain text, become what
-    the text names in a namespace; None: in the module of a class."""
-    try:
-        return typing.get_type_hints(owner, namespace, include_extras=True)
-    except (TypeError, NameError, AttributeError, SyntaxError) as error:
-        reason = str(error)
-        advice = "use a type that is defined at the top level of its module"
-        for words in HINT_ERRORS:
-            if words in reason:
-                advice = HINT_ERRORS[words]
-        raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
-                        f"({reason:.60}); {advice}") from None
-
-
-def clean_text(doc: str | None) -> str:
-    """Remove the indentation of a docstring, and blanks at the ends of its lines."""
-    lines = inspect.cleandoc(doc or "").splitlines()
-    return "\n".join(line.rstrip() for line in lines).strip()
-
-
-def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
-    """Return the description of a function, and those of its parameters by name (which
-    this part leaves in the description)."""
-    for heading, read in DOC_SECTIONS.items():
-        if heading in doc:
-            return read(doc, hints)
-    return doc, {}
-
-
-def examine(schema: Any, where: str) -> Schema:
-    """Examine a schema of the author. A mistake in it names the function."""
-    try:
-        return Schema(schema)
-    except (ValueError, NotImplementedError) as error:
-        raise type(error)(f"{where}: {error}") from None
-
-
-# --- 1.7 Tools ------------------------------------------------------------------------
+# --- 1.5 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
 # programs. A tool that fails also has a result, so that the model can read the reason.
+#
+# The type hints of its function make a schema (1.9), which the arguments of a call have
+# to fit (1.8), and a cast, which makes Python values of them.
 
 MOST_FAULTS = 1000  # faults of one call that repairs can look at
 
@@ -1989,7 +1317,8 @@ class Function:
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
                                 f"{name}: Context (in the cut after Part 1 ToolContext, "
-                                "after Part 2 ReportingContext), and it gets the request")
+                                "after Part 2 ReportingContext), and it gets the "
+                                "request")
         doc = clean_text(function.__doc__)
         self.description, docs = read_docstring(doc, signature.hints)
         described = describe_object(
@@ -2028,8 +1357,8 @@ class Function:
         return None
 
     def check_result(self, value: Any) -> bool:
-        """Return whether a result fits the output schema. Raises ValueError if it has
-        to, and does not."""
+        """Return whether a result fits the output schema. A result that does not is a
+        failure (ValueError) or, if only a hint such as `-> int` says so, a warning."""
         assert self.output_schema is not None
         for fault in self.output_schema.faults(value):
             message = f"result{fault}"
@@ -2287,7 +1616,7 @@ def _list(context: ToolContext) -> Json:
     return present(nextCursor=cursor, **{kind: definitions})
 
 
-# --- 1.8 The other methods ------------------------------------------------------------
+# --- 1.6 The other methods ------------------------------------------------------------
 # A legacy client begins with initialize, and may send ping. A modern client needs
 # neither, and may ask server/discover instead.
 
@@ -2330,14 +1659,15 @@ def _ping(context: ToolContext) -> Json:
 @handles("subscriptions/listen", shape(
     "notifications", notifications=shape(
         toolsListChanged="boolean", promptsListChanged="boolean",
-        resourcesListChanged="boolean", resourceSubscriptions=_STRINGS)))
+        resourcesListChanged="boolean",
+        resourceSubscriptions={"type": "array", "items": {"type": "string"}})))
 def _subscriptions_listen(context: ToolContext) -> None:
     """Open a stream of changes. It stays open, so the request gets no response now.
     [2026-07-28 basic/patterns/subscriptions]"""
     context.session.open_stream(context)
 
 
-# --- 1.9 The server -------------------------------------------------------------------
+# --- 1.7 The server -------------------------------------------------------------------
 
 def read_lines(fd: int, longest: int = Bounds().line) -> Iterator[bytes]:
     """Yield the lines of a descriptor, without newlines, until its end.
@@ -2469,8 +1799,8 @@ def define(function: Function, name: str | None, title: str | None,
 
 
 def short_traceback(function: F) -> F:
-    """Make a function of this file raise the mistakes of its caller itself. So a
-    traceback ends with the caller's line and one line of this file."""
+    """Shorten the tracebacks of a public function: after the line that calls it, they
+    show one line of this file."""
     @functools.wraps(function)
     def raise_here(*args: Any, **options: Any) -> Any:
         try:
@@ -2652,6 +1982,681 @@ def capability_of(kind: str) -> str:
     return "resources" if kind == "resourceTemplates" else kind
 
 
+# --- 1.8 Schemas ----------------------------------------------------------------------
+# This section and the next complete Part 1. Nothing in them knows the protocol, so a
+# first reading can end here.
+#
+# A Schema is examined once, when it is made, and then checks any number of values.
+#
+# Faults are yielded one at a time, so a caller that only needs yes or no stops at the
+# first. The caller puts the name of the value in front: "arguments.a[0]: not allowed".
+
+TYPES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer",
+         float: "number", type(None): "null"}  # looked up by type(), as True is an int
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a value, or with a part of it."""
+    text: str  # such as ": expected integer, got string"
+    path: tuple[str | int, ...] = ()  # from the value to the part: names and indexes
+
+    def __str__(self) -> str:
+        steps = [f".{step}" if isinstance(step, str) else f"[{step}]"
+                 for step in self.path]
+        return "".join(steps) + self.text
+
+
+DEPTH_LIMIT = 200  # steps from a schema to the subschemas inside it
+
+
+class Schema:
+    """An examined JSON Schema. It checks values.
+
+    Raises ValueError for a malformed schema, and NotImplementedError for one that uses
+    something that is not supported. Both messages name the place. Unknown words have no
+    effect, as JSON Schema demands.
+    """
+
+    trusted = True  # False: a schema of the other side
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self.places: dict[str, Any] = {}  # JSON pointer -> the prepared subschema there
+        self.at_end: list[Job] = []  # checks that need all places
+        self._prepared = self.prepare(schema, "#")
+        for check in self.at_end:
+            check()
+        # fits(value) is a quick check. True means that the value fits. False means that
+        # it may fit or not, and that faults() can tell.
+        self.fits: Callable[[Any], bool] = quick_check(self._prepared)
+
+    def faults(self, value: Any, most: int = 1) -> list[Fault]:
+        """Return what is wrong with a value, up to `most` faults; [] if it fits."""
+        if self.fits(value):
+            return []
+        faults = Walk().faults(value, self._prepared)
+        try:
+            return list(itertools.islice(faults, most))
+        except (RecursionError, TooMuchWork):
+            return [Fault(": nested too deeply, or too much to check")]
+
+    def check(self, value: Any, name: str) -> None:
+        """Raise ValueError, which names the value, if it does not fit."""
+        faults = self.faults(value)
+        if faults:
+            raise ValueError(f"{name}{faults[0]}")
+
+    def prepare(self, schema: Any, place: str) -> Any:
+        """Check a subschema, and return it with prepared arguments and without unknown
+        words. place is a JSON pointer, in which each step begins with a slash."""
+        if place.count("/") > DEPTH_LIMIT:
+            raise ValueError(f"{place[:80]}...: nested too deeply")
+        if type(schema) not in (bool, dict):
+            raise ValueError(f"{place}: expected an object or a boolean, not "
+                             f"{reprlib.repr(schema)}")
+        prepared = schema
+        if type(schema) is dict:
+            prepared = {word: self._prepare_argument(word, argument, f"{place}/{word}")
+                        for word, argument in schema.items()
+                        if word in KEYWORDS or word in RESTRICTING}
+        self.places[place] = prepared
+        return prepared
+
+    def _prepare_argument(self, word: str, argument: Any, place: str) -> Any:
+        if word not in KEYWORDS:
+            raise NotImplementedError(f"{place}: {argument!r:.80} is not supported")
+        keyword = KEYWORDS[word]
+        fault = next(Walk().faults(argument, keyword.form), None)
+        if fault is not None:
+            raise ValueError(f"{place} is {reprlib.repr(argument)}{fault}")
+        if keyword.prepare is None:
+            return argument
+        return keyword.prepare(self, argument, place)
+
+
+def quick_check(schema: Any) -> Callable[[Any], bool]:
+    """Return a function that returns True only for values that fit a prepared schema.
+
+    It decides by types alone, which is enough for most arguments of tools. Without it,
+    a tool call took almost twice as many instructions.
+    """
+    words = {"type", "properties", "required", "additionalProperties"}
+    if type(schema) is dict and schema.keys() == {"type"}:
+        types = plain_types(schema)
+        return lambda value: type(value) in types
+    is_object = type(schema) is dict and schema.get("type") == ["object"]
+    if not is_object or schema.keys() - words:
+        return lambda value: False
+    required = schema.get("required", [])
+    others = plain_types(schema.get("additionalProperties", True))
+    members = {name: plain_types(subschema)
+               for name, subschema in schema.get("properties", {}).items()}
+
+    def fits(value: Any) -> bool:
+        if type(value) is not dict:
+            return False
+        for name in required:
+            if name not in value:
+                return False
+        for name, item in value.items():
+            if type(item) not in members.get(name, others):
+                return False
+        return True
+
+    return fits
+
+
+def plain_types(schema: Any) -> Iterable[type]:
+    """Return the Python types whose values surely fit a prepared subschema. There are
+    none if the subschema asks for more than a type."""
+    if schema is True or schema == {}:
+        return set(TYPES)
+    if schema is False or schema.keys() != {"type"}:
+        return ()
+    return {one for one, name in TYPES.items() if name in schema["type"]}
+
+
+STEP_LIMIT = 300_000  # subschemas, comparisons and matches in one check
+
+
+class TooMuchWork(ValueError):
+    """A check took more than STEP_LIMIT steps."""
+
+
+class Walk:
+    """One check of one value by a prepared schema. It counts its steps, so that even a
+    check of a large value by a large schema ends soon."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+
+    def count_steps(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > STEP_LIMIT:
+            raise TooMuchWork("too much to check")
+
+    def faults(self, value: Any, schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a value."""
+        self.count_steps(1)
+        kind = TYPES.get(type(value))
+        if kind is None:
+            yield Fault(f": a {type(value).__name__} is not JSON")
+        elif schema is False:
+            yield Fault(": not allowed")
+        elif schema is not True:
+            for word, argument in schema.items():
+                keyword = KEYWORDS[word]
+                if kind in keyword.types:
+                    yield from keyword.rule(self, value, argument, schema)
+
+    def faults_of_part(self, step: str | int, part: Any,
+                       schema: Any) -> Iterator[Fault]:
+        """Yield what one subschema finds wrong with a part of a value. step is the name
+        of a member, or the index of an item."""
+        for fault in self.faults(part, schema):
+            yield Fault(fault.text, (step, *fault.path))
+
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema. It restricts values of some types; others always fit.
+
+    form is the prepared schema of its argument. prepare(schema, argument, place)
+    returns the argument that the rule gets, and refuses one that is not supported.
+    None: the rule gets the argument unchanged.
+    """
+    form: Json
+    types: Iterable[str] = ()
+    rule: Any = None  # rule(walk, value, argument, schema around it) yields the faults
+    prepare: Any = None
+
+
+def apply_type(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
+    kind = TYPES[type(value)]
+    if kind in names or (kind == "integer" and "number" in names):
+        return
+    if kind == "number" and "integer" in names and value.is_integer():
+        return  # 1.0 is an integer in JSON Schema
+    yield Fault(f": expected {' or '.join(names)}, got {kind}")
+
+
+def apply_enum(walk: Walk, value: Any, choices: dict[Any, Any],
+               schema: Json) -> Iterator[Fault]:
+    if comparable(value, walk) not in choices:
+        shown = str(list(choices.values())[:100])
+        if len(choices) > 100:
+            shown += " or others"
+        yield Fault(f": expected one of {shown}, got {reprlib.repr(value)}")
+
+
+def comparable(value: Any, walk: Walk) -> Any:
+    """Return a hashable key. Two JSON values are equal if their keys are equal.
+
+    1 and True are equal in Python, but not in JSON. Each part of a value costs a step.
+    """
+    walk.count_steps(1)
+    if type(value) is dict:
+        return dict, frozenset((name, comparable(item, walk))
+                               for name, item in value.items())
+    if type(value) is list:
+        return list, tuple([comparable(item, walk) for item in value])
+    return (type(value) is bool, value)
+
+
+def apply_any_of(walk: Walk, value: Any, schemas: Any, schema: Json) -> Iterator[Fault]:
+    first_faults = []
+    for subschema in schemas:
+        fault = next(walk.faults(value, subschema), None)
+        if fault is None:
+            return
+        first_faults.append(str(fault)[:99].lstrip(": "))
+    yield Fault(": " + "; or ".join(first_faults))
+
+
+def apply_items(walk: Walk, value: Any, subschema: Any,
+                schema: Json) -> Iterator[Fault]:
+    start = len(schema.get("prefixItems", []))  # those have other subschemas
+    for index in range(start, len(value)):
+        yield from walk.faults_of_part(index, value[index], subschema)
+
+
+def apply_properties(walk: Walk, value: Any, named: Any,
+                     schema: Json) -> Iterator[Fault]:
+    for name, item in value.items():
+        if name in named:
+            yield from walk.faults_of_part(name, item, named[name])
+
+
+def apply_additional_properties(walk: Walk, value: Any, others: Any,
+                                schema: Json) -> Iterator[Fault]:
+    """Check the members that no other keyword of the schema describes."""
+    named = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})  # its keys are Patterns (Part 6)
+    for name, item in value.items():
+        if name in named or any(pattern.matches(name, walk) for pattern in patterns):
+            continue
+        if others is False:
+            # The name stands in the text, and not in the path: a path leads to a wrong
+            # value, but here the name is wrong.
+            known = ", ".join(named) or "none"
+            yield Fault(f".{name}: unknown; known: {known}")
+        else:
+            yield from walk.faults_of_part(name, item, others)
+
+
+def apply_required(walk: Walk, value: Any, names: Any, schema: Json) -> Iterator[Fault]:
+    missing = [name for name in names if name not in value]
+    if missing:
+        yield Fault(f": missing {', '.join(missing)}")
+
+
+def prepare_type(schema: Schema, names: Any, place: str) -> list[str]:
+    return [names] if isinstance(names, str) else not_empty(names, place)
+
+
+def prepare_enum(schema: Schema, values: list[Any], place: str) -> dict[Any, Any]:
+    return {comparable(value, Walk()): value for value in values}
+
+
+def prepare_list(schema: Schema, subschemas: list[Any], place: str) -> list[Any]:
+    return [schema.prepare(one, f"{place}/{index}")
+            for index, one in enumerate(not_empty(subschemas, place))]
+
+
+def not_empty(argument: list[Any], place: str) -> list[Any]:
+    if argument == []:
+        raise ValueError(f"{place}: expected at least one item, got []")
+    return argument
+
+
+def prepare_map(schema: Schema, subschemas: Json, place: str) -> Json:
+    prepared = {}
+    for name, one in subschemas.items():
+        step = name.replace("~", "~0").replace("/", "~1")  # [RFC 6901 3]
+        prepared[name] = schema.prepare(one, f"{place}/{step}")
+    return prepared
+
+
+# Forms of arguments, as prepared schemas. Schema.prepare() checks subschemas itself.
+_SUBSCHEMA: Json = {}
+_LIST: Json = {"type": ["array"]}
+_MAP: Json = {"type": ["object"]}
+_STRING: Json = {"type": ["string"]}
+_STRINGS: Json = {"type": ["array"], "items": _STRING}
+_TYPE_NAME: Json = {"enum": {comparable(name, Walk()): name
+                             for name in TYPES.values()}}
+_TYPE_NAMES: Json = {"anyOf": [_TYPE_NAME, {"type": ["array"], "items": _TYPE_NAME}]}
+ANY_TYPE = tuple(TYPES.values())
+
+KEYWORDS: dict[str, Keyword] = {
+    "type": Keyword(_TYPE_NAMES, ANY_TYPE, apply_type, prepare_type),
+    "enum": Keyword(_LIST, ANY_TYPE, apply_enum, prepare_enum),
+    "anyOf": Keyword(_LIST, ANY_TYPE, apply_any_of, prepare_list),
+    "items": Keyword(_SUBSCHEMA, ("array",), apply_items, Schema.prepare),
+    "properties": Keyword(_MAP, ("object",), apply_properties, prepare_map),
+    "additionalProperties": Keyword(
+        _SUBSCHEMA, ("object",), apply_additional_properties, Schema.prepare),
+    "required": Keyword(_STRINGS, ("object",), apply_required)}
+
+# All keywords of JSON Schema 2020-12 that restrict values, and $schema, which may name
+# another dialect. A schema with one that is not in KEYWORDS is refused, because values
+# would not be checked by it. Other unknown words, such as "x-order", have no effect.
+RESTRICTING = frozenset("""
+    $schema $ref $dynamicRef $recursiveRef $dynamicAnchor $recursiveAnchor type enum
+    const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength
+    minLength pattern prefixItems items contains maxContains minContains maxItems
+    minItems uniqueItems unevaluatedItems properties patternProperties
+    additionalProperties propertyNames maxProperties minProperties required
+    dependentRequired dependentSchemas unevaluatedProperties allOf anyOf oneOf not if
+    then else""".split())
+
+
+# --- 1.9 Type hints -------------------------------------------------------------------
+# The type hints of a function become a schema. The model reads it, and the arguments of
+# each call are checked with it.
+#
+#   hint                         in JSON                           in Python
+#   str, bool, float, None       string, boolean, number, null     unchanged
+#   int                          integer                           1.0 becomes 1
+#   Any, no hint                 anything                          unchanged
+#   list[X]                      array of X                        list of X
+#   dict[str, X]                 object with values X              dict
+#   Optional[X] = None           X, and may be absent              X or None
+#   Optional[X], Union, X | Y    any of these                      the first that fits
+#
+# A parameter with a default is optional, and the schema shows the default.
+
+Cast = Callable[[Any], Any]  # turns a JSON value into a Python value
+
+
+class Place(NamedTuple):
+    """Where a hint stands."""
+    name: str  # for messages, such as "add().a"
+    in_result: bool = False  # True: it describes what a function returns
+    classes: tuple[Any, ...] = ()  # the classes around the hint (Part 6)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def member(self, name: str) -> Place:
+        return self._replace(name=f"{self.name}.{name}")
+
+
+class Described(NamedTuple):
+    """The meaning of a hint. A value is checked with the schema before it is cast."""
+    schema: Any  # of the values in JSON
+    cast: Cast
+    # The only cast in this object, if any, is that of 1.0 to 1. See Function.call().
+    is_plain: bool = False
+
+
+def unchanged(value: Any) -> Any:
+    """Cast a value that is the same in JSON and in Python."""
+    return value
+
+
+def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Place,
+                    other_hint: Any = None) -> Described:
+    """Describe an object with named members, such as the arguments of a function.
+
+    hints has the hint of each member, and docs may have its description. defaults has
+    the members that may be absent, with the value to show in the schema, or Ellipsis to
+    show none. other_hint is the hint of all further members; None forbids them.
+    """
+    properties = {}
+    casts: dict[str, Cast] = {}
+    for name, hint in hints.items():
+        described = describe(hint, where.member(name))
+        casts[name] = described.cast
+        schema = described.schema
+        if name in defaults:
+            schema = schema_with_default(schema, defaults[name], where)
+        if name in docs:
+            schema = {**schema, "description": docs[name]}
+        properties[name] = schema
+    others = Described(False, unchanged)
+    if other_hint is not None:
+        others = describe(other_hint, where.member("**"))
+    full = {"type": "object", "properties": properties,
+            "additionalProperties": True if others.schema == {} else others.schema,
+            "required": [name for name in hints if name not in defaults]}
+    used = {others.cast, *casts.values()}
+    cast = cast_if_needed(used, lambda value: {
+        name: casts.get(name, others.cast)(item) for name, item in value.items()})
+    return Described(full, cast, is_plain=used <= {unchanged, int})
+
+
+def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
+    """Return a cast, or `unchanged` if the parts have no casts that change anything."""
+    return unchanged if set(casts) == {unchanged} else cast
+
+
+def schema_with_default(schema: Json, default: Any, where: Place) -> Json:
+    """Return the schema of a member that may be absent.
+
+    Some hosts have trouble with null. So for Optional[X] = None the schema is that of
+    X, and no argument means None. In a result, null is a value.
+    """
+    alternatives = list(schema.get("anyOf", []))
+    means_absent = default is None or default is ...
+    if means_absent and not where.in_result and {"type": "null"} in alternatives:
+        alternatives.remove({"type": "null"})
+        rest = {word: value for word, value in schema.items() if word != "anyOf"}
+        return {**any_of(alternatives), **rest}
+    if default is ...:
+        return schema
+    return {**schema, "default": to_plain(default)}
+
+
+def any_of(alternatives: list[Json]) -> Json:
+    return alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives}
+
+
+# Describes a hint, such as list[int], from the hint, its parameters and its place.
+Describer = Callable[[Any, Any, Place], Described]
+
+
+class ClassHint(NamedTuple):
+    """A kind of classes that can be hints, and whose instances can be results."""
+    owns: Callable[[Any], bool]  # tells whether a class, or a hint, is of this kind
+    describe: Describer
+    to_json: Cast  # an instance -> a JSON value, or a value that holds more instances
+    has_output: bool = True  # a function with this result has an output schema
+
+
+# Attributes of dataclasses, TypedDicts and Enums, which this part refuses.
+CLASS_MARKS = ("__dataclass_fields__", "__required_keys__", "__members__")
+
+# Advice for other hints, and for those that people try first, by their name.
+USUAL_HINTS = "str, int, float, bool, list, dict, Optional, Union"
+INSTEAD_OF = {"any": "Any", "object": "Any", "set": "list", "bytes": "str, with base64"}
+
+
+def describe(hint: Any, where: Place) -> Described:
+    """Describe one hint. Raises TypeError if it is not supported."""
+    if hint is None:
+        hint = type(None)
+    kind = class_hint(hint)
+    describer = DESCRIBERS.get(origin_of(hint)) if kind is None else kind.describe
+    if describer is not None:
+        return describer(hint, typing.get_args(hint), where)
+    name = getattr(hint, "__name__", "")
+    shown = name if isinstance(hint, type) else f"{hint!r:.40}"
+    advice = INSTEAD_OF.get(name, ", ".join([USUAL_HINTS, *CLASS_HINTS]))
+    raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
+
+
+def class_hint(class_: Any) -> ClassHint | None:
+    """Return the kind of a class or of a hint; None for hints in DESCRIBERS."""
+    for kind in CLASS_HINTS.values():
+        if kind.owns(class_):
+            return kind
+    return None
+
+
+def origin_of(hint: Any) -> Any:
+    """Return the key of a hint in DESCRIBERS, such as list for list[int]."""
+    origin = typing.get_origin(hint) or hint
+    if getattr(origin, "__module__", "") == "typing_extensions":  # for older Pythons
+        name = getattr(origin, "_name", None) or name_of(origin)
+        origin = getattr(typing, name, origin)
+    return origin if isinstance(origin, collections.abc.Hashable) else None
+
+
+def describe_any(hint: Any, args: Any, where: Place) -> Described:
+    return Described({}, unchanged)
+
+
+def describe_plain(hint: Any, args: Any, where: Place) -> Described:
+    """Describe str, bool, int, float or None."""
+    return Described({"type": TYPES[hint]}, int if hint is int else unchanged)
+
+
+def describe_list(hint: Any, args: Any, where: Place) -> Described:
+    items = describe(args[0] if args else Any, where)
+    cast = cast_if_needed([items.cast], lambda value: [
+        items.cast(item) for item in value])
+    return Described({"type": "array", "items": items.schema}, cast)
+
+
+def describe_dict(hint: Any, args: Any, where: Place) -> Described:
+    if args and args[0] is not str:
+        raise TypeError(f"{where}: the keys of a dict are {args[0]!r:.40}; use str, as "
+                        "JSON does")
+    values = describe(args[1] if args else Any, where)
+    schema: Json = {"type": "object"}
+    if values.schema:
+        schema["additionalProperties"] = values.schema
+    return Described(schema, cast_if_needed([values.cast], lambda value: {
+        name: values.cast(item) for name, item in value.items()}))
+
+
+def describe_union(hint: Any, args: Any, where: Place) -> Described:
+    """Describe Optional or Union. The first alternative that fits decides the cast."""
+    parts = [describe(arg, where) for arg in args]
+    schemas = [examine(part.schema, f"{where}") for part in parts]
+
+    def cast_first_fitting(value: Any) -> Any:
+        for schema, part in zip(schemas, parts):
+            if not schema.faults(value):
+                return part.cast(value)
+        return value
+
+    full = {"anyOf": [part.schema for part in parts]}
+    casts = [part.cast for part in parts]
+    return Described(full, cast_if_needed(casts, cast_first_fitting))
+
+
+UNIONS = (Union, getattr(types, "UnionType", Union))  # X | Y, from Python 3.10 on
+DESCRIBERS: dict[Any, Describer] = {
+    str: describe_plain, bool: describe_plain, int: describe_plain,
+    float: describe_plain, type(None): describe_plain, Any: describe_any,
+    list: describe_list, dict: describe_dict,
+    **dict.fromkeys(UNIONS, describe_union)}
+
+
+def portable(schema: Any) -> Any:
+    """Return a schema as clients see it. The given schema was made from hints."""
+    if isinstance(schema, list):
+        return [portable(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    listed = {word: portable(argument) for word, argument in schema.items()}
+    for word, without_keyword in PORTABLE.items():
+        if word in listed:
+            listed = without_keyword(listed)
+    return listed
+
+
+def to_plain(value: Any) -> Any:
+    """Turn the result of a function into JSON values. Tuples become lists, and numpy's
+    float64, for example, is a subclass of float and becomes a plain one."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    kind = class_hint(type(value))
+    if kind is not None:
+        return to_plain(kind.to_json(value))
+    if isinstance(value, dict):
+        return {name: to_plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)  # str(value) may differ, as in an Enum
+    for plain in (int, float):
+        if isinstance(value, plain):
+            return plain(value)
+    return value
+
+
+class Signature(NamedTuple):
+    """The parameters and the result of a function."""
+    hints: Json  # parameter -> hint
+    defaults: Json  # parameter -> default
+    result: Any  # the hint of the result, or None
+    other_hint: Any  # the hint of **kwargs; None: the function does not have it
+
+
+def signature_of(function: Any) -> Signature:
+    """Return the parameters of a function that is called with named arguments.
+
+    Raises TypeError if it cannot be called like that, or if a hint is not a type.
+    """
+    name = name_of(function)
+    namespace, parameters, result = read_signature(function)
+    hints: Json = {}
+    defaults: Json = {}
+    other_hint = None
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
+            raise TypeError(f"{name}(): arguments come by name; replace *args or / by "
+                            "named parameters, or by one list. (If *args is that of a "
+                            "decorator, it needs functools.wraps.)")
+        hint = resolved_hint(one.annotation, f"{name}().{one.name}", namespace)
+        if one.kind == one.VAR_KEYWORD:
+            other_hint = hint
+            continue
+        hints[one.name] = hint
+        if one.default is not one.empty:
+            defaults[one.name] = one.default
+    if parameters and parameters[0].name == "self" and hints.get("self") is Any:
+        raise TypeError(f"{name}() has a parameter self; register the method of an "
+                        "object instead, as in server.tool(object.method)")
+    result = resolved_hint(result, f"{name}().return", namespace)
+    return Signature(hints, defaults, result, other_hint)
+
+
+def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
+    """Return the names that the hints of a function may use, its parameters, and the
+    hint of its result."""
+    target = inspect.unwrap(function)  # the function behind decorators
+    try:
+        if not inspect.isroutine(target) and not isinstance(target, type):
+            target = target.__call__  # of an object that can be called
+        if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+            raise ValueError
+        signature = inspect.signature(function)
+        return (target.__globals__, list(signature.parameters.values()),
+                signature.return_annotation)
+    except NameError as error:  # since Python 3.14, hints are evaluated here
+        raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "
+                        "type that is defined at the top level of its module") from None
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(f"{function!r:.60} is not a function that is written in Python "
+                        "and returns a value, but perhaps a class, a generator or a "
+                        "partial(); write a function that calls it") from None
+
+
+# Advice for errors that Python raises for a hint, by words of its message.
+HINT_ERRORS = {"for |": "write Optional or Union"}  # X | Y needs Python 3.10
+
+
+def resolved_hint(hint: Any, where: str, namespace: Json) -> Any:
+    """Return a hint without text in it; Any for a parameter without one."""
+    if hint is inspect.Parameter.empty:
+        return Any
+    # Up to Python 3.10, get_type_hints(function) turns a hint into Optional if the
+    # default is None. An object that has the hint, but no default, avoids that.
+    holder = types.SimpleNamespace(__annotations__={"hint": hint})
+    return resolve_hints(holder, where, hint, namespace)["hint"]
+
+
+def resolve_hints(owner: Any, where: object, shown: Any, namespace: Any = None) -> Json:
+    """Return the hints of an object. Those that are text, or contain text, become what
+    the text names in a namespace; None: in the module of a class."""
+    try:
+        return typing.get_type_hints(owner, namespace, include_extras=True)
+    except (TypeError, NameError, AttributeError, SyntaxError) as error:
+        reason = str(error)
+        advice = "use a type that is defined at the top level of its module"
+        for words in HINT_ERRORS:
+            if words in reason:
+                advice = HINT_ERRORS[words]
+        raise TypeError(f"{where}: the hint {shown!r:.40} is not a type "
+                        f"({reason:.60}); {advice}") from None
+
+
+def clean_text(doc: str | None) -> str:
+    """Remove the indentation of a docstring, and blanks at the ends of its lines."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+def read_docstring(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
+    """Return the description of a function, and those of its parameters by name (which
+    this part leaves in the description)."""
+    for heading, read in DOC_SECTIONS.items():
+        if heading in doc:
+            return read(doc, hints)
+    return doc, {}
+
+
+def examine(schema: Any, where: str) -> Schema:
+    """Examine a schema of the author. A mistake in it names the function."""
+    try:
+        return Schema(schema)
+    except (ValueError, NotImplementedError) as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
 # Part 2: Side by side
 # ======================================================================================
 # A slow tool delays no other request. A client can cancel a call, and hears of its
@@ -2741,9 +2746,8 @@ class SharedOutbox(Outbox):
               line: bytes = b"") -> None:
         """Write the lines, unless another thread is writing already.
 
-        change(about, line) is called first, under the lock. It could have the lock to
-        itself, but a second use of the lock would cost 2,000 of 87,000 instructions of
-        a tool call.
+        change(about, line) is called first, under the lock, in the same use of the lock
+        that looks for a line: a second use would cost 2 % of a tool call.
         """
         is_writer = False
         try:
@@ -2951,8 +2955,8 @@ class ThreadedResponder(Responder):
     def break_connection(self, error: Exception) -> None:
         """Close after a failed write. No response can be sent, so jobs may stop.
 
-        Outbox.flush() calls this. close() calls it again, but then it returns at once,
-        because this thread is writing already.
+        flush() of the outbox calls this. close() calls flush() in turn, which returns
+        at once, because this thread is writing already.
         """
         self.close(ConnectionClosed(f"cannot send: {error}"))
         for request in self.unanswered():
@@ -3022,8 +3026,9 @@ class ReadingPool(Pool):
     thread usually finds that another thread has the turn. Then it runs the jobs that
     wait in the queue, if there are any, and ends.
 
-    _running counts the threads that run jobs, without the reader. If _running has
-    reached `limit`, the reader puts the next job into the queue.
+    _running counts the threads that run slow jobs: those that have lost the turn, and
+    those that run the queue. The reader is not counted, even while it runs the job of
+    its own line. If _running has reached `limit`, the reader queues the next job.
     """
 
     def __init__(self, limit: int) -> None:
@@ -3089,9 +3094,8 @@ class ReadingPool(Pool):
             if request is None:
                 yield outbox.flush
             else:
-                # This thread has the turn, so no other thread can become the reader
-                # now, and _running does not increase. So no lock is needed to see that
-                # it is 0, and that the pool is not full.
+                # _running increases only when another thread takes the turn, and this
+                # thread has it. So a look without the lock is enough to see a 0.
                 is_queued = self._running > 0 and self._queue_if_full(
                     functools.partial(peer.run_queued, request))
                 if not is_queued:
@@ -3359,8 +3363,8 @@ class Signals:
                 self._signal.signal(number, handler)
 
     def hold(self) -> None:
-        """Hold back signals while this thread forks. Python forgets a signal that
-        reaches the child before restore()."""
+        """Hold back signals while this thread forks. Otherwise the child would lose a
+        signal that arrives before it has restored the handlers."""
         self._before_fork.mask = self._signal.pthread_sigmask(
             self._signal.SIG_BLOCK, self._replaced)
 
@@ -4133,9 +4137,9 @@ class Context(ReportingContext):
         return {key: self.responses[key] for key in requests}
 
     def _check_answers(self, missing: Json) -> None:
-        """Refuse to ask again if an earlier answer belongs to no question of this run:
-        the questions are then different in each run, and the client would be asked for
-        ever."""
+        """Refuse to ask again if the client has answered a question of the run before
+        that this run does not ask. Such questions differ in each run, so they would be
+        asked for ever."""
         unused = (self.asked_earlier & self.responses.keys()) - self.asked
         if unused:
             asked = [request["params"].get("message", request["method"])
@@ -4159,7 +4163,7 @@ class Context(ReportingContext):
         does not offer it."""
         needs = INPUT_METHODS[method]
         schema_of_input(method, "params").check(params, f"{method}: params")
-        if "requestedSchema" in params:  # refuse a wrong form before anybody fills it in
+        if "requestedSchema" in params:  # look before anybody fills in the form
             examine(params["requestedSchema"], f"{method}: requestedSchema")
         offer = self.client_capabilities.get(needs.capability)
         needed = []  # parts of the capability
@@ -5088,8 +5092,8 @@ def apply_ref(walk: Walk, value: Any, find_target: Callable[[], Any],
 
     References may form a cycle. For example, the schema of a tree refers to itself for
     the branches. A check of a tree ends at its leaves. But the schema {"$ref": "#"}
-    refers to itself for the same value. Its check would not end, and the limit of steps
-    turns that into a fault.
+    refers to itself for the same value. Its check would not end, but a limit of
+    steps or of recursion turns that into a fault.
     """
     return walk.faults(value, find_target())
 
@@ -5158,7 +5162,8 @@ def apply_property_names(walk: Walk, value: Any, subschema: Any,
 
 def apply_dependent(walk: Walk, value: Any, schemas: Any,
                     schema: Json) -> Iterator[Fault]:
-    """Serve dependentSchemas, and dependentRequired, whose names become schemas."""
+    """Apply dependentSchemas. For dependentRequired, prepare_dependent() has turned the
+    lists of names into schemas."""
     for member, subschema in schemas.items():
         if member in value:
             yield from walk.faults(value, subschema)
@@ -5487,8 +5492,8 @@ class TextClass(NamedTuple):
 
 
 # By module and name, because an import of these modules would take 10 ms. A Path has
-# another name on each platform and in each version. Some hosts refuse each format but
-# date-time, so the others are described in words.
+# another class on each platform, so its base class stands here. Some hosts refuse
+# every format except date-time, so the others are described in words.
 TEXT_CLASSES = {
     "datetime.datetime": TextClass(
         "fromisoformat", {"format": "date-time"}, operator.methodcaller("isoformat")),
@@ -5599,7 +5604,7 @@ def read_args(doc: str, hints: Json) -> tuple[str, dict[str, str]]:
     section = ARGS_SECTION.search(doc)
     if section is None:
         return doc, {}
-    # The names of items and their texts alternate: "Args", "", "path", "The file...".
+    # Texts and the names of items alternate: "", "Args", "", "path", "The file...".
     parts = ARGS_ITEM.split(clean_text(section[0]))
     if len(parts) < 4:
         return doc, {}
@@ -5650,7 +5655,8 @@ def describe_data_result(hint: Any, where: Place) -> Json | None:
 
 
 def is_specific(schema: Any) -> bool:
-    """Tell whether no part of the schema of a hint allows everything, or any object."""
+    """Tell whether a schema says enough to be listed as an output schema: no part of it
+    is {} (any value) or {"type": "object"}."""
     if schema in ({}, {"type": "object"}):
         return False
     parts = [*schema.get("anyOf", []), *schema.get("prefixItems", [])]
@@ -5709,7 +5715,7 @@ def check_definition(kind: str, definition: Json, function: Function,
     for fault in DEFINITION.faults(definition):
         given = definition[str(fault.path[0])]
         raise TypeError(f"{function.name}(){fault}: {given!r:.60}")
-    yield from ()
+    yield from ()  # makes this a generator, like the other checks
 
 
 def check_description(kind: str, definition: Json, function: Function,
@@ -5722,7 +5728,7 @@ def check_description(kind: str, definition: Json, function: Function,
 
 def check_name(kind: str, definition: Json, function: Function,
                   ) -> Iterator[str]:
-    """[2025-11-25 server/tools]"""
+    """Look for names that hosts refuse. [2025-11-25 server/tools]"""
     name = definition["name"]
     if kind == "tools" and not re.fullmatch("[A-Za-z0-9_.-]{1,128}", name):
         yield (f"hosts may refuse the name of the tool {name!r}; use 1 to 128 of the "
@@ -5755,8 +5761,10 @@ HINTS_OF_TOOLS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint",
 
 def check_annotations(kind: str, definition: Json, function: Function,
                       ) -> Iterator[str]:
-    """[2025-11-25 server/tools, ToolAnnotations]"""
-    for name in definition.get("annotations", {}) if kind == "tools" else ():
+    """Look for misspelt annotations. [2025-11-25 server/tools, ToolAnnotations]"""
+    if kind != "tools":
+        return
+    for name in definition.get("annotations", {}):
         if name not in HINTS_OF_TOOLS and "/" not in name:
             similar = nearest(name, HINTS_OF_TOOLS)[0]
             yield (f"{function.name}(): clients do not know the annotation {name!r}; "
@@ -6004,8 +6012,8 @@ class RunningProcess:
         elif status > 0:
             how = f"ended with status {status}; its stderr is above"
         else:
-            how = ("ended with status 0; does it call run(), and does no tool end the "
-                   "process, as os._exit() does?")
+            how = ("ended with status 0; it should call run(), and no tool should end "
+                   "the process, as os._exit() does")
         self._on_close(ConnectionClosed(f"{self._name} {how}"))
 
     def send(self, line: bytes) -> None:
@@ -6182,7 +6190,8 @@ class Client:
             session.discover(first, timeout)
             return session
         except (RpcError, OtherVersions) as error:
-            # A server may refuse a version and say that it supports it: ask again.
+            # The server names the versions that it supports. If a common one is among
+            # them, even the one that it has just refused, ask again with that.
             row = common_revision(error)
             if row is not None and wanted in (None, row):
                 session.discover(row, self.timeout)
@@ -6325,10 +6334,9 @@ class Client:
 
         on_progress(progress, total, message) is called on the thread of the callbacks.
         When call_tool() returns, on_progress has been called for all progress of the
-        call. There are two other cases: if one of the callbacks uses call_tool(), its
-        on_progress is called later, when that callback has returned; and if 10,000
-        callbacks wait, further progress is dropped. If call_tool() raises, progress
-        that has arrived is dropped as well.
+        call, with these exceptions: In a callback that uses call_tool(), on_progress is
+        called when that callback has returned. While 10,000 callbacks wait, progress is
+        dropped. If call_tool() raises, progress that waits is dropped.
 
         With max_timeout (seconds), each progress notification starts timeout anew, but
         the whole call ends after max_timeout. meta goes into _meta. Raises what
@@ -7444,8 +7452,8 @@ def describe_default(schema: Any) -> str:
 def print_objections(tools: list[Json]) -> None:
     """Print which hosts would refuse or change a tool, in a clone of mcp_ref.
 
-    The rules of hosts are a file of the project that changes more often than this one.
-    Hosts are legacy clients, so they see the tools in the legacy form.
+    The rules stand in examples/tools/hosts.json. Nothing is printed if it is not there.
+    Most hosts are legacy clients, so the tools are looked at in their legacy form.
     """
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(os.path.join(folder, "examples", "tools"))

@@ -3829,6 +3829,23 @@ class TestRequestsToTheClient(unittest.TestCase):
         self.assertEqual([], [one["id"] for one in end.out() if "id" in one])
         self.assertNotIn("asks", "".join(logs.output))
 
+    def test_a_form_that_cannot_be_checked_is_refused_before_the_user_sees_it(self) -> None:
+        shown: List[Any] = []
+        server = Server("s", "1")
+
+        @server.tool
+        def ask(context: Context) -> str:
+            """Ask with a form that has an error."""
+            form = {"type": "object", "properties": {"a": {"type": "string", "minLength": "x"}}}
+            return str(context.elicit("?", form))
+
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision), Client(
+                    server, timeout=DEADLINE, protocol_version=revision,
+                    on_elicit=shown.append) as client, self.assertLogs(mcp_ref.__name__):
+                self.assertIn("minLength", text_of(client.call_tool("ask")))
+        self.assertEqual([], shown)
+
     def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
         """Asking fails because the connection is broken, and not because the call was cancelled."""
         end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
@@ -6219,7 +6236,8 @@ class TestClientRequests(unittest.TestCase):
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual("done", text_of(client.call_tool(
                 "work", {"steps": 8}, timeout=1.0, max_timeout=DEADLINE)))
-            for options in {"timeout": 0.5}, {"timeout": 1.0, "max_timeout": 1.2}:
+            for options in ({"timeout": 0.5}, {"timeout": 1.0, "max_timeout": 1.2},
+                            {"timeout": DEADLINE, "max_timeout": 0.1}):
                 with self.assertRaises(RequestTimeout):
                     client.call_tool("work", {"steps": 1000}, **options)
             stop.set()

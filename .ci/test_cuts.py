@@ -311,7 +311,7 @@ class TestCuts(suite.ProcessCase):
         """With a method, a keyword and a hint."""
         page = CUTS[0].text.partition("Here\nare a method, a keyword and a hint:\n")[2]
         listing = textwrap.dedent(page[:page.index("\n\n\n")]).replace("mcp_core", "cut1")
-        output = self.python(f"{listing}\n{EXTENDED}")
+        output = self.python(f"import cut1\n{listing}\n{EXTENDED}")
         responses = [json.loads(line) for line in output.splitlines()]
         self.assertEqual("hi", responses[0]["result"]["text"])
         self.assertEqual("1.50", suite.text_of(responses[1]["result"]))
@@ -326,6 +326,21 @@ class TestCuts(suite.ProcessCase):
             self.assertEqual("ok", suite.text_of(response["result"]))
             self.assertEqual(0, child.close())
             self.assertIsNone(child.take(0))
+
+        self.each(check)
+
+    def test_an_open_stream_ends_with_a_response_when_the_input_ends(self) -> None:
+        """It does not hold up the end of the server. [2026-07-28 basic/patterns/subscriptions]"""
+        def check(cut: cuts.Cut) -> None:
+            child = CutProcess(cut, "empty")
+            self.addCleanup(child.close)
+            began = child.ask(1, "subscriptions/listen", {
+                "notifications": {}, "_meta": suite.modern_meta()})
+            self.assertEqual("notifications/subscriptions/acknowledged", began["method"])
+            self.assertEqual(0, child.close())
+            self.assertEqual("notifications/cancelled", child.answer()["method"])
+            self.assertEqual("complete", child.answer()["result"]["resultType"])
+            self.assertNotIn("no response", child.stderr())
 
         self.each(check)
 
