@@ -1333,7 +1333,7 @@ class Function:
             self.listed_input = portable(input_schema)
         self.input_schema = examine(input_schema, f"{where}, input schema")
         self.listed_output = output_schema
-        self._must_fit = True  # a result that does not fit is a failure
+        self._must_fit = True  # in each revision
         if output_schema is None:
             output_schema = self._describe_result(signature.result, where)
         self.output_schema: Schema | None = None
@@ -1356,13 +1356,14 @@ class Function:
                 return schema
         return None
 
-    def check_result(self, value: Any) -> bool:
+    def check_result(self, value: Any, row: Revision) -> bool:
         """Return whether a result fits the output schema. A result that does not is a
-        failure (ValueError) or, if only a hint such as `-> int` says so, a warning."""
+        failure (ValueError). But if only a hint such as `-> int` demands it, a revision
+        without output schemas gets the result all the same, and this is logged."""
         assert self.output_schema is not None
         for fault in self.output_schema.faults(value):
             message = f"result{fault}"
-            if self._must_fit:
+            if self._must_fit or row.structured:
                 raise ValueError(message)
             warn("%s(): the %s; change the hint of the result", self.name, message)
             return False
@@ -1497,7 +1498,7 @@ def result_of_tool(function: Function, value: Any, row: Revision) -> Json:
     if schema is None:
         is_data = not is_content(value)
     else:
-        is_data = schema.fits(value) or function.check_result(value)
+        is_data = schema.fits(value) or function.check_result(value, row)
     if is_data and row.wraps_output:
         if function.has_other_output or not isinstance(value, dict):
             value = {"result": value}
@@ -2441,7 +2442,8 @@ def describe(hint: Any, where: Place) -> Described:
         return describer(hint, typing.get_args(hint), where)
     name = getattr(hint, "__name__", "")
     shown = name if isinstance(hint, type) else f"{hint!r:.40}"
-    advice = INSTEAD_OF.get(name, ", ".join([USUAL_HINTS, *CLASS_HINTS]))
+    others = ", ".join(CLASS_HINTS) or "or copy more parts of mcp_ref"
+    advice = INSTEAD_OF.get(name, f"{USUAL_HINTS}, {others}")
     raise TypeError(f"{where}: the hint {shown} is not supported; use {advice}")
 
 

@@ -5285,6 +5285,15 @@ class TestHints(unittest.TestCase):
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
 
+    def test_a_result_that_does_not_fit_its_hint_is_a_failure_where_a_schema_is_listed(self) -> None:
+        """OURS: A client that checks results would refuse it. Older revisions get the text."""
+        for revision in REVISIONS:
+            with self.subTest(revision), self.assertLogs(mcp_ref.__name__, "WARNING"):
+                tool, result = self.use(schema_hinted(lambda: "a", **{"return": "int"}),
+                                        revision=revision)
+                self.assertEqual("outputSchema" in tool, result.get("isError", False))
+                self.assertEqual("outputSchema" not in tool, text_of(result) == "a")
+
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
         """OURS: As parameters, as defaults, inside of other types, and as results."""
         import datetime
