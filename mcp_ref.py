@@ -149,10 +149,12 @@ For other values, result_of_tool() calls further functions.)
                     Outbox.put           puts it into the outbox
                 write_line               writes the line to stdout
 
-From Part 2 on, a ReadingPool reads instead of serve_lines(): the thread that has read a
-line calls take() and run_job() itself. If the tool is slow, another thread reads the
-next lines meanwhile. A SharedOutbox takes the place of the Outbox: if two threads have
-a response at the same time, one of them writes both.
+From Part 2 on, and so in the whole file, three things differ. ReadingPool._jobs_of_lines
+takes the place of serve_lines, Responder.receive, Responder.start_job and run_now: the
+thread that has read a line also runs its job, and if the tool is slow, another thread
+reads on. ThreadedResponder.compute takes the place of Responder.compute. A SharedOutbox
+takes the place of the Outbox: if two threads have a response at the same time, one of
+them writes both.
 
 
 The words of this file
