@@ -1544,9 +1544,9 @@ def adapted_result(output_schema: Schema | None, given: Result, row: Revision) -
     return result
 
 
-# The types of content blocks, with the member that each must have.
-BLOCKS = {"text": "text", "image": "data", "resource": "resource", "audio": "data",
-          "resource_link": "uri"}
+# The types of content blocks, with the members that each must have.
+BLOCKS = {"text": ["text"], "image": ["data", "mimeType"], "resource": ["resource"],
+          "audio": ["data", "mimeType"], "resource_link": ["uri", "name"]}
 
 
 def text(value: Any) -> Json:
@@ -1599,11 +1599,11 @@ def is_content(value: Any) -> bool:
 
 def is_block(value: Any) -> bool:
     """Tell whether a value is a content block: it has a type that is in BLOCKS, and the
-    member that this type must have."""
+    members that this type must have."""
     if isinstance(value, dict):
-        for kind, member in BLOCKS.items():
+        for kind, members in BLOCKS.items():
             if value.get("type") == kind:
-                return member in value
+                return all(member in value for member in members)
     return False
 
 
@@ -2374,7 +2374,7 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
         if name in defaults:
             schema = schema_with_default(schema, defaults[name], where)
         if name in docs:
-            schema = {**schema, "description": docs[name]}
+            schema = with_description(schema, docs[name])
         properties[name] = schema
     others = Described(False, unchanged)
     if other_hint is not None:
@@ -2386,6 +2386,14 @@ def describe_object(hints: Json, defaults: Json, docs: dict[str, str], where: Pl
     cast = cast_if_needed(used, lambda value: {
         name: casts.get(name, others.cast)(item) for name, item in value.items()})
     return Described(full, cast, is_plain=used <= {unchanged, int})
+
+
+def with_description(schema: Json, text: str) -> Json:
+    """Add a description. That of a string stays, because it may say, for example, how a
+    date is written."""
+    if schema.get("type") == "string" and "description" in schema:
+        text = f"{text} {schema['description']}"
+    return {**schema, "description": text}
 
 
 def cast_if_needed(casts: Iterable[Cast], cast: Cast) -> Cast:
@@ -3989,6 +3997,7 @@ def schema_of_input(method: str, part: str) -> Schema:
     return Schema(getattr(INPUT_METHODS[method], part))
 
 
+T = TypeVar("T")
 INPUT_TIMEOUT = 600.0  # seconds that a user may take for one input
 
 
@@ -4043,14 +4052,22 @@ class Context(ReportingContext):
         if self.row.modern:
             self.binding = binding_of(self)
 
+    @typing.overload
+    def elicit(self, message: str, schema: type[T], *, key: str | None = None,
+               timeout: float = INPUT_TIMEOUT) -> T | None: ...
+    @typing.overload
+    def elicit(self, message: str, schema: Json | None = None, *,
+               url: str | None = None, key: str | None = None,
+               timeout: float = INPUT_TIMEOUT) -> Json: ...
+
     def elicit(self, message: str, schema: Any = None, *, url: str | None = None,
                key: str | None = None, timeout: float = INPUT_TIMEOUT) -> Any:
         """Ask the user to fill in a form, or to visit a url.
 
         schema describes the form: an object with flat properties. Without it, the user
-        can only accept or decline. Returns a dict: "action" is "accept", "decline" or
-        "cancel", and "content" has the values of an accepted form. timeout is in
-        seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
+        can only accept or decline. Returns a dict, which is true in any case: "action"
+        is "accept", "decline" or "cancel", and "content" has the values of an accepted
+        form. timeout is in seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
 
         schema may also be a dataclass or a TypedDict (from Part 6 on). Then this
         returns an instance, or None if the user declines or cancels.
@@ -5348,7 +5365,7 @@ def describe_annotated(hint: Any, args: Any, where: Place) -> Described:
     schema = described.schema
     for note in hint.__metadata__:
         if isinstance(note, str):
-            schema = {**schema, "description": note}
+            schema = with_description(schema, note)
         elif isinstance(note, dict):
             for word in note:
                 check_keyword(word, where)
@@ -5708,9 +5725,15 @@ def repair_types(value: Json, faults: list[Fault]) -> None:
 REPAIRS["type"] = repair_types
 
 
+# The annotations of tools, beside title. [2025-11-25 server/tools, ToolAnnotations]
+TOOL_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 DEFINITION = Schema(shape(
-    name="string", title="string", description="string", icons="array", _meta="object",
-    annotations="object", mimeType="string", outputSchema="object"))
+    name="string", title="string", description="string", _meta="object",
+    mimeType="string", outputSchema="object",
+    icons={"type": "array", "items": shape("src", src="string")},
+    annotations=shape(
+        title="string", audience="array", priority="number",
+        **dict.fromkeys(TOOL_HINTS, "boolean"))))
 
 
 def check_definition(kind: str, definition: Json, function: Function,
@@ -5759,18 +5782,14 @@ def check_defaults(kind: str, definition: Json, function: Function,
                        f"not fit the hint; {advice}")
 
 
-HINTS_OF_TOOLS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint",
-                  "openWorldHint")
-
-
 def check_annotations(kind: str, definition: Json, function: Function,
                       ) -> Iterator[str]:
     """Look for misspelt annotations. [2025-11-25 server/tools, ToolAnnotations]"""
     if kind != "tools":
         return
     for name in definition.get("annotations", {}):
-        if name not in HINTS_OF_TOOLS and "/" not in name:
-            similar = nearest(name, HINTS_OF_TOOLS)[0]
+        if name not in ("title", *TOOL_HINTS) and "/" not in name:
+            similar = nearest(name, TOOL_HINTS)[0]
             yield (f"{function.name}(): clients do not know the annotation {name!r}; "
                    f"did you mean {similar}?")
 
@@ -5810,8 +5829,8 @@ def check_blocks(name: str, value: Any) -> Iterator[str]:
     for item in value if isinstance(value, list) else [value]:
         kind = item.get("type") if isinstance(item, dict) else None
         if isinstance(kind, str) and kind in BLOCKS and not is_block(item):
-            yield (f"{name}() returned a {kind} block without {BLOCKS[kind]}, which is "
-                   "sent as data")
+            yield (f"{name}() returned a block of type {kind} without "
+                   f"{' or '.join(BLOCKS[kind])}, which is sent as data")
 
 
 RESULT_CHECKS["blocks"] = check_blocks
@@ -6361,7 +6380,7 @@ class Client:
                 result = self._request("tools/call", params, deadline)
         output_schema = self._output_schemas.get(name)
         if output_schema is not None and not result.get("isError"):
-            output_schema.check(result.get("structuredContent"))
+            output_schema.check(result)
         return result
 
     def _connected_session(self) -> ClientSession:
@@ -6628,7 +6647,6 @@ class Deadline:
         self._max_timeout = max_timeout
         self._lock = threading.Lock()  # guards the two below
         self._end = begin + timeout
-        self._limit = timeout  # seconds, for the message when the time is over
         self._latest = begin
         if max_timeout is not None:
             check_types("Client", (int, float), max_timeout=max_timeout)
@@ -6645,7 +6663,13 @@ class Deadline:
         with self._lock:
             if self._max_timeout is not None:
                 self._end = min(time.monotonic() + self._timeout, self._latest)
-                self._limit = self._max_timeout
+
+    def _limit(self) -> float:
+        """Return which of the two limits ends the call, in seconds."""
+        with self._lock:
+            if self._max_timeout is not None and self._end == self._latest:
+                return self._max_timeout
+            return self._timeout
 
     def result_of(self, pending: PendingRequest) -> Any:
         """Wait for a result. Raises what PendingRequest.result() raises."""
@@ -6653,7 +6677,7 @@ class Deadline:
         while not pending.wait(left):
             left = self.left()  # there may have been progress
             if left <= 0:
-                pending.time_out(self._limit)
+                pending.time_out(self._limit())
         return pending.result()
 
 
@@ -6879,8 +6903,11 @@ class OutputSchema:
         self._schema = schema
         self._examined: Schema | None = None
 
-    def check(self, structured: Any) -> None:
-        """Raise ValueError if a structured result does not fit."""
+    def check(self, result: Json) -> None:
+        """Raise ValueError if a result has no structured content that fits."""
+        if "structuredContent" not in result:
+            raise ValueError(f"{self._tool} has an output schema, but its result has no "
+                             "structuredContent")
         if self._examined is None:
             try:
                 self._examined = ForeignSchema(self._schema)
@@ -6889,7 +6916,7 @@ class OutputSchema:
                 warn("%s: results are not checked, because of the outputSchema: %s",
                      self._tool, error)
                 self._examined = Schema(True)  # any value fits
-        self._examined.check(structured, "result")
+        self._examined.check(result["structuredContent"], "structuredContent")
 
 
 class InputHandlers:

@@ -6245,9 +6245,11 @@ class TestClientRequests(unittest.TestCase):
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual("done", text_of(client.call_tool(
                 "work", {"steps": 8}, timeout=1.0, max_timeout=DEADLINE)))
-            for options in ({"timeout": 0.5}, {"timeout": 1.0, "max_timeout": 1.2},
-                            {"timeout": DEADLINE, "max_timeout": 0.1}):
-                with self.assertRaises(RequestTimeout):
+            for limit, options in (
+                    (0.5, {"timeout": 0.5}), (1.2, {"timeout": 1.0, "max_timeout": 1.2}),
+                    (0.1, {"timeout": DEADLINE, "max_timeout": 0.1}),
+                    (0.1, {"timeout": 0.1, "max_timeout": DEADLINE})):
+                with self.assertRaisesRegex(RequestTimeout, f" {limit} s"):
                     client.call_tool("work", {"steps": 1000}, **options)
             stop.set()
 
