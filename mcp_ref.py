@@ -1849,6 +1849,7 @@ class ToolServer:
 
         self.warn_of_terminal()
         is_main = threading.current_thread() is threading.main_thread()
+        handler: Any = None
         if is_main:  # Ctrl-C ends the process, and not just the tool that is running
             handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
         streams = StandardStreams()
@@ -2606,7 +2607,8 @@ def read_signature(function: Any) -> tuple[Json, list[inspect.Parameter], Any]:
         if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
             raise ValueError
         signature = inspect.signature(function)
-        return (target.__globals__, list(signature.parameters.values()),
+        namespace = getattr(target, "__globals__")  # functions in C do not have it
+        return (namespace, list(signature.parameters.values()),
                 signature.return_annotation)
     except NameError as error:  # since Python 3.14, hints are evaluated here
         raise TypeError(f"{name_of(function)}(): a hint is not a type ({error}); use a "

@@ -332,10 +332,10 @@ class Ledger(LineChecker):
         self.check("", "secret" not in text, "the error has the text of an exception")
         super().check_response(message)
 
-    def check_result(self, result: Json, method: str, revision: str) -> None:
+    def check_result(self, result: Json, method: str, revision: str, params: Any) -> None:
         early = not self.ready and method not in ("ping", "initialize", "?")
         self.check("", not early or revision == MODERN, "a result before the handshake")
-        super().check_result(result, method, revision)
+        super().check_result(result, method, revision, params)
 
     def close(self) -> None:
         """Check the whole, at the end of the connection."""
