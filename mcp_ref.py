@@ -149,12 +149,12 @@ For other values, result_of_tool() calls further functions.)
                     Outbox.put           puts it into the outbox
                 write_line               writes the line to stdout
 
-From Part 2 on, and so in the whole file, three things differ. ReadingPool._jobs_of_lines
-takes the place of serve_lines, Responder.receive, Responder.start_job and run_now: the
-thread that has read a line also runs its job, and if the tool is slow, another thread
-reads on. ThreadedResponder.compute takes the place of Responder.compute. A SharedOutbox
-takes the place of the Outbox: if two threads have a response at the same time, one of
-them writes both.
+From Part 2 on, and so in the whole file, three things differ. The function
+ReadingPool._jobs_of_lines takes the place of serve_lines, Responder.receive,
+Responder.start_job and run_now: the thread that has read a line also runs its job, and
+if the tool is slow, another thread reads on. ThreadedResponder.compute takes the place
+of Responder.compute. A SharedOutbox takes the place of the Outbox: if two threads have
+a response at the same time, one of them writes both.
 
 
 The words of this file
@@ -885,8 +885,8 @@ class Responder:
 
     send(line) writes one line, given without its newline. It raises OSError if the
     other side is gone. start(job) runs a job soon. By default it runs the job at once,
-    on this thread, so a slow job holds up the lines that follow. `bounds` limits what
-    the other side can use up.
+    on this thread, so a slow job holds up the lines that follow. (It may use another
+    thread from Part 2 on.) `bounds` limits what the other side can use up.
 
     The transport calls receive(line) for each line, one line at a time, and close() at
     the end. A subclass says which methods there are: see admit_request().
@@ -1318,9 +1318,9 @@ class Function:
         for name in ("context", "ctx"):
             if hints.get(name) is Any:
                 raise TypeError(f"{where}: the parameter {name} has no hint; write "
-                                f"{name}: Context (in the cut after Part 1 ToolContext, "
-                                "after Part 2 ReportingContext), and it gets the "
-                                "request")
+                                f"{name}: Context (in the cut after Part 1 "
+                                "ToolContext, after Part 2 ReportingContext), and it "
+                                "gets the request")
         doc = clean_text(function.__doc__)
         self.description, docs = read_docstring(doc, signature.hints)
         described = describe_object(
@@ -3525,6 +3525,12 @@ class ThreadedServer(ToolServer):
         self._is_running = threading.Lock()
         self.offer("logging", CAPABILITIES["logging"])
 
+    def connect(self, send: Send, start: Start = spawn, session_type: Any = None,
+                ) -> Any:
+        """Open a session over any transport, as ToolServer.connect() does. By default,
+        each job runs on a new thread."""
+        return super().connect(send, start, session_type)
+
     def run(self, drain: float = 5.0) -> None:
         """Serve stdin and stdout until the client closes its side.
 
@@ -3566,7 +3572,7 @@ import binascii
 
 class RequestTimeout(TimeoutError):
     """A response did not come in time. Its request was cancelled, and a late response
-    is ignored. (Subscription.result() raises this, too, and cancels nothing.)"""
+    is ignored. (Subscription.result() of Part 7 raises this, and cancels nothing.)"""
 
 
 def fault_of_response(message: Json) -> str | None:
@@ -3965,7 +3971,7 @@ class InputMethod(NamedTuple):
     A legacy server sends it as a request, a modern server as part of a result.
     """
     capability: str  # of the client
-    option: str  # the argument of Client() that offers the capability
+    option: str  # the argument of Client() that offers the capability (Part 7)
     params: Json  # the schema of params
     result: Json  # the schema of the result
     parts: dict[str, str] = {}  # member of params -> part of the capability it needs
@@ -4069,7 +4075,8 @@ class Context(ReportingContext):
         schema describes the form: an object with flat properties. Without it, the user
         can only accept or decline. Returns a dict, which is true in any case: "action"
         is "accept", "decline" or "cancel", and "content" has the values of an accepted
-        form. timeout is in seconds. Raises what ask() raises. [2025-11-25 client/elicitation]
+        form. timeout is in seconds. Raises what ask() raises. [2025-11-25
+        client/elicitation]
 
         schema may also be a dataclass or a TypedDict (from Part 6 on). Then this
         returns an instance, or None if the user declines or cancels.
@@ -4204,8 +4211,8 @@ class Context(ReportingContext):
         if isinstance(offer, dict) and all(part in offer for part in needed):
             return
         reason = (f"The client does not offer {' '.join([needs.capability, *needed])}. "
-                  "Look at context.client_capabilities before you ask. A Client of "
-                  f"this module offers it if it was given {needs.option}.")
+                  "A tool can look at context.client_capabilities before it asks. "
+                  f"(Client of mcp_ref offers it if it was given {needs.option}.)")
         if not self.row.modern:
             raise RuntimeError(reason)  # legacy revisions have no code for this
         raise RpcError(MISSING_CAPABILITY, reason, {"requiredCapabilities": {
@@ -6908,8 +6915,8 @@ class OutputSchema:
     def check(self, result: Json) -> None:
         """Raise ValueError if a result has no structured content that fits."""
         if "structuredContent" not in result:
-            raise ValueError(f"{self._tool} has an output schema, but its result has no "
-                             "structuredContent")
+            raise ValueError(f"{self._tool} has an output schema, but its result has "
+                             "no structuredContent")
         if self._examined is None:
             try:
                 self._examined = ForeignSchema(self._schema)
