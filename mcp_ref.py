@@ -75,8 +75,8 @@ Every cut is a server
 ---------------------
 This file has eight parts. Each part adds to the parts before it, and edits none of
 their code. So you can stop reading after any part, and you can cut the file there: what
-is left is a complete server again. The second column names the class that a part adds;
-use the last server class of a cut, because the others are its base classes.
+is left is a complete server again. The second column names the class that a part adds.
+Use the server class of the last part that you keep; it derives from the earlier ones.
 
     Part 1  ToolServer      tools, one request after the other, in all five revisions
     Part 2  ThreadedServer  tools side by side; cancellation, progress, log, signals
@@ -98,7 +98,6 @@ classes from those of earlier parts: a context (the request that a tool gets), a
 (one connection), a server. To extend a cut, do the same before you make a server. Here
 are a method, a keyword and a hint:
 
-    import decimal
     from mcp_core import DESCRIBERS, KEYWORDS, Described, Fault, Keyword, handles, shape
 
     @handles("example/echo", shape("text", text="string"), runs_code=True)
@@ -110,8 +109,8 @@ are a method, a keyword and a hint:
             yield Fault(f": expected at most {most} items")
 
     KEYWORDS["maxItems"] = Keyword({"type": ["integer"]}, ("array",), apply_max_items)
-    DESCRIBERS[decimal.Decimal] = lambda hint, args, where: Described(
-        {"type": "string"}, cast=decimal.Decimal)
+    DESCRIBERS[frozenset] = lambda hint, args, where: Described(
+        {"type": "array", "items": {"type": "string"}}, cast=frozenset)
 
 
 The life of a request
@@ -168,8 +167,9 @@ handler       a function that gets a request and returns its result
 job           a function without arguments that a thread runs; most jobs run a handler
               and write its response
 transport     moves lines between two sides; send() writes a line
-sink          takes the place of send() for what belongs to one incoming line; only
-              transports such as HTTP need it
+sink          a function that takes the place of send() for one incoming line: it gets
+              the lines that answer this line, and None at the end; only transports such
+              as HTTP need it
 definition    the item of tools/list, or of another list method
 registration  a definition together with the author's function
 revision      a version of MCP; `row` is its row in the table REVISIONS
@@ -513,7 +513,7 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 
 
 # --- 1.2 Revisions and methods --------------------------------------------------------
-# This section is data. A revision is a protocol version. There are two eras, legacy and
+# A revision is a protocol version. There are two eras, legacy and
 # modern; the official SDKs use these words. In a legacy revision, a handshake opens a
 # session, and what both sides agree on is valid until its end. A modern revision does
 # without a handshake: each request says in its _meta which revision it uses and what
@@ -550,9 +550,10 @@ class Revision(NamedTuple):
     unknown_resource: int = RESOURCE_NOT_FOUND  # error code
     # The Python types that structuredContent may have; (object,) allows all of them.
     structured: tuple[type, ...] = ()
-    # Output whose schema is not that of an object becomes the member "result" of one,
-    # as in the official SDKs. So does output without a schema that is not an object:
-    # Gemini CLI 0.61.0 refuses a result whose only content is, for example, the text 3.
+    # Structured content is put into an object, as its member "result", if the output
+    # schema allows other values than objects, as in the official SDKs. Without a
+    # schema, a value that is not an object is put into one as well, because Gemini CLI
+    # 0.61.0 refuses a result with nothing but, for example, the text 3.
     wraps_output: bool = False
     elicitation: tuple[str, ...] = ()  # the modes that exist: "form", "url"
     # Params of requests for input that need no declared capability (Part 3).
@@ -799,10 +800,11 @@ class Outbox:
 
 
 class Reply:
-    """Where everything goes that answers one line. Callers hold the lock.
+    """The place for all outgoing lines that answer one incoming line. Callers hold the
+    lock.
 
-    Usually that is the transport. A sink is a place for this line alone: a function
-    that gets each outgoing line that belongs to the incoming one, and None at the end.
+    Usually that is the outbox, whose lines go to send(). A sink is a place for this
+    line alone: a function that gets these lines, and None at the end.
     """
 
     is_batch = False
@@ -1022,7 +1024,7 @@ class Responder:
         except BaseException as error:  # SystemExit as well
             outcome = error
         line = response_line(request.request_id, outcome, name=request)
-        self.outbox.flush(self._end, request, line)
+        self.outbox.flush(self._end, request, line)  # _end() under the lock, then write
 
     def compute(self, request: IncomingRequest) -> Any:
         """Return the result of a request that was admitted."""
@@ -1290,7 +1292,7 @@ def with_server_info(context: ToolContext, result: Json) -> Json:
 
 # --- 1.5 Tools ------------------------------------------------------------------------
 # A tool has two readers. Its content is for the model, and its structuredContent is for
-# programs. A tool that fails also has a result, so that the model can read the reason.
+# programs.
 #
 # The type hints of its function make a schema (1.9), which the arguments of a call have
 # to fit (1.8), and a cast, which makes Python values of them.
@@ -1860,7 +1862,7 @@ class ToolServer:
             pass
         finally:
             streams.restore()
-            if is_main:
+            if handler is not None:  # it is None if it was not installed by Python
                 signal.signal(signal.SIGINT, handler)
 
     def warn_of_terminal(self) -> None:

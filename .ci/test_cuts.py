@@ -128,15 +128,15 @@ def count(all: list):
     return len(all)
 
 @server.tool
-def price(value: decimal.Decimal) -> str:
-    return f"{value:.2f}"
+def differ(words: frozenset) -> str:
+    return str(len(words))
 
 session = server.connect(lambda line: print(line.decode()))
 meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}}
 for number, (method, params) in enumerate([
         ("example/echo", {"text": "hi"}),
-        ("tools/call", {"name": "price", "arguments": {"value": "1.5"}}),
+        ("tools/call", {"name": "differ", "arguments": {"words": ["a", "a"]}}),
         ("tools/call", {"name": "count", "arguments": {"all": [1, 2]}})]):
     session.receive(json.dumps({"jsonrpc": "2.0", "id": number, "method": method,
                                 "params": {**params, "_meta": meta}}).encode())
@@ -314,7 +314,7 @@ class TestCuts(suite.ProcessCase):
         output = self.python(f"import cut1\n{listing}\n{EXTENDED}")
         responses = [json.loads(line) for line in output.splitlines()]
         self.assertEqual("hi", responses[0]["result"]["text"])
-        self.assertEqual("1.50", suite.text_of(responses[1]["result"]))
+        self.assertEqual("1", suite.text_of(responses[1]["result"]))
         self.assertIn("at most 1 items", suite.text_of(responses[2]["result"]))
 
     def test_only_messages_are_written_to_the_stdout_of_a_cut(self) -> None:
