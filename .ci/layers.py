@@ -82,6 +82,13 @@ def bound_names(table: symtable.SymbolTable) -> set[str]:
             if one.is_assigned() or one.is_namespace()}
 
 
+def loop_names(statement: ast.stmt) -> set[str]:
+    """Return the variables of comprehensions. From Python 3.12 on, symtable counts them as names
+    of the module."""
+    return {name.id for loop in ast.walk(statement) if isinstance(loop, ast.comprehension)
+            for name in ast.walk(loop.target) if isinstance(name, ast.Name)}
+
+
 def missing_names(cut: Cut) -> Iterator[str]:
     table = symbols_of(cut.text)
     imported = {one.get_name() for one in table.get_symbols() if one.is_imported()}
@@ -93,7 +100,8 @@ def missing_names(cut: Cut) -> Iterator[str]:
 def statements(cuts: list[Cut]) -> list[Statement]:
     found: list[Statement] = []
     for cut in cuts:
-        found += [Statement(node, cut.number, bound_names(symbols_of(ast.unparse(node))))
+        found += [Statement(node, cut.number,
+                            bound_names(symbols_of(ast.unparse(node))) - loop_names(node))
                   for node in ast.parse(cut.text).body[len(found):]]
     return found
 
