@@ -98,6 +98,7 @@ import time
 import types
 import typing
 import unittest
+import unittest.mock
 import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -1504,6 +1505,19 @@ class TestErrors(unittest.TestCase):
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
 
+    def test_a_responder_without_threads_logs_every_notification_that_failed(self) -> None:
+        """A responder with threads logs only the first ten."""
+        class Failing(mcp_ref.Responder):
+            def handle_notification(self, method: str, params: Any) -> None:
+                raise ValueError("bad news")
+
+        one = Failing(lambda line: None)
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            for _ in range(12):
+                one.receive(b'{"jsonrpc":"2.0","method":"news"}')
+        self.assertEqual(12, len(logs.output))
+        self.assertRegex(logs.output[-1], "(?s)'news'.*ValueError: bad news")
+
 
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
 # its results are valid until the session ends. The modern era (2026-07-28) has no sessions.
@@ -2268,6 +2282,21 @@ class TestTools(unittest.TestCase):
 """, [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
                                                  for one in blocks)) for since, blocks in rows])
 
+    def test_a_tool_sees_the_revision_of_its_request(self) -> None:
+        server = Server("s", "1")
+
+        @server.tool
+        def which(context: Context) -> str:
+            """Return the revision."""
+            return context.revision
+
+        for revision in REVISIONS:
+            with self.subTest(revision):
+                talk = Talk(server, revision)
+                self.addCleanup(talk.close)
+                self.assertEqual(revision, text_of(
+                    talk.request("tools/call", {"name": "which"})["result"]))
+
     def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
         """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
         [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
@@ -3030,6 +3059,18 @@ async def loop() -> int:
         self.assertEqual(0, child.wait_for_end())
         self.assertIn("late", child.said)
 
+    def signal(self, child: ProcessChild, *numbers: int) -> None:
+        """Send signals that end a process."""
+        for number in numbers:
+            child.child.send_signal(number)
+        if sysconfig.get_config_var("Py_GIL_DISABLED"):
+            # In CPython 3.13t, even a program of six lines may sleep through a signal that arrives
+            # when it begins to wait for a lock. The next signal wakes it.
+            try:
+                child.child.wait(2)
+            except subprocess.TimeoutExpired:
+                child.child.send_signal(numbers[-1])
+
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
         """The server is idle, or a tool does not return, on a worker or on the main thread, or a
         tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
@@ -3043,15 +3084,7 @@ async def loop() -> int:
             if code and not workers:
                 child.send(process_run("next", "os.write(2, b'begun')"), request_line("now"))
                 child.until("now")
-            for number in numbers:
-                child.child.send_signal(number)
-            if sysconfig.get_config_var("Py_GIL_DISABLED"):
-                # In CPython 3.13t, even a program of six lines may sleep through a signal that
-                # arrives when it begins to wait for a lock. The next signal wakes it.
-                try:
-                    child.child.wait(2)
-                except subprocess.TimeoutExpired:
-                    child.child.send_signal(numbers[-1])
+            self.signal(child, *numbers)
             self.assertIn(child.wait_for_end() - 128, numbers)
             self.assertNotRegex(child.said, "Traceback|begun")
             self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
@@ -3060,6 +3093,28 @@ async def loop() -> int:
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
                 ("swallowed", 0, swallow, signal.SIGTERM),
                 ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
+
+    def test_after_a_signal_finally_and_atexit_are_executed(self) -> None:
+        """A tool does not return. The server runs on worker threads, or on the main thread."""
+        def check(workers: int, number: int) -> None:
+            child = self.start(f"workers={workers}", main="""
+import atexit
+atexit.register(os.write, 2, b"atexit\\n")
+try:
+    server.run()
+except SystemExit as error:
+    os.write(2, b"SystemExit %d\\n" % error.code)
+    raise
+finally:
+    os.write(2, b"finally\\n")""")
+            child.send(*OPENING)
+            child.run(PROCESS_STUCK)
+            self.signal(child, number)
+            self.assertEqual(128 + number, child.wait_for_end())
+            self.assertRegex(child.said, rf"(?s)SystemExit {128 + number}\nfinally\n.*atexit\n")
+
+        self.beside(check, [(f"{case}", *case) for case in itertools.product(
+            (64, 0), (signal.SIGTERM, signal.SIGINT))])
 
     # A client that does not read.
 
@@ -3625,6 +3680,43 @@ class TestPeer(unittest.TestCase):
         with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
             broken.request("a").result(DEADLINE)
 
+    def test_whatever_send_raises_closes_the_connection(self) -> None:
+        """For example, a closed file raises ValueError."""
+        for error in (ValueError("closed file"), RuntimeError("loop is closed"), OSError("gone")):
+            def send(line: bytes, error: Exception = error) -> None:
+                raise error
+
+            with self.subTest(repr(error)):
+                peer = Peer(send, lambda job: job())
+                pending = peer.request("a")
+                self.assertTrue(pending.wait(0))
+                self.assertRaisesRegex(ConnectionClosed, str(error), pending.result, 0)
+
+    def test_a_batch_of_requests_is_one_line_and_its_responses_may_have_any_order(self) -> None:
+        """[jsonrpc 6]"""
+        lines: List[Any] = []
+        peer = Peer(lambda line: lines.append(json.loads(line)), lambda job: job())
+        pending = peer.request_batch([("sum", [1, 2]), ("news", None)])
+        self.assertEqual([[
+            {"jsonrpc": "2.0", "id": pending[0].id, "method": "sum", "params": [1, 2]},
+            {"jsonrpc": "2.0", "id": pending[1].id, "method": "news"}]], lines)
+        for one in reversed(pending):
+            peer.receive(json.dumps({"jsonrpc": "2.0", "id": one.id, "result": one.id}).encode())
+        self.assertEqual([one.id for one in pending], [one.result(0) for one in pending])
+
+    def test_a_request_gets_an_error_if_no_thread_can_be_started_for_it(self) -> None:
+        """Each job of a peer runs on a new thread, unless the peer was given another `start`."""
+        lines: "queue.Queue[Any]" = queue.Queue()
+        peer = Peer(lambda line: lines.put(json.loads(line)), methods={"name": lambda: (
+            threading.current_thread() is not threading.main_thread())})
+        with unittest.mock.patch.object(
+                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            peer.receive(request_line(1, "name"))
+        got = lines.get(timeout=DEADLINE)
+        self.assertEqual((1, -32603), (got["id"], got["error"]["code"]))
+        peer.receive(request_line(1, "name"))
+        self.assertIs(True, lines.get(timeout=DEADLINE)["result"])
+
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -4135,6 +4227,17 @@ class TestRequestState(unittest.TestCase):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
         got = Talk(asking_server()).request(method, params, requestState=state)
+        self.assertEqual(-32602, got["error"]["code"])
+
+    def test_without_a_state_key_each_server_has_a_random_one(self) -> None:
+        """Not even a server that was made by the same code accepts the state of another one."""
+        method, params = ASKING_REQUESTS[0]
+        one, other = Talk(asking_server()), Talk(asking_server())
+        self.addCleanup(one.close)
+        self.addCleanup(other.close)
+        state = one.request(method, params)["result"]["requestState"]
+        self.assertIn("result", one.request(method, params, requestState=state))
+        got = other.request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
@@ -5106,6 +5209,16 @@ SchemaDeep = TypedDict("SchemaDeep", {"deep": List[SchemaNull]})
 SchemaMaybe = TypedDict("SchemaMaybe", {"key": Optional[int]}, total=False)
 
 
+@dataclasses.dataclass
+class SchemaSpan:
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise ValueError("last is before first")
+
+
 class SchemaSpot(TypedDict):
     """Where it is."""
     x: int
@@ -5328,6 +5441,32 @@ class TestHints(unittest.TestCase):
         result = self.use(wrong, {"it": "tomorrow"})[1]
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
+
+    def test_a_description_does_not_replace_how_a_date_is_written(self) -> None:
+        """The description comes first. That of another class is replaced."""
+        import datetime
+        import uuid
+
+        tool = schema_hinted(
+            lambda day, one, at, end: None, day=Annotated[datetime.date, "When."],
+            one=Annotated[uuid.UUID, "Which."], at=Annotated[SchemaSpot, "The place."],
+            end=datetime.date)
+        tool.__doc__ = "Take them.\n\nArgs:\n    end: Until when."
+        members = mcp_ref.schema_of(tool)["properties"]
+        self.assertEqual(
+            {"day": "When. A date, YYYY-MM-DD.", "one": "Which. A UUID.", "at": "The place.",
+             "end": "Until when. A date, YYYY-MM-DD."},
+            {name: one["description"] for name, one in members.items()})
+
+    def test_a_dataclass_may_refuse_arguments_in_its_post_init(self) -> None:
+        """The tool is not called, and the model reads the text of the exception."""
+        called: List[Any] = []
+        take = schema_hinted(lambda spans: called.append(spans), spans=List[SchemaSpan])
+        result = self.use(take, {"spans": [{"first": 1, "last": 2}, {"first": 2, "last": 1}]})[1]
+        self.assertEqual((True, []), (result["isError"], called))
+        self.assertIn("last is before first", text_of(result))
+        self.use(take, {"spans": [{"first": 1, "last": 2}]})
+        self.assertEqual([[SchemaSpan(1, 2)]], called)
 
     def test_a_form_may_be_a_dataclass(self) -> None:
         """OURS: An accepted form is an instance; None means that the user declined."""
@@ -7145,6 +7284,15 @@ for command in ["npx", "-y"], ["other.exe"]:
                     client.call_tool("x", {"a": "x" * size}, timeout=0.2)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
 
+    def test_a_server_that_cannot_be_started_raises_oserror_with_advice(self) -> None:
+        for command, cwd, advice in (
+                (["no-such-command", "x"], None, "absolute paths"),
+                (["no-such-command x"], None, "each word of the command as a separate string"),
+                ([sys.executable, "x"], "/no/such/folder", "a cwd that exists")):
+            with self.subTest(advice), self.assertRaisesRegex(
+                    FileNotFoundError, f"{' '.join(command)}.*{advice}"):
+                Client(command, cwd=cwd, timeout=DEADLINE).connect()
+
     @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
     def test_a_client_in_a_forked_process_says_that_it_belongs_to_another_process(self) -> None:
         """OURS: There, close() has no effect, and the client of the parent goes on."""
@@ -7407,6 +7555,20 @@ server.run()"""
             ("who", b"\n", "decline", r"who \(string\): $"),
             ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
             ("", b"\n", "decline", r"\[y/N\] $"))])
+
+    def test_the_call_command_asks_again_for_a_boolean_that_is_neither_yes_nor_no(self) -> None:
+        serve = ("from mcp_ref import Context, Server\nserver = Server('s', '1')\n@server.tool\n"
+                 "def sure(context: Context) -> str:\n    'Ask.'\n"
+                 "    form = {'type': 'object', 'properties': {'ok': {'type': 'boolean'}}}\n"
+                 "    return str(context.elicit('?', form)['content'])\nserver.run()")
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        os.write(master, b"maybe\n1\nNo\n")
+        child = self.command("MCP call sure {} --", *PYTHON, "-c", serve, stdin=slave)
+        os.close(slave)
+        status, out, errors = self.told(child)
+        self.assertEqual((0, "{'ok': False}"), (status, json.loads(out)["content"][0]["text"]))
+        self.assertEqual(3, errors.count("ok (boolean): "))
 
     def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
         """The server never answers the first request."""
