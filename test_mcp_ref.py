@@ -99,6 +99,7 @@ import types
 import typing
 import unittest
 import unittest.mock
+import warnings
 import weakref
 from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
@@ -7298,7 +7299,9 @@ for command in ["npx", "-y"], ["other.exe"]:
         """OURS: There, close() has no effect, and the client of the parent goes on."""
         for server in [sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], Server("", ""):
             with Client(server, timeout=DEADLINE, protocol_version="2025-11-25") as client:
-                pid = os.fork()
+                with warnings.catch_warnings():  # of a fork beside threads, since Python 3.12
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    pid = os.fork()
                 if not pid:
                     said = []
                     try:

@@ -92,7 +92,8 @@ def loop_names(statement: ast.stmt) -> set[str]:
 def missing_names(cut: Cut) -> Iterator[str]:
     table = symbols_of(cut.text)
     imported = {one.get_name() for one in table.get_symbols() if one.is_imported()}
-    known = {*bound_names(table), *imported, *dir(builtins), "__file__"}
+    known = {*bound_names(table), *imported, *dir(builtins), "__file__",
+             "__conditional_annotations__"}  # Python makes the last one, from 3.14 on
     for name in sorted({*names_of(table)} - known):
         yield f"the cut after part {cut.number} uses {name}, which it does not have"
 
