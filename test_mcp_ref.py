@@ -1207,6 +1207,11 @@ class ProcessChild(Process):
         """Write all lines in one go."""
         self.write(b"".join(line + b"\n" for line in lines))
 
+    def stop_relay(self) -> None:
+        """Stop the process that reads the server's stdout, and wait until it has stopped."""
+        self.relay.send_signal(signal.SIGSTOP)
+        os.waitpid(self.relay.pid, os.WUNTRACED)
+
     def run(self, code: str, rid: Any = "run") -> None:
         """Let the server run Python code, and wait until the code writes "here" to stderr."""
         self.send(process_run(rid, code))
@@ -2953,7 +2958,7 @@ out = process.exitcode""" % DEADLINE
     def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
         """A long response fills the pipe while one call runs and others wait for the worker."""
         child = self.start("workers=1")
-        child.relay.send_signal(signal.SIGSTOP)
+        child.stop_relay()
         code = f"inside.append(1)\n{PROCESS_HOLD}\n"
         code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
         child.run(code)
@@ -3123,7 +3128,7 @@ finally:
         """A result of 1 MiB waits to be read. [cancel.receiver-stops]
         [stdio.shutdown.server-eof-exit]"""
         child = self.start(drain=0.1)
-        child.relay.send_signal(signal.SIGSTOP)
+        child.stop_relay()
         child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
         child.run(PROCESS_HERE + "event = threading.Event()\nwhile not context.cancelled:\n"
                   "    event.wait(0.01)\nos.write(2, b'cancelled\\n')", 7)
@@ -3234,7 +3239,7 @@ class TestFaults(ProcessCase):
     def stops_and_goes_on(self, child: ProcessChild) -> None:
         """The client stops and goes on. It receives every line completely."""
         texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
-        child.relay.send_signal(signal.SIGSTOP)
+        child.stop_relay()
         child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
         child.run(PROCESS_HERE)
         child.relay.send_signal(signal.SIGCONT)
@@ -3253,7 +3258,7 @@ class TestFaults(ProcessCase):
     def reads_late(self, child: ProcessChild) -> None:
         """The client reads late. While more than bounds.line bytes wait to be written, the server
         reads no further line. When the client reads again, it gets all responses."""
-        child.relay.send_signal(signal.SIGSTOP)
+        child.stop_relay()
         for n in range(2):  # the first result is being written, the second one waits
             child.run(PROCESS_HERE + "out = 'x' * (1 << 21)", f"large {n}")
         taken, size = self.flood(child), len(request_line(1)) + 1
@@ -3266,7 +3271,7 @@ class TestFaults(ProcessCase):
 
     def never_reads(self, child: ProcessChild) -> None:
         """The client never reads. The server stops reading, too, and a signal still ends it."""
-        child.relay.send_signal(signal.SIGSTOP)
+        child.stop_relay()
         self.assertLess(self.flood(child), 1 << 24)
         child.child.terminate()
         self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
