@@ -513,11 +513,10 @@ _json_chunks = kept_json_encoder(separators=(",", ":"))
 
 
 # --- 1.2 Revisions and methods --------------------------------------------------------
-# A revision is a protocol version. There are two eras, legacy and
-# modern; the official SDKs use these words. In a legacy revision, a handshake opens a
-# session, and what both sides agree on is valid until its end. A modern revision does
-# without a handshake: each request says in its _meta which revision it uses and what
-# its client can do.
+# A revision is a protocol version. There are two eras, legacy and modern; the official
+# SDKs use these words. In a legacy revision, a handshake opens a session, and what both
+# sides agree on is valid until its end. A modern revision does without a handshake:
+# each request says in its _meta which revision it uses and what its client can do.
 
 META = "io.modelcontextprotocol/"  # the prefix of the names in _meta
 META_VERSION = META + "protocolVersion"
@@ -675,19 +674,20 @@ PORTABLE: dict[str, Callable[[Json], Json]] = {}
 # A kind of classes -> how they are used as hints and as results.
 CLASS_HINTS: dict[str, ClassHint] = {}
 
-# In the next four tables, the key only names the row. Its function ...
-# ... returns the output schema for the hint of a result, or None if it is another hint.
+# In the next four tables, the key is only the name of a row, and its value a function.
+# This function returns the output schema for the hint of a result, or None if it does
+# not know the hint.
 RESULT_HINTS: dict[str, Callable[[Any, Place], Json | None]] = {}
 
-# ... repairs arguments in place, if it can. It also gets their faults.
+# This function gets arguments and their faults, and repairs the arguments in place.
 REPAIRS: dict[str, Callable[[Json, list[Fault]], Any]] = {}
 
-# ... gets a kind, such as "tools", a definition and its function before they are
-# registered, and yields warnings or raises an exception.
+# Before something is registered, this function gets its kind, such as "tools", its
+# definition and its function. It yields warnings or raises an exception.
 CHECKS: dict[str, Callable[[str, Json, Function], Iterable[str]]] = {}
 
-# ... gets the name of a function and the dict or list that it has returned, and yields
-# warnings.
+# This function gets the name of a function and the dict or list that it has returned,
+# and yields warnings.
 RESULT_CHECKS: dict[str, Callable[[str, Any], Iterable[str]]] = {}
 
 # The heading of a section in docstrings -> a function that splits a docstring into the
@@ -2804,7 +2804,8 @@ class SharedOutbox(Outbox):
         try:
             spawn(self._flush_now)
         except RuntimeError:  # no thread can be started; the next flush() writes them
-            self._writes_soon = False
+            with self.lock:
+                self._writes_soon = False
 
     def _flush_now(self) -> None:
         with self.lock:
@@ -7018,13 +7019,14 @@ class ProgressListener:
                  deadline: Deadline) -> None:
         self._on_progress = on_progress
         self.deadline = deadline  # progress puts it off
-        self.has_failed = False  # the call has ended with an exception
+        self.failed = threading.Event()  # the call has ended with an exception
 
     def report(self, params: Json) -> None:
-        if self._on_progress is None or self.has_failed or "progress" not in params:
+        if self._on_progress is None or self.failed.is_set():
             return
-        self._on_progress(
-            params["progress"], params.get("total"), params.get("message"))
+        if "progress" in params:
+            self._on_progress(
+                params["progress"], params.get("total"), params.get("message"))
 
 
 class Callbacks:
@@ -7073,7 +7075,7 @@ class Callbacks:
                 if not done.wait(valid_timeout(deadline.left())):
                     raise RequestTimeout("on_progress did not return in time")
         except BaseException:
-            listener.has_failed = True
+            listener.failed.set()
             raise
         finally:
             with self._changed:
