@@ -1107,13 +1107,25 @@ SERVERS: Dict[str, Callable[[], Server]] = {
 # --- Processes ------------------------------------------------------------------------------------
 # The fixture and other programs run as processes, connected by pipes.
 
-PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # so the module is compiled only once
-atexit.register(shutil.rmtree, PROCESS_CACHE, True)
+PROCESS_CACHE = os.environ.get("PYTHONPYCACHEPREFIX", "")
+if not PROCESS_CACHE:
+    PROCESS_CACHE = tempfile.mkdtemp(prefix="mcp_ref")  # so the module is compiled only once
+    atexit.register(shutil.rmtree, PROCESS_CACHE, True)
 PROCESS_ENV = {name: value for name, value in os.environ.items() if name not in (
     "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE")}  # the first hides missing flushes
 PROCESS_ENV.update(PYTHONPATH=HERE, PYTHONPYCACHEPREFIX=PROCESS_CACHE)
 # Python starts much faster without site packages. To measure coverage it needs them.
 PYTHON = [sys.executable, *["-S"] * (not any(name.startswith("COVERAGE") for name in os.environ))]
+
+
+def source_of(name: str) -> str:
+    """Return the source of a class or function of this file."""
+    with open(__file__, encoding="utf-8") as file:
+        found = re.search(rf"(?ms)^(@[^\n]*\n)?(class|def) {name}\b.*?(?=^[^\s)])", file.read())
+    assert found
+    return found[0]
+
+
 PROCESS_FIXTURE = [*PYTHON, "-c", f"""
 # The process gets the source of the fixture, because importing this whole file would be slow.
 from __future__ import annotations
@@ -1121,8 +1133,8 @@ import dataclasses, threading, mcp_ref
 from typing import Any, Dict, List
 from mcp_ref import Context, Server
 DEADLINE = {DEADLINE}
-{inspect.getsource(Place)}
-{inspect.getsource(fixture_server)}
+{source_of("Place")}
+{source_of("fixture_server")}
 fixture_server().run(0.1)"""]
 
 

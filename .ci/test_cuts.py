@@ -155,7 +155,7 @@ def setUpModule() -> None:
     for cut in CUTS:
         text = PROGRAM.format(
             module=cut.module, server_class=cuts.server_class(cut), deadline=DEADLINE,
-            place=inspect.getsource(suite.Place), fixture=inspect.getsource(suite.fixture_server))
+            place=suite.source_of("Place"), fixture=suite.source_of("fixture_server"))
         with open(program(cut), "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -397,21 +397,22 @@ class TestWalk(unittest.TestCase):
 
     @unittest.skipIf(sys.implementation.name == "pypy", "its EOFError has no text")
     def test_each_command_prints_the_lines_below_it(self) -> None:
-        """They run in a copy of this folder, one section after the other, several at a time."""
+        """Each section has a copy of this folder. Its commands run in order, beside the others."""
         with tempfile.TemporaryDirectory() as top, ThreadPoolExecutor(3) as pool:
+            self.link(Path(top))
             jobs = []
             for title, section in sections_of(self.text).items():
-                folder = self.copy(Path(top, title.replace(" ", "_")))
+                folder = Path(top, "examples", title.replace(" ", "_"))
+                shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
                 jobs.append((title, pool.submit(self.run_all, experiments(section), folder)))
             for title, job in jobs:
                 for command, wrong in job.result(10 * DEADLINE):
                     with self.subTest(title, command=command):
                         self.assertEqual("", wrong)
 
-    def copy(self, top: Path) -> Path:
-        """Make a copy of this folder, beside what its commands use; return its path."""
-        folder = top / "examples" / "steps"
-        shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    def link(self, top: Path) -> None:
+        """Make the files that the commands use, beside the folder of the steps."""
+        (top / "examples").mkdir()
         for name in ("mcp_ref.py", "test_mcp_ref.py", ".ci", "examples/00_bare_loop.py",
                      "examples/tools"):
             (top / name).symlink_to(ROOT / name)
@@ -419,7 +420,6 @@ class TestWalk(unittest.TestCase):
         python = top / "bin" / "python3"
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
         python.chmod(0o755)
-        return folder
 
     def run_all(self, chosen: List[Experiment], folder: Path) -> List[Tuple[str, str]]:
         """Run the commands of a section in order; return what is wrong with each."""

@@ -229,6 +229,7 @@ class Facts:
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
+        self.end: Connection | None = None  # that of the survey, if it can be used
         self.barrier = ""  # a method that the server answers at once
         self.opening: Any = {}  # the result of initialize or server/discover
         self.lists: dict[str, list[Any]] = {method: [] for method in LISTS}
@@ -409,7 +410,7 @@ class Judge:
             talk = Talk(Transcript("The survey", "", (), ("raw",), (), []), end, {})
             try:
                 self.survey_with(talk, facts)
-                self.close(end)
+                facts.end = end
                 break
             except (Broken, *MALFORMED) as error:  # try again without this method
                 if not facts.opening:
@@ -667,13 +668,17 @@ class Judge:
         return jobs
 
     def judge_shared(self, rules: list[Rule], facts: Facts) -> None:
+        """Play rules one after the other, on the connection of the survey if possible."""
         ends: dict[bool, Connection] = {}
+        if facts.end:
+            ends[False] = facts.end
+            self.prepare(facts.end, facts)
         for rule in rules:
             assert rule.transcript
             offers = "offers" in rule.transcript.words and facts.revision != MODERN
             if offers not in ends:
                 ends[offers] = self.connect(facts)
-                ends[offers].ids = Ids()
+            ends[offers].ids = ends[offers].ids or Ids()
             verdict = self.play(rule, ends[offers], facts)
             if verdict.outcome == "ok":
                 self.note(rule, facts.revision, verdict)
@@ -709,10 +714,14 @@ class Judge:
         waits = self.waits._replace(call=min(facts.patience, self.waits.call))
         end = Connection(self.command, facts.revision, waits, facts.start,
                          facts.barrier)
+        self.prepare(end, facts)
+        return end
+
+    def prepare(self, end: Connection, facts: Facts) -> None:
+        """Give the line checker the output schemas of the tools."""
         for name, tool in facts.tools().items():
             if type(tool.get("outputSchema")) is dict:
                 end.checker.outputs[name] = tool["outputSchema"]
-        return end
 
     def play(self, rule: Rule, end: Connection, facts: Facts) -> Verdict:
         assert rule.transcript

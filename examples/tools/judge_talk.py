@@ -251,10 +251,13 @@ class Connection:
                 continue
             if self.tolerant and self.mend(message):
                 line = json.dumps(message).encode()
+            if self.ids:
+                line = self.ids.come(line)
+                message = parsed(line)
             if barrier and type(message) is dict and message.get("id") == barrier:
                 answered = time.monotonic()
             elif type(message) in (dict, list) and wanted(message):
-                return self.ids.come(line) if self.ids else line
+                return line
 
     def known(self, line: bytes, message: Any) -> bool:
         """Tell whether the line checker reports a line that belongs to no rule.
