@@ -1,4 +1,4 @@
-"""Run all tests: each file in a process of its own, three files at a time.
+"""Run all tests: each file in a process of its own, four files at a time.
 
     python .ci/tests.py             every test, in the order of the files
     python .ci/tests.py SEED        in random order; SEED is a number, or the word random
@@ -26,15 +26,18 @@ import venv
 from typing import Any, Iterator
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = "test_mcp_ref.py", ".ci/test_*.py", "examples/**/test_*.py"  # the longest ones first
-PROCESSES = 3
+FILES = ("test_mcp_ref.py", "examples/tools/test_judge.py", "examples/embed/test_*.py",
+         "examples/steps/test_*.py",  # the longest ones first
+         ".ci/test_*.py", "examples/**/test_*.py")
+PROCESSES = 4
 DEADLINE = 900  # seconds for one file
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
 
 def find_files() -> list[str]:
-    return [path for files in FILES
-            for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
+    found = [path for files in FILES
+             for path in sorted(glob.glob(os.path.join(ROOT, files), recursive=True))]
+    return [*dict.fromkeys(found)]
 
 
 def flat(suite: Any) -> Iterator[Any]:

@@ -417,6 +417,9 @@ class TestTheSessionIsUnchanged(WiretapTest):
         code = ("import os, signal\nasked = {signal.SIGTERM, signal.SIGINT}\n"
                 "assert not signal.pthread_sigmask(signal.SIG_BLOCK, asked)\n"
                 "os.write(1, b'up')\nos._exit(40 + signal.sigwait(asked))")
+        # A shell makes its background processes ignore SIGINT, and a child would inherit that.
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
+            signal.SIGINT, signal.default_int_handler))
         for number in (signal.SIGTERM, signal.SIGINT):
             process = self.start(self.command(code=code))
             self.read(process, 2)
