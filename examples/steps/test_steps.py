@@ -772,12 +772,12 @@ class TestStages(unittest.TestCase):
                     name = " ".join(filter(None, (Path(found[2]).name, found[3])))
                     table = failed if "Build next" in one.command else held
                     table.setdefault(int(found[1]), set()).add(name)
-        self.assertEqual({1, 2, 3, 4, 5, 7}, {*held})
         self.assertEqual({*range(1, 7)}, {*failed})
         for name, stage in STAGES.items():
             with self.subTest(name):
-                if name not in ("5_parts 4", "5_parts 5", "5_parts 7", "5_parts 8"):
-                    self.assertIn(name, held[stage])
+                if name <= "5_parts 3":
+                    # the report ends at the first stage that fails
+                    self.assertIn(name, held.get(stage, set()) | failed.get(stage + 1, set()))
                 self.assertFalse(name in failed.get(stage, ()))
 
     def test_stage_7_fails_for_a_server_without_the_modern_revision(self) -> None:

@@ -2,16 +2,13 @@
 
 test_judge.py judges it with each of its faults. Without a fault it keeps all rules. It
 speaks 2025-03-26, 2025-11-25 and 2026-07-28, and its tools are `add` and some special
-tools of the judge. `faulty_server.py --list` prints the names of all faults, and
-`--step N` leaves out the features of later steps of examples/steps/.
+tools of the judge. `faulty_server.py --list` prints the names of all faults.
 """
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import queue
-import subprocess
 import sys
 import threading
 import time
@@ -86,7 +83,6 @@ FAULTS = {  # name -> what the server does wrong
     "closed": "it closes its stdout", "endless": "it writes messages without end",
     "endless-line": "it writes one line without end"}
 FAULT = sys.argv[2] if sys.argv[1:2] == ["--fault"] else ""
-STEP = int(sys.argv[2]) if sys.argv[1:2] == ["--step"] else 7
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
 REVISIONS = ["2025-03-26", "2025-11-25", MODERN]
@@ -123,7 +119,6 @@ TOOLS: list[Any] = [
     {"name": "release", "inputSchema": WORD,
      "description": "Let one call of hold(key) return: one "
      "that is waiting, or the next one that begins."}]
-STEP_OF = {"shout": 4, "count": 5, "hold": 5, "release": 5, "ask": 6, "roots": 6}
 NOT_LEGACY = ("roots",)  # tools that a legacy session does not have
 SECRET = os.urandom(16)
 GATES = {key: threading.Semaphore(0) for key in "abcdefgh"}
@@ -278,8 +273,7 @@ class Session:
         modern = META + "protocolVersion" in meta or method == "server/discover"
         if FAULT == "pure-lax" and not modern and method == "tools/list":
             return {"tools": TOOLS}
-        if modern and STEP == 7 and not (
-                FAULT == "modern-initialize" and method == "initialize"):
+        if modern and not (FAULT == "modern-initialize" and method == "initialize"):
             if FAULT == "forgets-session":
                 self.revision = ""
             return self.modern(method, params, meta, rid)
@@ -290,11 +284,11 @@ class Session:
 
     def legacy(self, method: str, params: Any, rid: Any) -> Any:
         """Serve a request of a legacy session."""
-        if method == "initialize" and STEP >= 2 and FAULT != "pure-lax":
+        if method == "initialize" and FAULT != "pure-lax":
             return self.initialize(params)
-        if method == "ping" and STEP >= 2:
+        if method == "ping":
             return self.ping()
-        if method in ("tools/list", "tools/call") and STEP >= 3:
+        if method in ("tools/list", "tools/call"):
             self.check_time()
             if method == "tools/list":
                 return self.page(params, [tool for tool in self.tools()
@@ -308,8 +302,7 @@ class Session:
             raise Wrong(-32600, "The session is not open")
 
     def tools(self) -> list[Any]:
-        tools = [dict(tool) for tool in TOOLS
-                 if STEP_OF.get(tool["name"], 3) <= STEP]
+        tools = [dict(tool) for tool in TOOLS]
         if FAULT == "twin-name":
             tools.append(tools[0])
         if FAULT == "blank-name":
@@ -337,7 +330,7 @@ class Session:
             raise Wrong(-32602, "Invalid params")
         self.revision = asked if asked in REVISIONS[:-1] else "2025-11-25"
         self.offered = params.get("capabilities", {})
-        tools: Any = {} if FAULT == "undeclared-tools" or STEP < 3 else {"tools": {}}
+        tools: Any = {} if FAULT == "undeclared-tools" else {"tools": {}}
         return {**({} if FAULT == "no-version" else {"protocolVersion": self.revision}),
                 "capabilities": tools, "serverInfo": {"name": "faulty", "version": "1"}}
 
@@ -450,6 +443,7 @@ class Session:
     def shout(words: str) -> Any:
         child = None if FAULT == "leaky-shout" else sys.stderr
         print(words, file=sys.stderr)
+        import subprocess  # the judge starts this program hundreds of times
         subprocess.run([sys.executable, "-c", f"print({words!r})"], stdout=child,
                        stdin=subprocess.DEVNULL, check=True)
         return text(words)
@@ -469,7 +463,7 @@ class Session:
             raise Wrong(-32021, "elicitation is needed",
                         {"requiredCapabilities": {"elicitation": {}}})
         bound = b"" if FAULT == "foreign-state" else given["text"].encode()
-        state = hashlib.sha256(SECRET + bound).hexdigest()
+        state = str(hash(SECRET + bound))
         answer = params.get("inputResponses", {}).get("name")
         given_state = params.get("requestState")
         if given_state and given_state != state and FAULT not in (
