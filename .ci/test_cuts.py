@@ -360,8 +360,9 @@ class TestCuts(suite.ProcessCase):
         for cut, offered in zip(CUTS, offers):
             groups = [*playable(offered, offers[-1])]
             played.append({one.title for _, group in groups for one in group})
-            cases += [(f"cut {cut.number}, {revision}", cut, revision, group, failures)
-                      for revision, group in groups]
+            if cut is not CUTS[-1]:  # test_mcp_ref.py plays them with the whole module
+                cases += [(f"cut {cut.number}, {revision}", cut, revision, group, failures)
+                          for revision, group in groups]
         print("transcripts that the cuts play:", *map(len, played), flush=True)
         self.beside(self.play_all, cases)
         if failures:
