@@ -341,13 +341,8 @@ class TestStages(ProcessCase):
             timeout=12 * DEADLINE)
         return done.returncode, done.stdout.decode()
 
-    def test_a_server_without_a_fault_holds_all_stages(self) -> None:
-        status, out = self.stage(7, *SERVER)
-        self.assertEqual(0, status, out)
-        self.assertIn("All steps hold", out)
-
     def test_a_fault_fails_at_its_own_step_and_not_before(self) -> None:
-        """A print() belongs to step 4, and a missing subscriptions/listen to step 7."""
+        """A print() belongs to step 4."""
         def check(stage: int, fault: str, status: int) -> None:
             got, out = self.stage(stage, *SERVER, "--fault", fault)
             self.assertEqual(status, got, out)
@@ -356,8 +351,7 @@ class TestStages(ProcessCase):
 
         self.beside(check, [
             ("print holds 3", 3, "leaky-shout", 0),
-            ("print fails 4", 4, "leaky-shout", 1),
-            ("no-listen fails 7", 7, "no-listen", 1)])
+            ("print fails 4", 4, "leaky-shout", 1)])
 
     def test_a_loop_without_checks_fails_at_its_first_wrong_answer(self) -> None:
         """The report shows one conversation, and says what to build next."""
