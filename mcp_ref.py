@@ -4159,7 +4159,11 @@ class Context(ReportingContext):
         for key, (method, params) in requests.items():
             response = self.responses.get(key)
             # If the response is missing, it is None, and input_fault() says so.
-            if input_fault(method, params, response) is not None:
+            fault = input_fault(method, params, response)
+            if fault is not None:
+                if response is not None:
+                    warn("%s: the result of the client%s; it is asked again", method,
+                         fault)
                 missing[key] = {"method": method, "params": params}
                 self.responses.pop(key, None)  # a wrong response is not kept
         self.asked = self.asked.union(requests)
@@ -4228,8 +4232,16 @@ class Context(ReportingContext):
         if mode == "url" and not ABSOLUTE_URI.match(url):
             raise ValueError(f"url is {url!r:.60}; give an absolute URL, such as "
                              "https://example.com")
+        fields = params.get("requestedSchema", shape())["properties"]
+        for name, field in fields.items():  # a form is flat
+            if field.get("type") not in FIELD_TYPES:
+                raise ValueError(f"requestedSchema: the type of {name} is "
+                                 f"{field.get('type')!r}; give one of "
+                                 f"{', '.join(FIELD_TYPES)}")
 
 
+# An array is a choice of several values.
+FIELD_TYPES = ("string", "number", "integer", "boolean", "array")
 ABSOLUTE_URI = re.compile("[A-Za-z][A-Za-z0-9+.-]*:.")  # [RFC 3986 3.1]
 
 
@@ -4826,12 +4838,16 @@ class Server(ChangingServer):
 
         ref is the name of the prompt or the URI of the template. The function gets the
         text that was typed so far (str) and the other arguments (dict of str), and
-        returns a list of str, the best first. [2025-11-25 server/utilities/completion]
+        returns a list of str, the best first. The prompt or the template has to be
+        registered before. [2025-11-25 server/utilities/completion]
         """
         check_types("Server.completion", str, ref=ref, argument=argument)
 
         @short_traceback
         def register(function: F) -> F:
+            if argument not in self._arguments_of(ref):
+                raise ValueError(f"{ref} has no argument {argument!r}; register the "
+                                 "prompt or the template before its completions")
             with self._lock:
                 if (ref, argument) in self.completions:
                     raise ValueError(f"the completion of {argument} of {ref} is "
@@ -4841,6 +4857,16 @@ class Server(ChangingServer):
             return function
 
         return register
+
+    def _arguments_of(self, ref: str) -> list[str]:
+        """Return the names of the arguments of a prompt or a template."""
+        prompt = self.tables["prompts"].get(ref)
+        if prompt is not None:
+            return [one["name"] for one in prompt.definition["arguments"]]
+        pattern = None
+        if ref in self.tables["resourceTemplates"]:
+            pattern = template_pattern(ref)
+        return list(pattern.groupindex) if pattern is not None else []
 
     @short_traceback
     def method(self, name: str) -> Callable[[F], F]:

@@ -4197,6 +4197,16 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
+    def test_a_response_that_does_not_fit_is_asked_for_again_and_logged(self) -> None:
+        """OURS: A response that is missing is not logged."""
+        method, params = ASKING_REQUESTS[0]
+        state = self.talk.request(method, params)["result"]["requestState"]
+        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
+            self.talk.request(method, params, requestState=state, inputResponses={
+                "who": {"action": "accept", "content": {"name": 5}}})
+        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertRegex(logs.output[0], r"elicitation/create: .*name.*integer.*asked again")
+
     def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
         """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
         [mrtr.keys-unique]"""
@@ -7400,7 +7410,8 @@ def evil(when: Optional[int] = None) -> str:
 @server.tool
 def ask(name: str, context: Context) -> str:
     "Ask for three fields, or to visit a page."
-    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{"enum": ["up"]}}}}
+    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{
+        "type": "string", "enum": ["up"]}}}}
     got = context.elicit("Please:", {{"type": "object", "properties": fields}},
                          url=None if name else "https://a.example/")
     return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
