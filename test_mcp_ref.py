@@ -173,7 +173,7 @@ def transcripts(text: str) -> List[Transcript]:
 def chosen(revision: str, word: str) -> bool:
     """Tell whether a word after a title, such as 2025-06-18+, includes a revision."""
     if word in ("legacy", "modern"):
-        return (revision == MODERN) == (word == "modern")
+        return (revision not in LEGACY) == (word == "modern")
     date, end = word[:10], word[10:]
     if end == "!":
         return revision != date
@@ -307,7 +307,7 @@ class Play:
                  deadline: float = DEADLINE) -> None:
         self.transcript, self.revision, self.end = transcript, revision, end
         self.ours, self.deadline = ours, deadline
-        self.modern, self.client = revision == MODERN, "client" in transcript.words
+        self.modern, self.client = revision not in LEGACY, "client" in transcript.words
         self.offers = OFFERS if "offers" in transcript.words else {}
         self.names: Dict[str, Any] = {"revision": revision}  # "$x" -> value
         self.space: Dict[str, Any] = {  # the variables of the lines of Python
@@ -635,13 +635,13 @@ class Talk(Memory):
         self.lines, self.server, self.over = queue.Queue(), server, False
         self.revision, self.offers = revision, offers
         self.session = server.connect(lambda line: write(self, line), self.start)
-        if revision != MODERN:
+        if revision in LEGACY:
             self.request("initialize", hello(revision, offers))
             self.give(OPENING[1])
 
     def say(self, rid: str, method: str, params: Any) -> None:
         """Send a request."""
-        if self.revision == MODERN:  # with a new progressToken each time
+        if self.revision not in LEGACY:  # with a new progressToken each time
             params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
                                           "progressToken": time.monotonic_ns()}}
         self.give(request_line(rid, method, **params))
@@ -671,7 +671,7 @@ class Wire:
         self.welcome: Dict[str, Any] = {
             "resultType": "complete", "supportedVersions": [MODERN], "ttlMs": 0,
             "cacheScope": "private", "capabilities": capabilities,
-            "_meta": {META + "serverInfo": INFO}} if revision == MODERN else {
+            "_meta": {META + "serverInfo": INFO}} if revision not in LEGACY else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
         self.opened = self.ended = 0  # how many times
         self.respond: Any = None
@@ -1494,10 +1494,10 @@ class TestErrors(unittest.TestCase):
         for revision in REVISIONS:
             end = HeldServer(fixture_server(bounds=Bounds(requests=2)))
             end.server.resource("fixture://crash")(lambda: 1 / 0)
-            if revision != MODERN:
+            if revision in LEGACY:
                 end.open(revision)
             for rid, (method, params) in enumerate(wrong):
-                if revision == MODERN and isinstance(params, dict):
+                if revision not in LEGACY and isinstance(params, dict):
                     params = {"_meta": modern_meta(), **params}
                 end.say(method, params, id=rid)
                 if rid < len(wrong) - 3:
@@ -1506,7 +1506,7 @@ class TestErrors(unittest.TestCase):
                 end.give(line)
             codes = {one["error"]["code"] for one in end.run() if "error" in one}
             self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
-                              -32021 if revision == MODERN else -32002}, codes, revision)
+                              -32021 if revision not in LEGACY else -32002}, codes, revision)
 
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
         """[base.error.internal] The text includes why a result is not JSON."""
@@ -1943,8 +1943,8 @@ class TestLifecycleTables(unittest.TestCase):
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
             end = HeldServer(fixture_server())
-            params = {"_meta": modern_meta()} if revision == MODERN else {}
-            if revision != MODERN:
+            params = {"_meta": modern_meta()} if revision not in LEGACY else {}
+            if revision in LEGACY:
                 end.open(revision)
             for methods, revisions, code in LIFE_METHODS:
                 for method in methods.split():
@@ -2398,7 +2398,7 @@ class TestReadyMadeResults(unittest.TestCase):
                 data, number = client.call_tool("data"), client.call_tool("number")
                 self.assertEqual([[], []], [data["content"], number["content"]])
                 self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
-                self.assertEqual(revision == MODERN, "structuredContent" in number)
+                self.assertEqual(revision not in LEGACY, "structuredContent" in number)
 
     def test_structured_content_of_a_result_has_to_fit_the_output_schema(self) -> None:
         """A result with isError need not have it. The hint Result makes no output schema."""
@@ -2479,7 +2479,7 @@ class TestReadyMadeResults(unittest.TestCase):
                         ask()
                     self.assertEqual(said, caught.exception.message)
                     found.append(caught.exception.code)
-                missing = -32602 if revision == MODERN else -32002
+                missing = -32602 if revision not in LEGACY else -32002
                 self.assertEqual([-32603] * 2 if name == "fail" else [missing, -32602], found)
                 self.assertEqual(1, len(logs.output), logs.output)
 
@@ -4148,7 +4148,7 @@ class TestClientCapabilities(unittest.TestCase):
                     if mark == "yes":
                         request = got if "method" in got else got["result"]["inputRequests"]["it"]
                         self.assertEqual((method, params), (request["method"], request["params"]))
-                    elif mark == "no" and revision == MODERN:
+                    elif mark == "no" and revision not in LEGACY:
                         self.assertEqual((-32021, {"requiredCapabilities": needs}),
                                          (got["error"]["code"], got["error"]["data"]))
                     elif mark == "no":
@@ -4352,7 +4352,7 @@ class Subscriber(Talk):
     def __init__(self, server: Server, revision: str, write: Callable[[Any, bytes], None]) -> None:
         super().__init__(server, revision, write=write)
         method, params = ("subscriptions/listen", {"notifications": {
-            "resourceSubscriptions": ["fixture://text"]}}) if revision == MODERN else (
+            "resourceSubscriptions": ["fixture://text"]}}) if revision not in LEGACY else (
             "resources/subscribe", {"uri": "fixture://text"})
         self.request(method, params)
 
@@ -4718,7 +4718,7 @@ class TestResourcesAndPrompts(unittest.TestCase):
 == The server does not know this resource  MUST
 > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"%s"}}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$code","message":"...","data":{"uri":"%s"}}}
-= code == (-32602 if revision == MODERN else -32002)
+= code == (-32602 if revision not in LEGACY else -32002)
 """, [(uri, uri, uri) for uri in (
             *(place + path for path in (
                 "../x", "..", ".", "%2e%2e", "%2E%2E%2Fx", "..%2fx", "a%2f..%2f..%2fx", "..%5Cx",
@@ -4941,7 +4941,7 @@ class TestRegistration(unittest.TestCase):
                 self.assertEqual({*names, "logging"}, {*client.server_capabilities})
                 self.assertEqual([], client.list_tools() + client.list_prompts())
                 client.subscribe(tools=True)
-                if revision == MODERN:
+                if revision not in LEGACY:
                     until(heard, lambda method: method.endswith("acknowledged"))
                 server.tool(name="t", description="?")(lambda: 1)
                 self.assertEqual("notifications/tools/list_changed", until(
@@ -5422,7 +5422,7 @@ class TestHints(unittest.TestCase):
                 else:
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
                     whole = content[0] if content else None
-                    if revision != MODERN and not isinstance(whole, dict):
+                    if revision in LEGACY and not isinstance(whole, dict):
                         whole = {"result": whole}
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)

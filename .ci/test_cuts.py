@@ -6,7 +6,6 @@ need only what the cut offers are played against it.
 """
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import re
@@ -30,7 +29,7 @@ sys.path[:0] = [cuts.ROOT, os.path.dirname(cuts.JUDGE)]
 
 import judge  # noqa: E402
 import test_mcp_ref as suite  # noqa: E402
-from test_mcp_ref import DEADLINE, LEGACY, MODERN, Play, Transcript  # noqa: E402
+from test_mcp_ref import DEADLINE, LEGACY, Play, Transcript  # noqa: E402
 
 CUTS = cuts.read_cuts()
 PYTHON = [sys.executable, "-S", "-W", "error"]
@@ -261,7 +260,7 @@ def lack(transcript: Transcript, revision: str, offers: Offers, everything: Offe
         if f'"name":"{name}"' in text:
             return f"the tool {name}"
     needed = [NEEDS[word] for word in re.findall(r'"([\w./]+)"', text) if word in NEEDS
-              and not (revision == MODERN and word in judge.GONE)]
+              and not (revision not in LEGACY and word in judge.GONE)]
     for mark, step in transcript.steps:
         for declared in re.findall(r'"capabilities":(\{.*)', step) if mark[0] == "<" else ():
             needed += paths_of(json.JSONDecoder().raw_decode(declared)[0])
@@ -285,7 +284,7 @@ def playable(offers: Offers, everything: Offers) -> Iterator[tuple[str, list[Tra
         revisions = [revision for revision in one.revisions
                      if not lack(one, revision, offers, everything)]
         for revision in revisions:
-            if "raw" not in one.words or revision == MODERN:
+            if "raw" not in one.words or revision not in LEGACY:
                 group = shared.setdefault((revision, one.server, "offers" in one.words), [])
                 group.append(one)
             elif revision == max(set(revisions) & {*LEGACY}):  # its own process, and only one

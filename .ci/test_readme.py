@@ -255,7 +255,7 @@ class TestCommandsAndListings(unittest.TestCase):
                 heard.append(f"{words} >" if way == ">" else f"< {words}")
 
         # Without protocol_version, a client opens a modern connection with server/discover.
-        version = None if revision == MODERN else revision
+        version = None if revision not in LEGACY else revision
         client = self.client("library.py", protocol_version=version,
                              on_elicit=lambda params: {"action": "accept"})
         client.trace = trace

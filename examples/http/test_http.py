@@ -166,7 +166,7 @@ class Talk:
 
     def open(self, method: str, params: Any = None, **headers: Optional[str]) -> Any:
         """POST a request. Return the response, whose body is not read yet."""
-        if self.version == MODERN:
+        if self.version not in LEGACY:
             params = modern(params)
             headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method,
                        "Mcp_Name": params.get("name", params.get("uri")), **headers}
@@ -470,7 +470,7 @@ class TestTogether(HttpCase):
                 with self.assertRaises(RequestCancelled):
                     call.result(DEADLINE)
                 self.assertTrue(self.cancelled.wait(DEADLINE))
-                listener = version != MODERN
+                listener = version in LEGACY
                 self.eventually(lambda: len(self.http.deadlines) <= listener, "a connection left")
                 self.assertEqual("3", first_text(client.call_tool("add", {"a": 1, "b": 2})))
 
@@ -760,7 +760,7 @@ class TestStreams(HttpCase):
             with self.subTest(version=version):
                 self.go.clear()
                 caller, other = self.talk(version), self.talk(NEWEST)
-                if version != MODERN:
+                if version in LEGACY:
                     other.headers = caller.headers  # it listens in the same session
                 listening, call = other.send("GET"), caller.open("tools/call", COUNT)
                 self.mcp.tool(name="another", description="-")(lambda: None)

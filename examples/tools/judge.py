@@ -54,8 +54,8 @@ from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
                         Waits, answers_at_end, parsed, shown)
 from line_checker import NOTES, REVISIONS, ROOT, Finding, faults_of  # noqa: E402
 from mcp_ref import Client  # noqa: E402
-from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids, Transcript,  # noqa: E402
-                          fixture_server, hello, modern_meta, transcripts)
+from test_mcp_ref import (LEGACY, MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
+                          Transcript, fixture_server, hello, modern_meta, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIME_LIMIT = 240.0  # seconds for everything
@@ -81,7 +81,6 @@ NEEDS = {  # method -> the capability that it belongs to
     "completion/complete": "completions",
     "logging/setLevel": "logging",
     "notifications/message": "logging"}
-# in MODERN
 GONE = ("ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel")
 # Tools of the fixture. The transcripts that need them are played.
 SPECIAL = (
@@ -389,7 +388,7 @@ class Judge:
         if not self.spoken:
             self.take_findings(end)
         rule = self.by_slug.get(end.refusal)
-        legacy = any(facts.revision != MODERN for facts in self.spoken)
+        legacy = any(facts.revision in LEGACY for facts in self.spoken)
         malformed = end.refusal == "life.server-answers-initialize"
         if rule and self.chosen(rule) and (legacy or malformed):
             self.note(rule, end.revision, end.refusal_verdict)
@@ -402,7 +401,7 @@ class Judge:
         Return None if it does not speak it.
         """
         facts = Facts(revision)
-        first = "server/discover" if revision == MODERN else "ping"
+        first = "server/discover" if revision not in LEGACY else "ping"
         for method in (first, "tools/list", "judge/barrier"):
             facts.barrier = method
             end = Connection(self.command, revision, self.waits, 0.0, method)
@@ -442,7 +441,7 @@ class Judge:
 
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
-        if facts.revision == MODERN:
+        if facts.revision not in LEGACY:
             self.discover(talk, facts)
             return
         got = talk.ask("initialize", hello(facts.revision))
@@ -514,7 +513,7 @@ class Judge:
         for tool in tools[:20]:
             if not special(tool) or tool["name"] in COMMON:
                 self.try_tool(talk, facts, tool)
-        if special(facts.tools().get("ask")) and facts.revision == MODERN:
+        if special(facts.tools().get("ask")) and facts.revision not in LEGACY:
             self.choose_question(talk, facts, "ask", {"text": "?"})
 
     def try_tool(self, talk: Talk, facts: Facts, tool: Any) -> None:
@@ -596,7 +595,7 @@ class Judge:
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
         spoken = [one.revision for one in self.spoken]
-        legacy = [one for one in spoken if one != MODERN]
+        legacy = [one for one in spoken if one in LEGACY]
         lists = [method for method in LISTS if facts.has(NEEDS[method])]
         method = facts.barrier
         facts.names.update(any=method, list=lists[0] if lists else method,
@@ -642,7 +641,7 @@ class Judge:
         assert transcript
         if "alone" in transcript.words:
             return True
-        if "raw" in transcript.words and revision != MODERN:
+        if "raw" in transcript.words and revision in LEGACY:
             return True
         return any('"requestId":true' in text for _, text in transcript.steps)
 
@@ -650,7 +649,7 @@ class Judge:
 
     def judge_revision(self, facts: Facts) -> list[Any]:
         """Play the rules that can share a connection, and start the others."""
-        newest = max((one.revision for one in self.spoken if one.revision != MODERN),
+        newest = max((one.revision for one in self.spoken if one.revision in LEGACY),
                      default="")
         shared, jobs = [], []
         for rule in self.rules:
@@ -675,7 +674,7 @@ class Judge:
             self.prepare(facts.end, facts)
         for rule in rules:
             assert rule.transcript
-            offers = "offers" in rule.transcript.words and facts.revision != MODERN
+            offers = "offers" in rule.transcript.words and facts.revision in LEGACY
             if offers not in ends:
                 ends[offers] = self.connect(facts)
             ends[offers].ids = ends[offers].ids or Ids()
@@ -806,7 +805,7 @@ def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
     needs = []
     for mark, text in transcript.steps:
         for method in re.findall(r'"method":"([^"]+)"', text):
-            gone = revision == MODERN and method in GONE
+            gone = revision not in LEGACY and method in GONE
             if method in NEEDS and not gone:
                 needs.append(NEEDS[method])
     return needs

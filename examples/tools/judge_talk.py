@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
 from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import (MODERN, Play, Transcript, caret, difference,  # noqa: E402
+from test_mcp_ref import (LEGACY, Play, Transcript, caret, difference,  # noqa: E402
                           hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
@@ -164,7 +164,7 @@ class Connection:
     def ask_barrier(self) -> str:
         """Send a request that every server answers. Return its id."""
         name = f"{BARRIER}{next(self.barriers)}"
-        params = {"params": {"_meta": modern_meta()}} if self.revision == MODERN else {}
+        params = {"params": {"_meta": modern_meta()}} if self.revision not in LEGACY else {}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
         self.sent_ids[name] = name
@@ -338,7 +338,7 @@ def answers_at_end(end: Connection) -> bool:
 
 def first_method(revision: str) -> str:
     """Return a method that every server of a revision should answer at once."""
-    return "server/discover" if revision == MODERN else "ping"
+    return "server/discover" if revision not in LEGACY else "ping"
 
 
 def parsed(line: bytes) -> Any:
@@ -378,7 +378,7 @@ class Talk(Play):
                              f"a process that still runs after {seconds:.1f} s")
         elif mark == "=":
             spoken = self.space["revisions"]
-            self.space["legacy"] = [one for one in spoken if one != MODERN]
+            self.space["legacy"] = [one for one in spoken if one in LEGACY]
             code, _, words = text.partition("  # ")
             if not eval(code, self.space):
                 raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))
