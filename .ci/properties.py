@@ -253,6 +253,9 @@ class Ledger(LineChecker):
         self.errors_owed = 0  # errors without an id
         self.in_batch: set[str] = set()  # keys of ids that a batch has had
         self.optional: list[str] = []  # keys of members of a batch that were cancelled
+        # Keys of other cancelled requests. If such an id is used again at once, a response that
+        # another thread is writing meanwhile may come first.
+        self.crossing: set[str] = set()
         self.outcomes: dict[str, str] = {}  # key of an id: the first response, see outcome()
 
     def received(self, line: bytes) -> None:
@@ -287,15 +290,21 @@ class Ledger(LineChecker):
             if is_batch or self.asked.get(key):
                 self.in_batch.add(key)
             self.heard(message)
-            if key in self.optional:  # the next response may be that of the cancelled member
+            if key in self.crossing:
+                self.crossing.remove(key)
+                self.optional.append(key)
+            if key in self.optional:  # the next response may be that of the cancelled request
                 self.asked[key] = [("?", *entry[1:]) for entry in self.asked.get(key, [])]
 
     def received_cancellation(self, params: Json) -> None:
         """A cancelled request gets no response. A member of a batch may get one."""
         if isinstance(params, dict):
             key = key_of(params.get("requestId"))
-            if key in self.in_batch and self.asked.get(key):
-                self.optional.append(key)
+            if self.asked.get(key):
+                if key in self.in_batch:
+                    self.optional.append(key)
+                else:
+                    self.crossing.add(key)
 
     def owe_error(self) -> None:
         if self.side == "Server":  # a client ignores an invalid message without an id
