@@ -266,9 +266,13 @@ def caret(value: Any, path: List[Any]) -> str:
     return " " * json.dumps(inside, ensure_ascii=False).index(mark) + words
 
 
-def modern_meta(offers: Any = None) -> Dict[str, Any]:
-    """Return the members of `_meta` in which each modern request describes its client."""
-    return {META + "protocolVersion": MODERN, META + "clientInfo": INFO,
+def modern_meta(offers: Any = None, revision: str = MODERN) -> Dict[str, Any]:
+    """Return the members of `_meta` in which each modern request describes its client.
+
+    The revision is the newest one if a legacy revision is given.
+    """
+    modern = MODERN if revision in LEGACY else revision
+    return {META + "protocolVersion": modern, META + "clientInfo": INFO,
             META + "clientCapabilities": offers or {}}
 
 
@@ -312,7 +316,7 @@ class Play:
         self.names: Dict[str, Any] = {"revision": revision}  # "$x" -> value
         self.space: Dict[str, Any] = {  # the variables of the lines of Python
             **globals(), "revision": revision, "end": end, "raised": None, **end.names(),
-            "opening": hello(revision, self.offers), "modern": modern_meta()}
+            "opening": hello(revision, self.offers), "modern": modern_meta(None, revision)}
         self.worker = concurrent.futures.ThreadPoolExecutor(1)
         self.running: Any = None  # the line of Python that may not have finished yet
         self.raised_is_checked = False  # the transcript checks the exception of the code itself
@@ -414,7 +418,8 @@ class Play:
             meta = params.get("_meta", {})
             if type(meta) is dict and META + "protocolVersion" not in meta and (
                     "raw" not in self.transcript.words or meta.pop("...", None) is not None):
-                filled["params"] = {**params, "_meta": {**modern_meta(self.offers), **meta}}
+                filled["params"] = {**params, "_meta": {
+                    **modern_meta(self.offers, self.revision), **meta}}
         if self.modern and self.client and "raw" not in self.transcript.words and (
                 type(filled) is dict and type(filled.get("result")) is dict):
             filled["result"].setdefault("resultType", "complete")
@@ -521,7 +526,8 @@ class Play:
             return self.nothing()
         ping = {"jsonrpc": "2.0", "id": f"silence {len(self.said)}", "method": "ping"}
         if self.modern:
-            ping.update(method="server/discover", params={"_meta": modern_meta(self.offers)})
+            ping.update(method="server/discover", params={
+                "_meta": modern_meta(self.offers, self.revision)})
         self.say("<" if self.client else ">", json.dumps(ping).encode())
         got = self.take("the response to a ping, and no other line before it")
         if type(got) is not dict or got.get("id") != ping["id"] or "result" not in got:
@@ -642,8 +648,9 @@ class Talk(Memory):
     def say(self, rid: str, method: str, params: Any) -> None:
         """Send a request."""
         if self.revision not in LEGACY:  # with a new progressToken each time
-            params = {**params, "_meta": {**modern_meta(self.offers), META + "logLevel": "info",
-                                          "progressToken": time.monotonic_ns()}}
+            params = {**params, "_meta": {
+                **modern_meta(self.offers, self.revision), META + "logLevel": "info",
+                "progressToken": time.monotonic_ns()}}
         self.give(request_line(rid, method, **params))
 
     def request(self, method: str, params: Any, **more: Any) -> Any:
@@ -669,7 +676,7 @@ class Wire:
         capabilities = {"tools": {}, "resources": {"subscribe": True}, "prompts": {},
                         "completions": {}, "logging": {}}
         self.welcome: Dict[str, Any] = {
-            "resultType": "complete", "supportedVersions": [MODERN], "ttlMs": 0,
+            "resultType": "complete", "supportedVersions": [revision], "ttlMs": 0,
             "cacheScope": "private", "capabilities": capabilities,
             "_meta": {META + "serverInfo": INFO}} if revision not in LEGACY else {
             "protocolVersion": revision, "capabilities": capabilities, "serverInfo": INFO}
@@ -1498,7 +1505,7 @@ class TestErrors(unittest.TestCase):
                 end.open(revision)
             for rid, (method, params) in enumerate(wrong):
                 if revision not in LEGACY and isinstance(params, dict):
-                    params = {"_meta": modern_meta(), **params}
+                    params = {"_meta": modern_meta(None, revision), **params}
                 end.say(method, params, id=rid)
                 if rid < len(wrong) - 3:
                     end.jobs and end.jobs.pop()()
@@ -1943,7 +1950,7 @@ class TestLifecycleTables(unittest.TestCase):
         [log.setlevel-removed] [res.subscribe.removed] [ver.discover.implemented]"""
         for revision in REVISIONS:
             end = HeldServer(fixture_server())
-            params = {"_meta": modern_meta()} if revision not in LEGACY else {}
+            params = {"_meta": modern_meta(None, revision)} if revision not in LEGACY else {}
             if revision in LEGACY:
                 end.open(revision)
             for methods, revisions, code in LIFE_METHODS:
