@@ -515,7 +515,9 @@ class ServerSession(RuleBasedStateMachine):
             self.jobs.pop()()
         method = "ping" if self.revision in LEGACY else "server/discover"
         self.receive(rpc(id="alive", method=method, params={"_meta": MODERN_META}))
-        assert key_of("alive") in self.ledger.done, "the session does not answer any more"
+        with self.ledger.changed:  # a thread that writes a list change may write the response, too
+            assert self.ledger.changed.wait_for(
+                lambda: key_of("alive") in self.ledger.done, 10), "the session does not answer"
         self.session.close()
         self.ledger.close()
 
