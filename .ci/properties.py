@@ -517,7 +517,7 @@ class ServerSession(RuleBasedStateMachine):
         self.receive(rpc(id="alive", method=method, params={"_meta": MODERN_META}))
         with self.ledger.changed:  # a thread that writes a list change may write the response, too
             assert self.ledger.changed.wait_for(
-                lambda: key_of("alive") in self.ledger.done, 10), "the session does not answer"
+                lambda: key_of("alive") in self.ledger.done, DEADLINE), "the session does not answer"
         self.session.close()
         self.ledger.close()
 
