@@ -1057,10 +1057,15 @@ class TestSecurity(HttpCase):
 
         for _ in range(3):
             self.eventually(lambda: status() == 200, "a body that was answered still counts")
-        with socket.create_connection(server.server_address[:2], DEADLINE) as sock:
-            body = message(1, "tools/list", padding)
-            sock.sendall(spell(body)[:-100])  # the rest never comes
-            self.eventually(lambda: status() == 503, "an incomplete body is not counted")
+        with contextlib.ExitStack() as stack:
+            def incomplete_one_keeps_out() -> bool:
+                # It may be refused itself, as long as the body before still counts.
+                sock = stack.enter_context(socket.create_connection(
+                    server.server_address[:2], DEADLINE))
+                sock.sendall(spell(message(1, "tools/list", padding))[:-100])
+                return status() == 503
+
+            self.eventually(incomplete_one_keeps_out, "an incomplete body is not counted")
         self.eventually(lambda: status() == 200, "a body that broke off still counts")
         call = talk.open("tools/call", {**COUNT, "_meta": {**COUNT["_meta"], **padding["_meta"]}})
         self.assertTrue(self.running.wait(DEADLINE))
