@@ -166,7 +166,7 @@ class Talk:
 
     def open(self, method: str, params: Any = None, **headers: Optional[str]) -> Any:
         """POST a request. Return the response, whose body is not read yet."""
-        if self.version not in LEGACY:
+        if self.version == MODERN:
             params = modern(params)
             headers = {"MCP_Protocol_Version": MODERN, "Mcp_Method": method,
                        "Mcp_Name": params.get("name", params.get("uri")), **headers}
