@@ -31,7 +31,7 @@ ROOT = os.path.dirname(HERE)
 sys.path[:0] = [ROOT, os.path.join(ROOT, "examples", "tools")]
 
 import mcp_ref  # noqa: E402
-from line_checker import (BATCHES, LEGACY, MODERN, REVISIONS, LineChecker,  # noqa: E402
+from line_checker import (BATCHES, MODERN, MODERN_ERA, REVISIONS, LineChecker,  # noqa: E402
                           key_of, refuse_constant)
 from mcp_ref import META, Client, RpcError  # noqa: E402
 
@@ -285,7 +285,7 @@ class Ledger(LineChecker):
         elif "result" in message or "error" in message:
             self.outcomes.setdefault(key_of(message["id"]), "malformed")
             self.owe_error()
-        elif self.side == "Server" or self.revision in LEGACY:
+        elif self.side == "Server" or self.revision not in MODERN_ERA:
             key = key_of(message["id"])
             if is_batch or self.asked.get(key):
                 self.in_batch.add(key)
@@ -345,7 +345,7 @@ class Ledger(LineChecker):
 
     def check_result(self, result: Json, method: str, revision: str, params: Any) -> None:
         early = not self.ready and method not in ("ping", "initialize", "?")
-        self.check("", not early or revision not in LEGACY, "a result before the handshake")
+        self.check("", not early or revision in MODERN_ERA, "a result before the handshake")
         super().check_result(result, method, revision, params)
 
     def close(self) -> None:
@@ -455,7 +455,7 @@ class ServerSession(RuleBasedStateMachine):
         self.ledger = Ledger("Server")
         start: Any = self.jobs.append if later else (lambda job: job())
         self.session = self.SERVER.connect(self.send, start)
-        if revision in LEGACY:
+        if revision not in MODERN_ERA:
             self.ledger.ready = False
             self.receive(rpc(id=99, method="initialize", params={
                 "protocolVersion": revision, "capabilities": OFFERS, "clientInfo": INFO}))
@@ -489,7 +489,7 @@ class ServerSession(RuleBasedStateMachine):
         """Some steps with few ids, so that ids are used again, and cancelled in time."""
         for what, rid, number in steps:
             method, params = TOOL_CALLS[number % len(TOOL_CALLS)]
-            if self.revision not in LEGACY:
+            if self.revision in MODERN_ERA:
                 params = with_meta(params)
             call = {"jsonrpc": "2.0", "id": rid, "method": method, "params": params}
             if what == "call":
@@ -506,14 +506,14 @@ class ServerSession(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def any_line(self, data: Any) -> None:
-        self.receive(data.draw(MODERN_LINES if self.revision not in LEGACY else LEGACY_LINES))
+        self.receive(data.draw(MODERN_LINES if self.revision in MODERN_ERA else LEGACY_LINES))
 
     def teardown(self) -> None:
         if not hasattr(self, "session"):
             return
         while self.jobs:
             self.jobs.pop()()
-        method = "ping" if self.revision in LEGACY else "server/discover"
+        method = "ping" if self.revision not in MODERN_ERA else "server/discover"
         self.receive(rpc(id="alive", method=method, params={"_meta": MODERN_META}))
         with self.ledger.changed:  # a thread that writes a list change may write the response, too
             assert self.ledger.changed.wait_for(

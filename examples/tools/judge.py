@@ -52,9 +52,10 @@ from judge_report import as_json, report, rows_of, status_of  # noqa: E402
 from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
                         Waits, answers_at_end, parsed, shown)
-from line_checker import NOTES, REVISIONS, ROOT, Finding, faults_of  # noqa: E402
+from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
+                          Finding, faults_of)
 from mcp_ref import Client  # noqa: E402
-from test_mcp_ref import (LEGACY, MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
+from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, fixture_server, hello, modern_meta, transcripts)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -388,7 +389,7 @@ class Judge:
         if not self.spoken:
             self.take_findings(end)
         rule = self.by_slug.get(end.refusal)
-        legacy = any(facts.revision in LEGACY for facts in self.spoken)
+        legacy = any(facts.revision not in MODERN_ERA for facts in self.spoken)
         malformed = end.refusal == "life.server-answers-initialize"
         if rule and self.chosen(rule) and (legacy or malformed):
             self.note(rule, end.revision, end.refusal_verdict)
@@ -401,7 +402,7 @@ class Judge:
         Return None if it does not speak it.
         """
         facts = Facts(revision)
-        first = "server/discover" if revision not in LEGACY else "ping"
+        first = "server/discover" if revision in MODERN_ERA else "ping"
         for method in (first, "tools/list", "judge/barrier"):
             facts.barrier = method
             end = Connection(self.command, revision, self.waits, 0.0, method)
@@ -441,7 +442,7 @@ class Judge:
 
     def open(self, talk: Talk, facts: Facts) -> None:
         """Open a session, or ask a modern server what it has."""
-        if facts.revision not in LEGACY:
+        if facts.revision in MODERN_ERA:
             self.discover(talk, facts)
             return
         got = talk.ask("initialize", hello(facts.revision))
@@ -513,7 +514,7 @@ class Judge:
         for tool in tools[:20]:
             if not special(tool) or tool["name"] in COMMON:
                 self.try_tool(talk, facts, tool)
-        if special(facts.tools().get("ask")) and facts.revision not in LEGACY:
+        if special(facts.tools().get("ask")) and facts.revision in MODERN_ERA:
             self.choose_question(talk, facts, "ask", {"text": "?"})
 
     def try_tool(self, talk: Talk, facts: Facts, tool: Any) -> None:
@@ -595,7 +596,7 @@ class Judge:
     def complete(self, facts: Facts) -> None:
         """Add the names that depend on what the server has in other revisions."""
         spoken = [one.revision for one in self.spoken]
-        legacy = [one for one in spoken if one in LEGACY]
+        legacy = [one for one in spoken if one not in MODERN_ERA]
         lists = [method for method in LISTS if facts.has(NEEDS[method])]
         method = facts.barrier
         facts.names.update(any=method, list=lists[0] if lists else method,
@@ -641,7 +642,7 @@ class Judge:
         assert transcript
         if "alone" in transcript.words:
             return True
-        if "raw" in transcript.words and revision in LEGACY:
+        if "raw" in transcript.words and revision not in MODERN_ERA:
             return True
         return any('"requestId":true' in text for _, text in transcript.steps)
 
@@ -649,8 +650,8 @@ class Judge:
 
     def judge_revision(self, facts: Facts) -> list[Any]:
         """Play the rules that can share a connection, and start the others."""
-        newest = max((one.revision for one in self.spoken if one.revision in LEGACY),
-                     default="")
+        legacy = [one.revision for one in self.spoken if one.revision not in MODERN_ERA]
+        newest = max(legacy, default="")
         shared, jobs = [], []
         for rule in self.rules:
             if not rule.transcript or facts.revision not in rule.transcript.revisions:
@@ -674,7 +675,8 @@ class Judge:
             self.prepare(facts.end, facts)
         for rule in rules:
             assert rule.transcript
-            offers = "offers" in rule.transcript.words and facts.revision in LEGACY
+            legacy = facts.revision not in MODERN_ERA
+            offers = "offers" in rule.transcript.words and legacy
             if offers not in ends:
                 ends[offers] = self.connect(facts)
             ends[offers].ids = ends[offers].ids or Ids()
@@ -805,7 +807,7 @@ def needed_capabilities(transcript: Transcript, revision: str) -> list[str]:
     needs = []
     for mark, text in transcript.steps:
         for method in re.findall(r'"method":"([^"]+)"', text):
-            gone = revision not in LEGACY and method in GONE
+            gone = revision in MODERN_ERA and method in GONE
             if method in NEEDS and not gone:
                 needs.append(NEEDS[method])
     return needs

@@ -24,8 +24,8 @@ from typing import Any, Callable, NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [ROOT, os.path.dirname(os.path.abspath(__file__))]
 
-from line_checker import LineChecker  # noqa: E402
-from test_mcp_ref import (LEGACY, Play, Transcript, caret, difference,  # noqa: E402
+from line_checker import MODERN_ERA, LineChecker  # noqa: E402
+from test_mcp_ref import (Play, Transcript, caret, difference,  # noqa: E402
                           hello, modern_meta)
 
 SILENCE = 0.3  # seconds after which the judge asks whether the server is still there
@@ -164,7 +164,9 @@ class Connection:
     def ask_barrier(self) -> str:
         """Send a request that every server answers. Return its id."""
         name = f"{BARRIER}{next(self.barriers)}"
-        params = {"params": {"_meta": modern_meta()}} if self.revision not in LEGACY else {}
+        params: Any = {}
+        if self.revision in MODERN_ERA:
+            params = {"params": {"_meta": modern_meta(None, self.revision)}}
         message = {"jsonrpc": "2.0", "id": name, "method": self.barrier, **params}
         self.checker.heard(message)
         self.sent_ids[name] = name
@@ -338,7 +340,7 @@ def answers_at_end(end: Connection) -> bool:
 
 def first_method(revision: str) -> str:
     """Return a method that every server of a revision should answer at once."""
-    return "server/discover" if revision not in LEGACY else "ping"
+    return "server/discover" if revision in MODERN_ERA else "ping"
 
 
 def parsed(line: bytes) -> Any:
@@ -378,7 +380,7 @@ class Talk(Play):
                              f"a process that still runs after {seconds:.1f} s")
         elif mark == "=":
             spoken = self.space["revisions"]
-            self.space["legacy"] = [one for one in spoken if one in LEGACY]
+            self.space["legacy"] = [one for one in spoken if one not in MODERN_ERA]
             code, _, words = text.partition("  # ")
             if not eval(code, self.space):
                 raise Broken(words or f"that {code}", shown(self.space.get("last"), 60))

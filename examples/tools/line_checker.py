@@ -32,7 +32,7 @@ sys.path.insert(0, ROOT)
 import mcp_ref  # noqa: E402
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-LEGACY = REVISIONS[:4]  # the revisions with a handshake
+MODERN_ERA = REVISIONS[4:]  # those without a handshake
 MODERN, BATCHES = REVISIONS[-1], "2025-03-26"
 META = "io.modelcontextprotocol/"
 LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
@@ -250,7 +250,7 @@ class LineChecker:
         self.judged_slugs: set[str] = set()
         # of the session, once there is one
         self.revision = revision if side == "Client" else ""
-        self.modern_heard = revision not in LEGACY
+        self.modern_heard = revision in MODERN_ERA
         # id -> [(method, revision, params)] to be answered
         self.asked: dict[str, list[Any]] = {}
         self.cancelled: set[str] = set()  # ids of requests
@@ -387,7 +387,7 @@ class LineChecker:
                 self.check_meta(member)
 
     def check_meta(self, message: Any) -> None:
-        modern = self.revision not in LEGACY
+        modern = self.revision in MODERN_ERA
         if self.side == "Server" and not self.revision:
             modern = True
         for meta in metas(message):
@@ -565,7 +565,7 @@ class LineChecker:
             entry = self.answered(key)
             self.check_awaited(key, entry is not None,
                                type(message["id"]) in (str, int, float))
-        if self.side == "Client" and self.revision not in LEGACY:
+        if self.side == "Client" and self.revision in MODERN_ERA:
             self.check("base.direction.no-client-responses", False,
                        "a client writes no response in the modern era")
         if message.get("id") is not None and entry is None:
@@ -614,7 +614,7 @@ class LineChecker:
         self.check("base.error.message-short", not STACK.search(error["message"]),
                    "the message of an error holds a stack trace")
         known = CODES["2025-11-25"]
-        if revision not in LEGACY:
+        if revision in MODERN_ERA:
             known = CODES[MODERN]
         if code not in STANDARD and code not in known:
             self.check_own_code(code, revision)
@@ -630,7 +630,7 @@ class LineChecker:
         """Judge a code that the specification does not define."""
         slug = "base.error.reserved-range"
         good = not -32768 <= code <= -32100
-        if revision not in LEGACY:
+        if revision in MODERN_ERA:
             good = not -32768 <= code <= -32000
             slug = "base.error.mcp-block-only-defined"
             if code == -32002:
@@ -644,7 +644,7 @@ class LineChecker:
         if not self.check("base.response.result-object", isinstance(result, dict),
                           "a result is an object") or method == "?":
             return
-        kind, modern = result.get("resultType"), revision not in LEGACY
+        kind, modern = result.get("resultType"), revision in MODERN_ERA
         asks = modern and kind == "input_required"
         if modern and not self.check_modern(result, method, kind):
             return
