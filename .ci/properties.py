@@ -568,9 +568,9 @@ class ClientSession(RuleBasedStateMachine):
             message = read(line)
         except ValueError:
             message = None
-        if isinstance(message, dict) and kind_of(message) == "response" and (
-                message.get("id") is None):
-            self.strays.add(outcome(**message))
+        for one in message if isinstance(message, list) else [message]:
+            if isinstance(one, dict) and kind_of(one) == "response" and one.get("id") is None:
+                self.strays.add(outcome(**one))
         self.on_line(line)
 
     @rule(steps=st.lists(st.tuples(
