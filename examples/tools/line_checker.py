@@ -266,6 +266,7 @@ class LineChecker:
         # of the pages of lists
         self.scopes: dict[str, set[str]] = collections.defaultdict(set)
         self.listed: set[str] = set()  # names of tools on the pages so far
+        self.cursor: Any = None  # of the next page of tools
         self.outputs: dict[str, Any] = {}  # name of a tool -> its outputSchema
         self.judged = 0
         self.line = b""  # the line that is being judged
@@ -657,7 +658,7 @@ class LineChecker:
         if method == "tools/call" and type(result.get("content")) is list:
             shape = BLOCKS.get(revision, "tools.content.types-2025-06")
         if self.check_schema(shape, revision, name, result) and method == "tools/list":
-            self.check_tools(result["tools"], params)
+            self.check_tools(result, params)
         named = META + "serverInfo" in result.get("_meta", {})
         if self.side == "Server" and modern:
             self.check("meta.result.server-info", named,
@@ -682,11 +683,12 @@ class LineChecker:
             self.check("tools.output.conforms", not faults,
                        f"the outputSchema of {name}: {where}")
 
-    def check_tools(self, tools: Any, params: Any) -> None:
+    def check_tools(self, result: Any, params: Any) -> None:
         """Judge the names and schemas on a page of tools/list."""
-        if "cursor" not in params:
-            self.listed.clear()
-        for tool in tools:
+        if "cursor" not in params or params["cursor"] != self.cursor:
+            self.listed.clear()  # it is not the page after the last one
+        self.cursor = result.get("nextCursor")
+        for tool in result["tools"]:
             name = tool["name"]
             self.check("tools.name.unique", name not in self.listed,
                        f"two tools have the name {name!r}")
