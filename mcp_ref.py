@@ -576,7 +576,6 @@ class Revision(NamedTuple):
         return known
 
 
-
 _MODERN_METHODS = ("server/discover", "subscriptions/listen")
 _LEGACY_METHODS = ("initialize", "ping", "logging/setLevel", "resources/subscribe",
                    "resources/unsubscribe")
