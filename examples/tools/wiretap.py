@@ -40,10 +40,8 @@ from typing import IO, Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 from mcp_ref import (  # noqa: E402
-    CHANGES, INPUT_METHODS, NAMED_METHODS, INITIALIZING, META_CAPABILITIES,
-    META_SERVER, META_SUBSCRIPTION, META_VERSION, METHODS, MISSING_CAPABILITY,
-    MODERN_ERRORS, NEW, READY, REVISIONS, TRANSITIONS, UNSUPPORTED_VERSION, Bounds,
-    Revision, RpcError, classify, decode, fault_of_response, newest_revision)
+    HEADER_MISMATCH, META, METHODS, MISSING_CAPABILITY, REVISIONS, UNSUPPORTED_VERSION,
+    Bounds, RpcError, classify, decode, fault_of_response)
 
 EXIT_TIMEOUT = 2.0  # seconds: for a server after the end of its input, for the recorder
 SLOW = 1.0  # seconds from which a wait is worth mentioning
@@ -387,24 +385,27 @@ OPPOSITE = {">": "<", "<": ">"}
 SENDER = {">": "client", "<": "server"}
 DISCOVER = "server/discover"
 LISTEN = "subscriptions/listen"  # may stay open for the whole session
-OLDEST = next(iter(REVISIONS.values()))
-
-
-def needed_capabilities() -> dict[tuple[str, str], tuple[str, str]]:
-    """Return what messages need: (way, method) -> (side, capability of this side)."""
-    needs = {("<", "notifications/message"): ("<", "logging"),
-             (">", "notifications/roots/list_changed"): (">", "roots")}
-    for name, method in METHODS.items():
-        if method.capability:
-            needs[">", name] = ("<", method.capability)
-    for name, client_method in INPUT_METHODS.items():
-        needs["<", name] = (">", client_method.capability)
-    for name in CHANGES:
-        needs["<", name] = ("<", name.split("/")[1])
-    return needs
-
-
-NEEDS = needed_capabilities()
+INPUT_METHODS = ("roots/list", "sampling/createMessage", "elicitation/create")
+# Methods that exist in one era only. True: the modern era.
+ERA_OF_METHOD = {
+    "initialize": False, "ping": False, "logging/setLevel": False,
+    "resources/subscribe": False, "resources/unsubscribe": False,
+    DISCOVER: True, LISTEN: True}
+# How far the handshake of a legacy session has come.
+NEW = "before initialize"
+INITIALIZING = "before notifications/initialized"
+READY = "after the handshake"
+# The first word of a method -> the side that has to declare a capability for it, and
+# the name of the capability.
+CAPABILITIES = {
+    "tools": ("<", "tools"), "resources": ("<", "resources"),
+    "prompts": ("<", "prompts"), "completion": ("<", "completions"),
+    "logging": ("<", "logging"), "message": ("<", "logging"),
+    "roots": (">", "roots"), "sampling": (">", "sampling"),
+    "elicitation": (">", "elicitation")}
+NO_DECLARED_COMPLETION = "2024-11-05"  # has completion, but no capability for it
+NO_ELICITATION = ("2024-11-05", "2025-03-26")
+BATCHES = "2025-03-26"  # the only revision that has them
 # Lines that are not messages: (pattern, what such a line may be).
 HINTS = (
     (r"\A\s*\Z", "an empty line"),
@@ -445,7 +446,7 @@ class OpenRequest:
         self.entry = entry
         self.has_start = has_start  # the wait for it includes the start of the server
         self.meta = meta
-        self.is_modern = META_VERSION in meta
+        self.is_modern = META + "protocolVersion" in meta
         self.responses_before = responses_before  # to requests of the same side
         self.given_up: Optional[float] = None  # when it was cancelled
         self.is_reported = False  # a fault names it already
@@ -457,7 +458,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.state = NEW  # of the legacy handshake
-        self.revision: Optional[Revision] = None  # of the session, once it is known
+        self.revision: Any = None  # its row in REVISIONS, once it is known
         self.ended: dict[str, float] = {}  # way -> when its sender closed it
         self.partial_line = {">": bytearray(), "<": bytearray()}
         self._count = 0
@@ -535,7 +536,7 @@ class Watch:
             self._take(entry, message)
             return
         entry["kind"] = "batch"
-        if self.revision is not None and not self.revision.batches:
+        if self.revision is not None and self.revision.version != BATCHES:
             entry["flags"].append(f"{self.revision.version} has no batches")
         elif not message:
             entry["flags"].append("the batch is empty")
@@ -579,7 +580,7 @@ class Watch:
                               has_start)
         self._check_identity(entry, request)
         self._check_order(entry, request)
-        self._check_capability(entry, way, method)
+        self._check_capability(entry, method)
         self._note_cause(entry, params)
         if "inputResponses" in params or "requestState" in params:
             key = first_string(params.get("requestState")) or (method, entry["name"])
@@ -589,7 +590,8 @@ class Watch:
         self._open[way][rid] = request
         self._used_ids[way].add(rid)
         if way == ">" and request.is_modern:
-            self._declared[">"] = members(request.meta.get(META_CAPABILITIES))
+            self._declared[">"] = members(
+                request.meta.get(META + "clientCapabilities"))
         elif way == ">" and method == "initialize":
             self._declared[">"] = members(params.get("capabilities"))
             self.state = INITIALIZING
@@ -628,33 +630,33 @@ class Watch:
                              "in the result of a call")
             elif self.state != READY and method != "ping":
                 flags.append(f"out of order: {method} came {self.state}")
-        elif method in METHODS and method in newest_revision(modern).missing_methods:
+        elif ERA_OF_METHOD.get(method, modern) != modern:
             flags.append(f"eras mixed: {method} does not exist in the {era(modern)} "
                          "era")
         elif session_is_modern is not None and session_is_modern != modern:
             flags.append(f"eras mixed: a {era(modern)} request in a "
                          f"{era(session_is_modern)} session")
-        elif not modern:
-            known = method if method in NAMED_METHODS else "*"
-            if (self.state, known) not in TRANSITIONS:
+        elif not modern and method != "ping":
+            wanted = NEW if method == "initialize" else READY
+            if self.state != wanted:
                 fault = f"out of order: {method} came {self.state}"
                 if self.state == NEW:
                     fault += " and has no _meta"
                 flags.append(fault)
         if method == "elicitation/create" and self.revision is not None:
-            if not self.revision.elicitation:
+            if self.revision.version in NO_ELICITATION:
                 flags.append(f"{method} does not exist in {self.revision.version}")
 
-    def _check_capability(self, entry: Entry, way: str, method: str) -> None:
+    def _check_capability(self, entry: Entry, method: str) -> None:
         """Check whether the side that serves or announces a method has declared it."""
-        if (way, method) not in NEEDS:
-            return
-        side, capability = NEEDS[way, method]
+        word = method.removeprefix("notifications/").split("/")[0]
+        side, capability = CAPABILITIES.get(word, ("", ""))
         declared = self._declared.get(side)
         if declared is None:
             return
-        if capability == "completions" and self.revision is OLDEST:
-            return  # this revision has completion, but no way to declare it
+        if capability == "completions" and self.revision is not None:
+            if self.revision.version == NO_DECLARED_COMPLETION:
+                return
         if capability in declared and method.endswith("subscribe"):
             declared = members(declared[capability])
             capability = "subscribe"
@@ -669,7 +671,7 @@ class Watch:
         """
         way = entry["way"]
         requests = self._open[OPPOSITE[way]]
-        subscription = members(params.get("_meta")).get(META_SUBSCRIPTION)
+        subscription = members(params.get("_meta")).get(META + "subscriptionId")
         if type(subscription) in (str, int):
             if subscription in requests:
                 entry["of"] = requests[subscription].entry["n"]
@@ -768,13 +770,13 @@ class Watch:
         if method == "initialize":
             self.state = NEW
         elif error["code"] == UNSUPPORTED_VERSION:
-            version = shown(request.meta.get(META_VERSION))
+            version = shown(request.meta.get(META + "protocolVersion"))
             entry["flags"].append(f"the server does not support {version}; it supports "
                                   f"{shown(data.get('supported'))}")
         elif error["code"] == MISSING_CAPABILITY:
             missing = ", ".join(members(data.get("requiredCapabilities")))
             entry["flags"].append(undeclared(method, shown(missing), ">"))
-        elif method == DISCOVER and error["code"] not in MODERN_ERRORS:
+        elif method == DISCOVER and error["code"] != HEADER_MISMATCH:
             entry["about"] += ": a legacy server, not a fault"
 
     def _take_result(self, entry: Entry, request: OpenRequest, result: Json) -> None:
@@ -786,11 +788,11 @@ class Watch:
             entry["flags"].append("eras mixed: the result of a modern request has no "
                                   "resultType")
         elif request.is_modern:
-            self.revision = REVISIONS.get(str(request.meta[META_VERSION]))
+            self.revision = REVISIONS.get(str(request.meta[META + "protocolVersion"]))
         elif has_type:
             entry["flags"].append("eras mixed: the result of a legacy request has a "
                                   "resultType")
-        info = members(members(result.get("_meta")).get(META_SERVER))
+        info = members(members(result.get("_meta")).get(META + "serverInfo"))
         if method == "initialize":
             self._take_handshake(entry, name, result.get("protocolVersion"))
             info = members(result.get("serverInfo"))
@@ -803,7 +805,7 @@ class Watch:
             self._input_calls[key] = request.entry["n"]
             self._not_retried[request.entry["n"]] = name_of_request(request.entry)
             for asked in members(result.get("inputRequests")).values():
-                self._check_capability(entry, "<", str(members(asked).get("method")))
+                self._check_capability(entry, str(members(asked).get("method")))
 
     def _take_handshake(self, entry: Entry, wanted: Any, version: Any) -> None:
         """Note the version of a session, which the result of initialize names."""
@@ -827,7 +829,7 @@ class Watch:
         elif not method.startswith("notifications/"):
             entry["flags"].append(f"the notification {method} does not begin with "
                                   "notifications/")
-        self._check_capability(entry, way, method)
+        self._check_capability(entry, method)
         if method == "notifications/cancelled":
             self._take_cancelled(entry, params)
         elif method == "notifications/progress":
