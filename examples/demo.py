@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import shutil
 import sys
 import textwrap
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # see 01_hello.py
 
 import mcp_ref
 from mcp_ref import (
-    META, METHODS, Client, RpcError, classify, decode, fault_of_response, printable)
+    META, METHODS, Client, RpcError, classify, decode, fault_of_response)
 
 SERVER = [sys.executable, mcp_ref.__file__]  # mcp_ref.py is also a small demo server
 # These colours can be read on a black and on a white background.
@@ -43,6 +44,9 @@ LABELS = {">": ("client --> server", BLUE), "<": ("client <-- server", ORANGE)}
 NARROWEST = 40  # columns
 WIDEST = 132
 MOST_ROWS = 120  # of one message; a server may offer a hundred tools
+# All of them but the newline, and marks that change the direction of text.
+CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+                      "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 OMITTED = "..."  # as the name of a member: some members are left out here
 Json = dict[str, Any]
 
@@ -55,8 +59,12 @@ def compact(value: Any) -> str:
 
 
 def wrap(text: str, width: int, first_indent: str, indent: str) -> list[str]:
-    """Break text into lines. Words stay whole, even if they are too long."""
-    return textwrap.wrap(text, width, initial_indent=first_indent,
+    """Break text into lines. Words stay whole, even if they are too long.
+
+    Control characters are escaped, so that a server cannot steer the terminal.
+    """
+    escaped = re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], text)
+    return textwrap.wrap(escaped, width, initial_indent=first_indent,
                          subsequent_indent=indent, break_long_words=False,
                          break_on_hyphens=False)
 
@@ -513,7 +521,6 @@ class Screen:
         others are about one message each.
         """
         label, style = LABELS[arrow]
-        explanations = [printable(words) for words in explanations]
         rows = wrap(explanations[0], self.width, f"{label}  ", " " * len(label) + "  ")
         rows[0] = self.paint(label, style) + rows[0][len(label):]
         print(*rows, sep="\n")
@@ -530,8 +537,9 @@ class Screen:
         """Print a line that is not JSON."""
         label, style = LABELS[arrow]
         self.paragraph(f"{label}  This line is not a message: {error.message}.")
-        text = printable(line[:1_000].decode("utf-8", "backslashreplace"))
-        print(self.paint(f"  {text}", style), end="\n\n", flush=True)
+        text = line[:1_000].decode("utf-8", "backslashreplace")
+        rows = wrap(text, self.width, "  ", "  ")
+        print(self.paint("\n".join(rows), style), end="\n\n", flush=True)
 
 
 def explain_line(explainer: Explainer, arrow: str, message: Any) -> list[str]:
@@ -572,7 +580,7 @@ def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None
         client.connect()
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         print_lines()
-        screen.paragraph(printable(f"No conversation in this version: {error}"))
+        screen.paragraph(f"No conversation in this version: {error}")
         return None
     with client:
         print_lines()
@@ -584,7 +592,7 @@ def converse(screen: Screen, part: Part, command: list[str]) -> Explainer | None
                 pass  # the error is printed as part of its line
             except (OSError, ValueError, RuntimeError) as error:
                 print_lines()
-                screen.paragraph(printable(f"The client gives up: {error}"))
+                screen.paragraph(f"The client gives up: {error}")
                 break
             print_lines()
     return explainer

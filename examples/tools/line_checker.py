@@ -18,7 +18,6 @@ check.
 from __future__ import annotations
 
 import collections
-import contextlib
 import functools
 import json
 import os
@@ -29,7 +28,7 @@ from typing import Any, Callable, Iterator, NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
-import mcp_ref  # noqa: E402
+from mcp_ref import validate  # noqa: E402
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 MODERN_ERA = REVISIONS[4:]  # those without a handshake
@@ -94,14 +93,7 @@ NOTES = {  # slug -> a habit that the specification does not demand
 STACK = re.compile(
     r"Traceback \(most recent|\n\s+at \S|\bgoroutine \d+ \[|panicked at ")
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-TYPES = [
-    "array",
-    "boolean",
-    "integer",
-    "null",
-    "number",
-    "object",
-    "string"]
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 SUBSCHEMA = {"$ref": "#/$defs/schema"}
 SUBSCHEMAS = {"type": "array", "minItems": 1, "items": SUBSCHEMA}
 NAMED_SUBSCHEMAS = {"type": "object", "additionalProperties": SUBSCHEMA}
@@ -155,31 +147,29 @@ def schema_of(revision: str, name: str) -> Any:
     return {"$ref": f"#/$defs/{name}", "$defs": found}
 
 
-@functools.lru_cache(maxsize=None)
-def compiled(revision: str, name: str) -> Any:
-    return mcp_ref.Schema(schema_of(revision, name))
-
-
-@functools.lru_cache(maxsize=1000)
-def parsed_schema(text: str) -> Any:
-    return mcp_ref.Schema(json.loads(text))
-
-
-def faults_of(schema: Any, value: Any) -> list[str]:
-    """Return the faults of a value. A schema that is not supported finds none.
+def fault_of(schema: Any, value: Any, name: str) -> str:
+    """Return how a value breaks a schema of the checked end, or "". The name is the
+    first word. A schema that is malformed or not supported finds no fault.
 
     The common keywords mean the same in every dialect, so $schema does not matter.
     """
-    with contextlib.suppress(Exception):
-        plain = {name: item for name, item in schema.items() if name != "$schema"}
-        return [str(fault) for fault in parsed_schema(json.dumps(plain)).faults(value)]
-    return []
+    try:
+        plain = {word: argument for word, argument in schema.items()
+                 if word != "$schema"}
+        validate(value, plain, name)
+    except Exception as error:
+        if isinstance(error, ValueError) and str(error).startswith(name):
+            return str(error)
+    return ""
 
 
 def own_validator(revision: str, name: str, value: Any) -> str:
     """Return how a value breaks a definition, or "" if it fits."""
-    faults = compiled(revision, name).faults(value)
-    return f"{name}{faults[0]}" if faults else ""
+    try:
+        validate(value, schema_of(revision, name), name)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 @functools.lru_cache(maxsize=None)
@@ -678,10 +668,10 @@ class LineChecker:
             self.check("note.result.early-structure", "structuredContent" not in result,
                        f"{revision} has no structuredContent")
         elif name in self.outputs and not result.get("isError"):
-            faults = faults_of(self.outputs[name], result.get("structuredContent"))
-            where = "structuredContent" + "".join(faults[:1])
-            self.check("tools.output.conforms", not faults,
-                       f"the outputSchema of {name}: {where}")
+            fault = fault_of(self.outputs[name], result.get("structuredContent"),
+                             "structuredContent")
+            self.check("tools.output.conforms", not fault,
+                       f"the outputSchema of {name}: {fault}")
 
     def check_tools(self, result: Any, params: Any) -> None:
         """Judge the names and schemas on a page of tools/list."""
@@ -697,9 +687,9 @@ class LineChecker:
                        f"the name {name!r} has characters beyond A-Z a-z 0-9 _ . -, or "
                        "more than 128")
             for member in ("inputSchema", "outputSchema"):
-                faults = faults_of(META_SCHEMA, tool.get(member, {}))
-                self.check("jsonschema.schemas-valid", not faults,
-                           f"the {member} of {name}{''.join(faults[:1])}")
+                fault = fault_of(META_SCHEMA, tool.get(member, {}), member)
+                self.check("jsonschema.schemas-valid", not fault,
+                           f"the {member} of {name}{fault[len(member):]}")
             if type(tool.get("outputSchema")) is dict:
                 self.outputs[name] = tool["outputSchema"]
 
