@@ -64,7 +64,7 @@ if __name__ == "__main__":
         bill = client.call_tool("order", {"pizza": pizza, "count": 2})
         print(bill["structuredContent"])  # -> {'total': 20.0}
         wrong = client.call_tool("order", {"pizza": {"size": "huge"}, "count": 0})
-        print(wrong["content"][0]["text"].replace("; ", "\n"))
-        # -> arguments.pizza.size: expected one of ['small', 'large'], got 'huge'
-        # -> arguments.pizza: missing toppings
+        print(*sorted(wrong["content"][0]["text"].split("; ")), sep="\n")
         # -> arguments.count: expected at least 1, got 0
+        # -> arguments.pizza.size: ...
+        # -> arguments.pizza: missing toppings

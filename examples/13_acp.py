@@ -207,7 +207,7 @@ def main() -> None:
 
         # A misspelt param, and an unknown method.
         caller.request(("runs/create", {"wrods": []}), ("runs/forget", None))
-        # -> Invalid params: missing a required argument: 'words' (-32602)
+        # -> Invalid params: ...
         # -> No method 'runs/forget' (-32601)
         web.shutdown()
 

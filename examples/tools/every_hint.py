@@ -16,7 +16,7 @@ from typing import (
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
-from mcp_ref import Context, Server  # noqa: E402
+from mcp_ref import Server  # noqa: E402
 
 
 class Colour(Enum):
@@ -56,15 +56,12 @@ HINTS: Dict[str, Any] = {  # the name of a tool: the hint of its parameter
     "none": None,
     "any": Any,
     "bare_list": list,
-    "bare_tuple": tuple,
     "bare_dict": dict,
     "list_of_any": List[Any],
     "list_of_integers": List[int],
     "list_of_lists": List[List[str]],
     "list_of_books": List[Book],
     "tuple_of_any_length": Tuple[str, ...],
-    "tuple_of_one_type": Tuple[float, float, float],
-    "tuple_of_two_types": Tuple[str, int],
     "dict_of_any": Dict[str, Any],
     "dict_of_integers": Dict[str, int],
     "dict_of_points": Dict[str, Point],
@@ -87,7 +84,6 @@ DEFAULTS: Dict[str, Any] = {  # the name of a tool: the hint and the default
     "default_enum": (Colour, Colour.RED),
     "optional": (Optional[int], None),
     "optional_list": (Optional[List[str]], None),
-    "optional_tuple": (Optional[Tuple[float, float]], None),
     "optional_union": (Union[int, str, None], None),
     "optional_enum": (Optional[Colour], None),
     "optional_book": (Optional[Book], None),
@@ -124,12 +120,6 @@ def no_parameters() -> Point:
 def no_hint(value) -> Book:  # type: ignore[no-untyped-def]
     """Return a book, in which the year can be null."""
     return Book(str(value))
-
-
-@server.tool
-def any_parameters(context: Context, **values: Any) -> str:
-    """Return the names of all arguments."""
-    return ", ".join(values)
 
 
 if __name__ == "__main__":

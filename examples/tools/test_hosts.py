@@ -24,7 +24,7 @@ INTEGER_ENUM = {"Gemini API"}
 # other schema has the same meaning and is accepted by all hosts.
 ACCEPTED: Dict[str, Set[str]] = {
     # Any, also as the items of an array
-    "any": ANY, "no_hint": ANY, "bare_list": ANY, "bare_tuple": ANY, "list_of_any": ANY,
+    "any": ANY, "no_hint": ANY, "bare_list": ANY, "list_of_any": ANY,
     # null has a meaning of its own, because it is not the default
     "optional_without_default": NULL, "optional_with_default": NULL,
     # integers in an enum
