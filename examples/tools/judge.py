@@ -53,7 +53,7 @@ from judge_stages import LAST, stage_one, stage_report, step_of  # noqa: E402
 from judge_talk import (UNFLUSHED, Broken, Connection, Talk,  # noqa: E402
                         Waits, answers_at_end, parsed, shown)
 from line_checker import (MODERN_ERA, NOTES, REVISIONS, ROOT,  # noqa: E402
-                          Finding, faults_of)
+                          Finding, fault_of)
 from mcp_ref import Client  # noqa: E402
 from test_mcp_ref import (MODERN, OFFERS, TRANSCRIPTS, Ids,  # noqa: E402
                           Transcript, fixture_server, hello, modern_meta, transcripts)
@@ -300,7 +300,7 @@ def misfit(arguments: Any, schema: Any) -> Any:
         for name in properties:
             for value in ({"judge": "wrong"}, "wrong", 1):
                 wrong = {**arguments, name: value}
-                if faults_of(schema, wrong):
+                if fault_of(schema, wrong, "arguments"):
                     return wrong
     return {} if schema.get("required") else None
 
