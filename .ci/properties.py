@@ -518,6 +518,8 @@ class ServerSession(RuleBasedStateMachine):
 
 # --- A client -----------------------------------------------------------------------------------
 
+FLUSH = {"jsonrpc": "2.0", "method": "flush"}  # the last of the lines that the client has to write
+
 
 class ClientSession(RuleBasedStateMachine):
     """A client answers each request once, and takes the first response to each of its own."""
@@ -527,6 +529,7 @@ class ClientSession(RuleBasedStateMachine):
         self.revision = revision
         self.ledger = Ledger("Client", revision)
         self.answers_at_once = True
+        self.flushed = threading.Event()
         self.calls: list[Any] = []  # (key of the id, call)
         self.named: set[str] = set()  # keys of the ids that seem to stand in a line
         self.strays: set[str] = set()  # outcomes of errors without an id
@@ -543,8 +546,11 @@ class ClientSession(RuleBasedStateMachine):
         self.on_line = on_line
 
     def send(self, line: bytes) -> None:
-        self.ledger.said(line)
         message = read(line)
+        if message == FLUSH:
+            self.flushed.set()
+            return
+        self.ledger.said(line)
         if self.answers_at_once and "id" in message and "method" in message:
             self.receive(rpc(id=message["id"], result={
                 "protocolVersion": self.revision, "capabilities": {}, "serverInfo": INFO,
@@ -553,6 +559,12 @@ class ClientSession(RuleBasedStateMachine):
 
     def close(self) -> None:
         pass
+
+    def flush(self) -> None:
+        """Wait until the client has written its lines, which may happen on another thread."""
+        self.flushed.clear()
+        self.client.notify(FLUSH["method"])
+        assert self.flushed.wait(DEADLINE), "the client does not write"
 
     def receive(self, line: bytes) -> None:
         with self.ledger.changed:  # the client may be answering on another thread
@@ -576,6 +588,7 @@ class ClientSession(RuleBasedStateMachine):
         for what, number in steps:
             if what == "start" or not self.calls:
                 call = self.client.start("tools/call", {"name": "point"})
+                self.flush()
                 key = list(self.ledger.asks)[-1]
                 self.ledger.outcomes.pop(key, None)  # a line may have used the id before it existed
                 self.calls.append((key, call))
@@ -584,6 +597,7 @@ class ClientSession(RuleBasedStateMachine):
             if what == "cancel":
                 self.ledger.outcomes.setdefault(key, "cancelled")
                 call.cancel()
+                self.flush()
                 continue
             rid = json.loads(key)
             if what == "another id":
