@@ -1,16 +1,16 @@
 """Load on both ends, and a fault about every second: nothing is lost, nothing leaks.
 
 Clients talk to everything.py in processes of their own: quick and slow calls, progress,
-cancellation, questions, subscriptions, batches, big messages, and junk in both directions. Two
-servers live through all cycles. The servers of four other clients are killed or stopped, and the
-clients connect again. Processes with a client in them are killed, too.
+cancellation, questions, subscriptions, batches and big messages. Two servers live through all
+cycles, with junk among the lines in both directions. The servers of four other clients are killed
+or stopped, and the clients connect again. Processes with a client in them are killed, too.
 
 A call is lost if it does not end, or if nothing disturbed it and it did not end well. No request is
 answered twice. After each cycle, this process has no more threads, descriptors and children than
-before it, and the servers that live on have no more threads, descriptors and requests. At the end
-no process is left. A process leaks if the maximum of its memory in the second half of the time is
-more than SLACK over the maximum in the first half, and if this is more than half of what it grew
-in the first half. Linux only. SOAK_SECONDS is 600 by default.
+before it, and the servers that live on have no more threads and descriptors. At the end no process
+is left. A process leaks if the maximum of its memory in the second half of the time is more than
+SLACK over the maximum in the first half, and if this is more than half of what it grew in the first
+half. Linux only. SOAK_SECONDS is 600 by default.
 """
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ CYCLE = 10.0  # seconds of load between two looks at what is left
 DEADLINE = 30.0  # seconds that anything may take to end
 TIMEOUT = 20.0  # seconds for each response
 SLACK = 1 << 20  # bytes
+SERVER = [sys.executable, __file__, "server"]
+FEW = mcp_ref.Bounds(requests=100, pending=100)  # there are at most some 30 at once
 VERSIONS = (None, *mcp_ref.REVISIONS)  # None: the client asks what the server has
 JUNK = (b"{", b"\xff\xfe", b"[]", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b"print",
         b'{"jsonrpc":"2.0","id":1000000000,"result":{}}', b"[" * 5000, b'"\\ud800"')
@@ -64,43 +66,66 @@ def serve() -> None:
     server = runpy.run_path(os.path.join(HERE, "everything.py"))["server"]
     server.instructions = str(os.getpid())  # so clients know whom to kill
 
-    def inside() -> dict[str, int]:
-        asked = [one.method for session in list(server.sessions) for one in session.unanswered()]
-        return {**counts(), "requests": len(asked) - asked.count("subscriptions/listen")}
+    server.bounds = FEW  # requests that are never forgotten are soon refused
 
-    server.tool(description="Count threads, descriptors and requests.")(inside)
+    def inside() -> dict[str, int]:
+        return dict(counts())
+
+    server.tool(description="Count threads and descriptors.")(inside)
     server.run(drain=2.0)
 
 
 # --- A client -----------------------------------------------------------------------------------
 
 
-class Noisy(mcp_ref.ChildProcess):
-    """A child process with junk among the lines in both directions."""
-
-    def __init__(self) -> None:
-        super().__init__([sys.executable, __file__, "server"])
-        self.answered: deque[Any] = deque(maxlen=2000)  # ids
-
-    def send(self, line: bytes) -> None:
-        if random.random() < 0.01:
-            super().send(random.choice(JUNK))
-        super().send(line)
+class Noisy:
+    """A transport to a child process, with junk among the lines in both directions."""
 
     def open(self, on_line: Callable[[bytes], None], on_close: Any) -> None:
-        def hear(line: bytes) -> None:
-            self.note(line)
-            answers_junk = b'"error"' in line and (b'"id"' not in line or b'"id":null' in line)
-            if not answers_junk:
-                on_line(line)
-            if random.random() < 0.01:
-                on_line(random.choice(JUNK))
-        super().open(hear, on_close)
+        def read() -> None:
+            for line in self.process.stdout or ():
+                answers_junk = b'"error"' in line and (b'"id"' not in line or b'"id":null' in line)
+                if not answers_junk:
+                    on_line(line)
+                if random.random() < 0.01:
+                    on_line(random.choice(JUNK))
+            on_close(mcp_ref.ConnectionClosed("the server has ended"))
 
-    def note(self, line: bytes) -> None:
+        self.process = subprocess.Popen(SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        threading.Thread(target=read, daemon=True).start()
+
+    def send(self, line: bytes) -> None:
+        assert self.process.stdin
+        if random.random() < 0.01:
+            self.process.stdin.write(random.choice(JUNK) + b"\n")
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(DEADLINE)
+
+
+class Target:
+    """A client with a server. Faults happen to the server, or else to the lines."""
+
+    def __init__(self, revision: str | None, noisy: bool = False) -> None:
+        self.calm_since = 0.0  # infinity while a fault happens to the server
+        self.answered: deque[Any] = deque(maxlen=2000)  # ids
+        self.client = Client(
+            Noisy() if noisy else SERVER, timeout=TIMEOUT, protocol_version=revision, bounds=FEW,
+            on_notification=lambda method, params: None,
+            on_elicit=lambda params: {"action": "accept", "content": {"ok": True}})
+        self.client.trace = self.note
+        self.client.connect()
+        self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
+                     self.watch, self.batch, self.lists]
+
+    def note(self, arrow: str, line: bytes) -> None:
         """Report a second response to a request."""
         try:
-            message = json.loads(line)
+            message = json.loads(line) if arrow == "<" and line not in JUNK else []
         except ValueError:
             return  # a server that was killed sent half of a line
         for one in message if isinstance(message, list) else [message]:
@@ -108,20 +133,6 @@ class Noisy(mcp_ref.ChildProcess):
                 if one["id"] in self.answered:
                     fault(f"answered twice: {line[:200]!r}")
                 self.answered.append(one["id"])
-
-
-class Target:
-    """A client with a server that faults happen to."""
-
-    def __init__(self, revision: str | None) -> None:
-        self.calm_since = 0.0  # infinity while a fault happens to the server
-        self.client = Client(
-            Noisy(), timeout=TIMEOUT, protocol_version=revision,
-            on_notification=lambda method, params: None,
-            on_elicit=lambda params: {"action": "accept", "content": {"ok": True}})
-        self.client.connect()
-        self.jobs = [self.echo, self.echo, self.echo, self.progress, self.cancel, self.ask,
-                     self.watch, self.batch, self.lists]
 
     def server_id(self) -> int:
         return int(str(self.client.instructions))  # see serve()
@@ -315,7 +326,9 @@ def main() -> int:
         raise OSError("orphans would go to another process")
     print(f"make soak takes {SECONDS:.0f} s, and up to a minute more; it installs nothing")
     threading.excepthook = lambda what: fault(f"{what.thread}: {what.exc_value!r}")
-    *disturbed, legacy, modern = [Target(version) for version in VERSIONS]
+    *versions, last_legacy, newest = VERSIONS
+    disturbed = [Target(version) for version in versions]
+    legacy, modern = Target(last_legacy, noisy=True), Target(newest, noisy=True)
     work = [target.load for target in (*disturbed, legacy, modern) for _ in range(3)]
     work += [kill_hosts, *(target.disturb for target in disturbed)]
     looks: dict[int, Callable[[], Counter[str]]] = {  # for each process that lives on
