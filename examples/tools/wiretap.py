@@ -1321,7 +1321,6 @@ PAGE = """<!doctype html>
 <select id="sessions" aria-label="Session"></select></header>
 <div id="facts"></div>
 <div id="faults"></div>
-<div id="map" role="img" aria-label="Calls over time; click to go there"></div>
 <nav>
 <div id="tools">
 <input id="search" type="search" placeholder="Search" aria-label="Search">
@@ -1345,9 +1344,9 @@ STYLE = """
   --note: light-dark(#9061d6, #b794f4); --bad: light-dark(#c92f3b, #ff7b81);
   --warn: light-dark(#b45f06, #f0b45a) }
 .request { --kind: var(--ask) }
-.notification, .input_required, #map .lt { --kind: var(--note) }
+.notification, .input_required { --kind: var(--note) }
 .isError { --kind: var(--warn) }
-.error, .wrong, #map .error { --kind: var(--bad) }
+.error, .wrong { --kind: var(--bad) }
 body {
   margin: 0; background: var(--bg); color: var(--ink);
   font: 13px/1.45 system-ui, sans-serif }
@@ -1361,12 +1360,12 @@ b { font-weight: 600 }
 h1, .label {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
   unicode-bidi: isolate }
-#map, input, button, select, pre {
+input, button, select, pre {
   background: var(--card); border: 1px solid var(--rule); border-radius: 8px;
   padding: 5px 12px }
 input, button, select { font: inherit; color: inherit }
 button, summary { cursor: pointer }
-#facts, #shown, #ends, #map, .why b, .time, .size, .lat, .label i { color: var(--dim) }
+#facts, #shown, #ends, .why b, .time, .size, .lat, .label i { color: var(--dim) }
 #facts .bad b, .fault, .flag, .lost, :is(.error, .junk, .invalid) .label {
   color: var(--bad) }
 #facts b { font-size: 15px }
@@ -1380,10 +1379,6 @@ button, summary { cursor: pointer }
 .fault, .flag, .label { overflow-wrap: anywhere }
 .why b, .result b { font-weight: 400 }
 .why { display: grid; grid-template-columns: auto 1fr; gap: 0 10px }
-#map { position: relative; height: 88px; margin: 0 var(--pad); overflow: hidden }
-#map * { position: absolute; background: var(--kind, var(--ask)); min-width: 1.5px }
-#map span {
-  background: none; border-left: 1px solid; font-size: 11px; padding-left: 4px }
 nav { position: sticky; top: 0; z-index: 1; background: var(--bg) }
 main { background: var(--card) }
 input { flex: 1; min-width: 200px; max-width: 420px }
@@ -1461,7 +1456,6 @@ SCRIPT = r"""
 const $ = id => document.getElementById(id);
 const LANES = 7;  // requests of one side that are drawn beside each other
 const list = $("list");
-const map = $("map");
 const sessions = JSON.parse($("data").textContent);
 
 const el = (tag, className, text, ...children) => {
@@ -1496,32 +1490,24 @@ const KINDS = {
 // One session is shown at a time.
 let E;  // its entries
 let nodes;  // the row of each entry
-let asks;  // its requests
-let deep;  // way -> number of lanes that are used
 let slowest;  // milliseconds
-let span;  // seconds from the first entry to the last
-let start;  // the first response, which includes the start of the server
-let from;  // seconds at the left edge of the map
 let kind;  // the chosen button
 
 const load = session => {
   E = session.entries;
-  span = E.at(-1).at || 1;
-  asks = E.filter(e => e.kind === "request");
   // The first responses include the start of the server, so they are not compared.
   const warm = E.filter(e => e.ms !== undefined && !e.has_start);
   const times = warm.map(e => e.ms).sort((a, b) => a - b);
   slowest = times.at(-1);
-  start = E.find(e => e.has_start);
-  from = mapFrom();
+  const start = E.find(e => e.has_start);
   assignLanes();
   $("title").textContent = session.title;
   document.title = session.title + " - wiretap";
   const median = times[Math.floor(times.length / 2)];
   $("facts").replaceChildren(
     fact(count(E, e => e.way !== ""), "messages"),
-    fact(asks.length, "calls"),
-    fact(span.toFixed(2), "seconds"),
+    fact(count(E, e => e.kind === "request"), "calls"),
+    fact(E.at(-1).at.toFixed(2), "seconds"),
     fact(ms(start?.ms), "until the first response"),
     fact(ms(median), "median"),
     fact(ms(slowest), "slowest"),
@@ -1538,13 +1524,11 @@ const load = session => {
   nodes.forEach(node => sight.observe(node));
   $("search").value = "";
   choose("all");
-  paint();
 };
 // A request has a lane beside the life line of its receiver, down to its response. Each
 // entry gets the list `bars` of the requests that are open at its row.
 const assignLanes = () => {
   const live = {">": Array(LANES), "<": Array(LANES)};
-  deep = {">": 0, "<": 0};
   for (const e of E) {
     if (e.kind === "request") {
       const free = live[e.way].findIndex(one => !one);
@@ -1554,14 +1538,10 @@ const assignLanes = () => {
         e.lane = free;
         live[e.way][free] = e;
       }
-      deep[e.way] = Math.max(deep[e.way], e.lane + 1);
     }
     e.bars = [...live[">"], ...live["<"]].filter(one => one);
     for (const one of e.bars) {
-      if (one.until === e.n) {
-        one.last = e;
-        live[one.way][one.lane] = undefined;
-      }
+      if (one.until === e.n) live[one.way][one.lane] = undefined;
     }
   }
 };
@@ -1670,52 +1650,6 @@ const fill = node => {
     pane.append(el("pre", "", tidy(text)));
   };
   node.append(pane);
-};
-
-// The map: calls are bars over time, faults are red strokes, and an axis is below. If
-// the start of the server takes a large part of the session, the map begins at its end.
-const mapFrom = () => {
-  const startsLate = start !== undefined && start.at > span / 4;
-  return startsLate ? Math.max(0, start.at - (span - start.at) / 20) : 0;
-};
-const scale = at => (Math.max(at, from) - from) / (span - from);
-const place = (node, begin, end, top, height) => {
-  node.style.left = 1 + 98 * scale(begin) + "%";
-  node.style.width = 98 * (scale(end) - scale(begin)) + "%";
-  node.style.top = top + "px";
-  node.style.height = height + "px";
-  return node;
-};
-const paint = () => {
-  const rows = Math.max(3, deep[">"] + deep["<"]);
-  const calls = asks.map(e => {
-    const bar = el("i", e.lost ? "error" : e.last?.kind ?? "", "");
-    let row = e.lane;  // requests of the client from above, of the server from below
-    if (e.way === "<") {
-      bar.classList.add("lt");
-      row = deep[">"] + deep["<"] - 1 - e.lane;
-    }
-    return place(bar, e.at, e.last?.at ?? span, 4 + 64 * row / rows, 64 / rows - 2);
-  });
-  const faulty = E.filter(KINDS.faults);
-  const strokes = faulty.map(e => place(el("i", "error", ""), e.at, e.at, 0, 68));
-  // At most five steps of 1, 2 or 5 times a power of ten.
-  const fifth = (span - from) / 5;
-  const power = 10 ** Math.floor(Math.log10(fifth));
-  const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= fifth);
-  const digits = Math.max(0, -Math.log10(power));
-  const ticks = [];
-  for (let at = Math.ceil(from / step) * step; scale(at) < 0.93; at += step)
-    ticks.push(place(el("span", "", at.toFixed(digits) + " s"), at, span, 70, 18));
-  map.replaceChildren(...calls, ...strokes, ...ticks);
-};
-// A click on the map goes to the next visible row, or else to the last row.
-map.onclick = event => {
-  const {left, width} = map.getBoundingClientRect();
-  const at = from + ((event.clientX - left) / width - 0.01) / 0.98 * (span - from);
-  const isLast = i => i === E.length - 1;
-  const i = E.findIndex((e, i) => !nodes[i].hidden && (e.at >= at || isLast(i)));
-  go(Math.max(0, i));
 };
 
 for (const name of Object.keys(KINDS)) {
