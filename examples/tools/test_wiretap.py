@@ -225,7 +225,7 @@ FAULTS: List[Tuple[Any, ...]] = [
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"error":[]}', TOLD],
      "an error needs an integer as its code and a string as its message", FINE),
     ([*HELLO, CALL, '< {"jsonrpc":"2.0","id":2,"result":{},"error":null}', TOLD],
-     "a response "),
+     str(mcp_ref.fault_of_response({"jsonrpc": "2.0", "id": 2, "result": {}, "error": None}))),
     # Capabilities.
     ([*MODERN, NEW_CALL, '<< 2 ! -32021 {"requiredCapabilities":{"elicitation":{}}}'],
      undeclared("tools/call", "elicitation", "client"),
