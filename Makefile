@@ -3,7 +3,7 @@
 PYTHON ?= python3
 TOOLS  := .venv/tools
 
-.PHONY: demo test test-all test-shuffled check cuts spec bench interop conformance fuzz soak clean
+.PHONY: demo test test-all test-shuffled check spec bench interop conformance fuzz soak clean
 
 demo:            ## a conversation between client and server, every message explained
 	@$(PYTHON) examples/demo.py $(ARGS)
@@ -19,7 +19,7 @@ test-shuffled:   ## all tests on every Python in random order, ROUNDS (4) times;
 	@for round in $$(seq $(or $(ROUNDS),4)); do \
 		$(PYTHON) .ci/pythons.py .ci/tests.py $(or $(SEED),random) || exit 1; done
 
-check: $(TOOLS)  ## types, lint, layers of the parts, branch coverage, the official schemas
+check: $(TOOLS)  ## types, lint, branch coverage, the official schemas
 	MYPYPATH=.:examples:examples/embed:examples/http:examples/tools $(TOOLS)/bin/mypy --strict --python-version 3.9 \
 		--follow-imports=silent \
 		mcp_ref.py examples/*.py examples/embed/*.py examples/http/http_*.py examples/tools/wiretap.py examples/tools/hosts.py examples/tools/every_hint.py \
@@ -28,9 +28,6 @@ check: $(TOOLS)  ## types, lint, layers of the parts, branch coverage, the offic
 	$(TOOLS)/bin/pyright --pythonversion 3.9 mcp_ref.py
 	$(TOOLS)/bin/ruff check --select E4,E7,E9,F,W --line-length 100 --per-file-ignores mcp_ref.py:E402 mcp_ref.py test_mcp_ref.py examples .ci
 	$(TOOLS)/bin/ruff check --select SLF001 test_mcp_ref.py .ci/test_*.py examples/test_*.py examples/*/test_*.py
-	$(PYTHON) .ci/layers.py
-	folder=$$(mktemp -d) && trap "rm -rf $$folder" EXIT && $(PYTHON) .ci/cuts.py --write $$folder && \
-		$(TOOLS)/bin/mypy --strict --python-version 3.9 $$folder/cut*.py
 	$(TOOLS)/bin/coverage erase --rcfile=.ci/coveragerc
 	$(TOOLS)/bin/coverage run --rcfile=.ci/coveragerc .ci/tests.py --here
 	$(TOOLS)/bin/coverage combine -q --rcfile=.ci/coveragerc
@@ -39,13 +36,10 @@ check: $(TOOLS)  ## types, lint, layers of the parts, branch coverage, the offic
 	$(PYTHON) .ci/way_of_a_call.py
 	$(PYTHON) .ci/wiretap_browser.py
 
-cuts:            ## each part of the module as the last one: size, rules; ARGS="--instructions FOLDER"
-	@$(PYTHON) .ci/cuts.py $(ARGS)
-
 spec:            ## each requirement of the specification, and the tests that hold it
 	$(PYTHON) .ci/spec.py
 
-bench:           ## figures beside the naive loop; ARGS="--rounds 9 NAME=OTHER_MCP_REF.py"
+bench:           ## figures beside the naive loop; ARGS="--rounds 9 NAME=OTHER_MCP_REF.py mcpatom"
 	@$(PYTHON) .ci/bench.py $(ARGS)
 
 interop:         ## peers that others wrote; installs them into .venv/ and .node/

@@ -1,0 +1,83 @@
+"""Tests of budget.py: small files that exceed one bound each.
+
+    python3 .ci/test_budget.py
+"""
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import budget  # noqa: E402
+
+GOOD = '"""A file."""\n' + "# Prose.\n" * 6 + "x = 1\n" * 20
+SOURCES = {  # figure: (a file that exceeds its bound, the value)
+    "nodes": ("# Prose.\n" * 1_000 + "x(1, 2)\n" * 2_750, 1 + 5 * 2_750),
+    "nodes per line of code": ("# Prose.\n" + "print(1, 2, 3)\n" * 3, 6.3),
+    "doc share of the lines, per cent": ("# Prose.\n" + "x = 1\n" * 4, 20),
+    "longest chain of classes": (
+        GOOD + "class A: ...\nclass B(A): ...\nclass C(B): ...\nclass D(C, A): ...\n", 4),
+    "lines": (GOOD + "\n" * 4_100, 4_127),
+    "lines of the longest function": (GOOD + "def f():\n" + "    pass\n" * 50 + "# Prose.\n" * 15, 51),
+    "conditional expressions per 100 lines": (GOOD + "x = 1 if x else 2\n", 4.8),
+    "lambdas per 100 lines": (GOOD + "x = lambda: 1\n", 4.8),
+    "tuple assignments per 100 lines": (GOOD + "x, y = 1, 2\n", 4.8),
+    "lines over 88 columns": (GOOD + "#" * 89 + "\n", 1),
+    "line numbers in the title": (GOOD.replace("A file.", "The server is on lines 10 to 200."), 1),
+    "code and JSON in strings": (GOOD + "exec('x = 1')\neval\njson.loads('[1]')\n", 3)}
+
+
+def nodes_of(source: str) -> float:
+    return budget.measure(source)["nodes"]
+
+
+class TestBudget(unittest.TestCase):
+
+    def missed(self, source: str) -> tuple[int, list[str]]:
+        """Return the exit status, and the figures that miss their bounds."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "module.py")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(source)
+            output = io.StringIO()
+            with mock.patch("sys.argv", ["budget.py", path]), contextlib.redirect_stdout(output):
+                status = budget.main()
+        return status, [line[:40].strip() for line in output.getvalue().splitlines()
+                        if line.endswith("missed")]
+
+    def test_a_small_and_plain_file_meets_each_bound(self) -> None:
+        self.assertEqual((0, []), self.missed(GOOD))
+
+    def test_a_file_that_exceeds_a_bound_is_refused_and_the_figure_is_named(self) -> None:
+        self.assertEqual(set(budget.BOUNDS), set(SOURCES))
+        for figure, (source, value) in SOURCES.items():
+            with self.subTest(figure):
+                self.assertEqual(value, budget.measure(source)[figure])
+                self.assertEqual((1, [figure]), self.missed(source))
+
+    def test_too_much_prose_is_refused_as_well(self) -> None:
+        status, figures = self.missed("# Prose.\n" + "x = 1\n")
+        self.assertEqual((1, ["doc share of the lines, per cent"]), (status, figures))
+
+    def test_docstrings_type_hints_and_signs_are_free(self) -> None:
+        self.assertEqual(nodes_of("def f(x): return -x"), nodes_of(
+            'def f(x: list[int]) -> int:\n    """Return."""\n    return ~x'))
+        self.assertEqual(nodes_of("class A: x = 1"), nodes_of('class A:\n    x = 1\n    "Text."'))
+
+    def test_a_long_string_counts_for_its_length(self) -> None:
+        for length, more in ((120, 0), (129, 0), (130, 1), (1_120, 100)):
+            self.assertEqual(nodes_of("x = ''") + more, nodes_of(f"x = '{'a' * length}'"), length)
+
+    def test_json_that_comes_from_outside_may_be_read(self) -> None:
+        self.assertEqual(0, budget.measure("json.loads(line)\nre.compile('x')")[
+            "code and JSON in strings"])
+
+
+if __name__ == "__main__":
+    unittest.main()
