@@ -12,14 +12,12 @@ import ast
 import contextlib
 import dataclasses
 import inspect
-import io
 import json
 import linecache
 import logging
 import os
 import queue
 import re
-import shlex
 import subprocess
 import sys
 import traceback
@@ -34,7 +32,6 @@ import mcp_ref  # noqa: E402
 from mcp_ref import Client, RpcError, Server  # noqa: E402
 from test_mcp_ref import LEGACY, Wire, fixture_server  # noqa: E402
 
-DEMO = [sys.executable, mcp_ref.__file__]  # the demo server
 DEADLINE = 30.0  # seconds to wait for a log record
 PROGRAM = "yours.py"  # the file name that tracebacks show for the program of a row
 NAMES: dict[str, Any] = {  # what the programs can use without an import
@@ -48,7 +45,7 @@ class Row(NamedTuple):
     """One mistake."""
     title: str
     culprits: list[str]  # words that the message has to contain
-    body: str  # a program, a command line or the lines of a session
+    body: str  # a program, or the lines of a session
     refusal: str  # "TypeError", "log TypeError", "model", ...
 
 
@@ -71,16 +68,6 @@ def read_rows() -> list[Row]:
         title, culprits, body, refusal = match.groups()
         rows.append(Row(title, culprits.split(" / "), body, refusal))
     return rows
-
-
-def run_command(line: str) -> Refused:
-    """Run a command line of mcp_ref.py; SERVER stands for the command of the demo server."""
-    words = shlex.split(line.replace("SERVER", shlex.join(DEMO)))
-    errors = io.StringIO()
-    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-        status = mcp_ref.main(words[3:])  # without the sign, python3 and mcp_ref.py
-    message = errors.getvalue()
-    return Refused(f"exit {status}", message, tracebacks=message.count("Traceback"))
 
 
 def send_lines(lines: str) -> Refused:
@@ -188,9 +175,7 @@ class TestMistakes(unittest.TestCase):
             if os.name == "nt" and re.search(r'\["(sh|echo|true)"', row.body):
                 continue  # Windows does not have these commands
             with self.subTest(row.title):
-                if row.body.startswith("$ "):
-                    self.check(row, run_command(row.body))
-                elif row.body.startswith("> "):
+                if row.body.startswith("> "):
                     self.check(row, send_lines(row.body))
                 else:
                     self.check(row, run_program(row))

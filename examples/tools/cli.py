@@ -6,13 +6,7 @@
 COMMAND starts the server. `inspect` shows what the server offers, and what is wrong
 with its tools: no description, misspelt annotations, what hosts refuse (see hosts.py).
 `call` calls a tool. If the tool asks the user something, the question is shown on the
-terminal. The options stand anywhere before the `--`:
-
-    --json              print all that the server has sent, as JSON
-    --trace             show each line of the wire on stderr
-    --timeout SECONDS   the time for the call, or for each list (30)
-    --revision DATE     the revision to use; otherwise the newest that both support
-    --version, -h
+terminal. -h lists the options, which may stand anywhere before the `--`.
 
 Results go to stdout, everything else to stderr. The exit status is 0 for success, 1 if
 the connection or the tool has failed, 2 for a wrong command line, and 130 after Ctrl-C.
@@ -34,8 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Unlike in 01_hello.py, a mcp_ref.py on PYTHONPATH comes first: another version of the
-# module can be tried.
+# At the end, so that PYTHONPATH can name another version of the module.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import mcp_ref  # noqa: E402
@@ -49,6 +42,12 @@ USAGE = """cli.py inspect [OPTIONS] -- COMMAND...
 # The annotations of a tool, and the types of their values.
 ANNOTATIONS = {"title": str, "readOnlyHint": bool, "destructiveHint": bool,
                "idempotentHint": bool, "openWorldHint": bool}
+# What inspect lists: the key in its JSON, a word, the capability, the method.
+KINDS = (("tools", "tool", "tools", Client.list_tools),
+         ("resources", "resource", "resources", Client.list_resources),
+         ("resourceTemplates", "resource template", "resources",
+          Client.list_resource_templates),
+         ("prompts", "prompt", "prompts", Client.list_prompts))
 # All control characters except the newline; line separators; lone surrogates; and the
 # marks that change the direction of text, with which one URL can look like another.
 CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
@@ -85,8 +84,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(usage=USAGE, allow_abbrev=False)
     parser.add_argument("command", choices=("inspect", "call"), help="what to do")
     parser.add_argument("tool", metavar="TOOL", nargs="?", help="the tool to call")
-    parser.add_argument("arguments", metavar="ARGUMENTS", nargs="?", type=json_object,
-                        default={}, help="""its arguments, such as '{"a": 1}'""")
+    parser.add_argument("arguments", metavar="ARGUMENTS", nargs="?", default="{}",
+                        help="""its arguments, such as '{"a": 1}'""")
     parser.add_argument("--json", action="store_true", help="print all, as JSON")
     parser.add_argument("--trace", action="store_true", help="show each line on stderr")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30.0,
@@ -97,59 +96,45 @@ def parse(argv: list[str]) -> argparse.Namespace:
                         version=f"mcp_ref {mcp_ref.__version__}")
     options = parser.parse_intermixed_args(argv[:split])
     options.server = argv[split + 1:]
-    if options.command == "call" and options.tool is None:
-        parser.error("the name of the tool is missing")
-    if options.command == "inspect" and options.tool is not None:
-        parser.error(f"unexpected word {options.tool!r}; the command of the server "
-                     "stands after --")
     if not options.server:
         parser.error("the command of the server is missing; write it after --")
+    if (options.command == "call") != bool(options.tool):
+        parser.error("call needs the name of a tool, and inspect has none")
+    given = None
+    with contextlib.suppress(ValueError):
+        given = json.loads(options.arguments)
+    if not isinstance(given, dict):
+        parser.error(f"{options.arguments:.60} is not a JSON object; put it in quotes, "
+                     """such as '{"a": 1}'""")
+    options.arguments = given
     return options
 
 
-def json_object(argument: str) -> Json:
-    reason = ""
-    try:
-        given = json.loads(argument)
-        if isinstance(given, dict):
-            return given
-    except json.JSONDecodeError as error:
-        reason = f" ({error.msg})"
-    raise argparse.ArgumentTypeError(
-        f"{argument:.60} is not a JSON object{reason}; put it in quotes, such as "
-        """'{"a": 1}'""")
-
-
-def escape(text: Any) -> str:
-    """Escape control characters, so that text of a server cannot control the terminal.
-    """
+def escape(text: str) -> str:
+    """Escape control characters, so that a server cannot control the terminal."""
     # ascii() writes the escape character as '\x1b'. [1:-1] removes the quotes.
-    return re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], str(text))
+    return re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], text)
 
 
-def one_entry(text: Any) -> str:
-    """Escape, and indent further lines, so that they do not look like lines of this
-    program."""
+def entry(text: str) -> str:
+    """Escape, and indent further lines, which could look like other entries."""
     return escape(text).replace("\n", "\n    ")
 
 
-def complain(message: str, end: str = "\n") -> None:
-    """Write to stderr, if that exists and can be written to.
+def show(text: str) -> None:
+    print(entry(text))
 
-    sys.stderr may be None. print(file=None) writes to stdout, but stdout is for results
-    only.
-    """
-    if sys.stderr is not None:
+
+def complain(message: str, end: str = "\n") -> None:
+    """Write to stderr, if that exists and can be written to."""
+    if sys.stderr is not None:  # print(file=None) would write to stdout
         with contextlib.suppress(OSError, ValueError):  # a full disk, a closed stderr
-            print(one_entry(message), end=end, file=sys.stderr, flush=True)
+            print(entry(message), end=end, file=sys.stderr, flush=True)
 
 
 class Trace:
-    """Shows each line of the wire on stderr: time, direction, latency, and the line.
-
-    `>` marks lines that this process writes, and `<` lines that it reads. The time is
-    in seconds since the start. The latency is shown for responses, in milliseconds.
-    """
+    """Shows each line of the wire on stderr: seconds since the start, direction, the
+    latency of a response, and the line. `>` marks lines that this process writes."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -158,26 +143,22 @@ class Trace:
 
     def __call__(self, arrow: str, line: bytes) -> None:
         now = time.monotonic() - self._began
+        latency = ""
+        with contextlib.suppress(RpcError):  # the line is not a message
+            latency = self._latency(arrow, decode(line), now)
         shown = line.decode("utf-8", "backslashreplace")
-        complain(f"{now:8.3f} {arrow} {self._latency(arrow, line, now):>10} {shown}")
+        complain(f"{now:8.3f} {arrow} {latency:>10} {shown}")
 
-    def _latency(self, arrow: str, line: bytes, now: float) -> str:
-        """Return the latency of a response as text; "" for other lines."""
-        try:
-            message = decode(line)
-        except RpcError:
-            return ""
-        if not isinstance(message, dict):  # a batch
-            return ""
-        rid = message.get("id")
-        if type(rid) not in (int, str):  # a notification, or malformed
-            return ""
-        other = "<" if arrow == ">" else ">"
+    def _latency(self, arrow: str, message: Any, now: float) -> str:
+        """Return the latency of a response as text; "" for other messages."""
+        if not isinstance(message, dict) or type(message.get("id")) not in (int, str):
+            return ""  # a batch, or a notification
         with self._lock:
             if "method" in message:
-                self._sent[arrow, rid] = now
+                self._sent[arrow, message["id"]] = now
                 return ""
-            sent = self._sent.pop((other, rid), None)
+            other = "<" if arrow == ">" else ">"
+            sent = self._sent.pop((other, message["id"]), None)
         return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
 
 
@@ -186,39 +167,33 @@ class Trace:
 def inspect_server(client: Client, as_json: bool) -> None:
     """Print what a server offers, one line for each item, and what is wrong with it."""
     lists: dict[str, list[Json]] = {}
-    for kind, capability, list_items in (
-            ("tools", "tools", client.list_tools),
-            ("resources", "resources", client.list_resources),
-            ("resourceTemplates", "resources", client.list_resource_templates),
-            ("prompts", "prompts", client.list_prompts)):
-        lists[kind] = []
+    for key, _, capability, list_items in KINDS:
+        lists[key] = []
         if capability in client.server_capabilities:
             try:
-                lists[kind] = list_items()
+                lists[key] = list_items(client)
             except RpcError as error:  # many servers have resources but no templates
-                complain(f"  {kind}: {error}")
+                complain(f"  {key}: {error}")
     remarks = list(remarks_about(lists["tools"]))
+    info = client.server_info
     if as_json:
         print(json.dumps({
-            "protocolVersion": client.protocol_version,
-            "serverInfo": client.server_info, "instructions": client.instructions,
+            "protocolVersion": client.protocol_version, "serverInfo": info,
+            "instructions": client.instructions,
             "capabilities": client.server_capabilities, **lists, "remarks": remarks,
         }, indent=2))
         return
-    name = f"{client.server_info.get('name')} {client.server_info.get('version')}"
-    print(one_entry(f"{name} speaks {client.protocol_version}"))
+    show(f"{info.get('name')} {info.get('version')} speaks {client.protocol_version}")
     if client.instructions:
-        print(one_entry(f"  {client.instructions}"))
-    for kind, word in (("tools", "tool"), ("resources", "resource"),
-                       ("resourceTemplates", "resource template"),
-                       ("prompts", "prompt")):
-        for item in lists[kind]:
+        show(f"  {client.instructions}")
+    for key, word, _, _ in KINDS:
+        for item in lists[key]:
             try:
-                print(one_entry(f"  {word} {describe_item(item)}"))
+                show(f"  {word} {describe_item(item)}")
             except (AttributeError, TypeError):  # a member has a wrong type
                 complain(f"  {word} {item['name']}: malformed: {item}")
     for remark in remarks:
-        print(one_entry(f"  {remark}"))
+        show(f"  {remark}")
 
 
 def remarks_about(tools: list[Json]) -> Iterator[str]:
@@ -226,48 +201,43 @@ def remarks_about(tools: list[Json]) -> Iterator[str]:
     for tool in tools:
         here = f"tool {tool['name']!r}"
         if not tool.get("description"):
-            yield f"{here} has no description, so a model cannot know what it does"
+            yield f"{here} has no description"
         annotations = tool.get("annotations") or {}
         if not isinstance(annotations, dict):
-            yield f"{here}: annotations is not an object: {annotations!r:.40}"
-            continue
+            yield f"{here}: annotations is not an object"
+            annotations = {}
         for name, value in annotations.items():
-            if name not in ANNOTATIONS:
-                yield (f"{here}: unknown annotation {name!r:.40}; the annotations are "
-                       f"{', '.join(ANNOTATIONS)}")
-            elif value is not None and not isinstance(value, ANNOTATIONS[name]):
-                yield (f"{here}: the annotation {name} is {value!r:.40}; it has to be "
-                       f"a {ANNOTATIONS[name].__name__}")
-    for tool in tools:
+            kind = ANNOTATIONS.get(name)
+            if kind is None:
+                yield f"{here}: {name!r:.40} is not one of {', '.join(ANNOTATIONS)}"
+            elif value is not None and not isinstance(value, kind):
+                yield f"{here}: {name} is {value!r:.40}, not a {kind.__name__}"
+        # Most hosts are legacy clients, which do not get all output schemas.
+        schema = tool.get("outputSchema")
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            tool = {**tool, "outputSchema": {"type": "object"}}
         if isinstance(tool.get("inputSchema"), dict):
-            for one in hosts.findings([in_legacy_form(tool)]):
+            for one in hosts.findings([tool]):
                 yield f"host {one.host}: {one.place}: {one.rule}"
 
 
-def in_legacy_form(tool: Json) -> Json:
-    """Return a tool without an output schema that legacy revisions do not have, because
-    most hosts are legacy clients."""
-    schema = tool.get("outputSchema")
-    if isinstance(schema, dict) and schema.get("type") == "object":
-        return tool
-    return {name: value for name, value in tool.items() if name != "outputSchema"}
-
-
 def describe_item(item: Json) -> str:
-    """Return the name or URI, the parameters and the first line of the description.
-
-    An optional parameter is shown with its default, or with ` = ...` if the server does
-    not tell the default.
-    """
+    """Return the name or URI, the parameters and the first line of the description. An
+    optional parameter has its default, or ` = ...` if the server does not tell it."""
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
     schema = item.get("inputSchema") or {}
     required = schema.get("required") or ()
     parameters = []
     for parameter, subschema in (schema.get("properties") or {}).items():
-        shown = f"{parameter}: {describe_values(subschema)}"
-        if parameter not in required:
-            shown += f" = {describe_default(subschema)}"
-        parameters.append(shown)
+        if not isinstance(subschema, dict):
+            subschema = {}
+        values = map(json.dumps, subschema.get("enum") or ())
+        shown = " or ".join(values) or " or ".join(sorted(types_in(subschema)))
+        if "default" in subschema:
+            shown += f" = {json.dumps(subschema['default'])}"
+        elif parameter not in required:
+            shown += " = ..."
+        parameters.append(f"{parameter}: {shown}")
     for argument in item.get("arguments") or ():
         suffix = "" if argument.get("required") else " = ..."
         parameters.append(f"{argument.get('name')}{suffix}")
@@ -277,29 +247,15 @@ def describe_item(item: Json) -> str:
     return f"{name}: {description}" if description else name
 
 
-def describe_values(schema: Any) -> str:
-    """Return the values that a schema allows: its enum, or its types."""
-    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        return " or ".join(json.dumps(value) for value in schema["enum"])
-    return " or ".join(sorted(types_in(schema)))
-
-
 def types_in(schema: Any) -> set[str]:
     """Return the names of the types that a schema allows; {"any"} if it names none."""
-    names: set[str] = set()
-    if isinstance(schema, dict):
-        types = schema.get("type", [])
-        names.update([types] if isinstance(types, str) else map(str, types))
-        if not names:
-            for alternative in schema.get("anyOf", []):
-                names |= types_in(alternative)
+    if not isinstance(schema, dict):
+        return {"any"}
+    types = schema.get("type", [])
+    names = {types} if isinstance(types, str) else set(map(str, types))
+    for alternative in schema.get("anyOf", []):
+        names |= types_in(alternative)
     return names or {"any"}
-
-
-def describe_default(schema: Any) -> str:
-    if isinstance(schema, dict) and "default" in schema:
-        return json.dumps(schema["default"])
-    return "..."
 
 
 # --- call -----------------------------------------------------------------------------
@@ -332,7 +288,7 @@ def show_result(result: Json) -> None:
             texts.append(block["text"])
             print(escape(block["text"]))
         else:
-            print(one_entry(describe_block(block)))
+            show(describe_block(block))
     structured = result.get("structuredContent")
     if structured is not None and not any(says(text, structured) for text in texts):
         print(escape(json.dumps(structured, indent=2, ensure_ascii=False)))
@@ -341,37 +297,28 @@ def show_result(result: Json) -> None:
 
 
 def describe_block(block: Json) -> str:
-    """Return a note: the type of a block, its URI, its MIME type and its size."""
+    """Return the type of a block, its URI and its MIME type, as far as it has them."""
     resource = block.get("resource") or block
-    words = [block.get("type"), resource.get("uri"), resource.get("mimeType")]
-    data = resource.get("data") or resource.get("blob")
-    if isinstance(data, str):
-        words.append(f"{len(data) * 3 // 4} bytes")
-    elif "text" in resource:
-        words.append(f"{len(str(resource['text']))} characters")
-    return f"({', '.join(str(word) for word in words if word)})"
+    words = (block.get("type"), resource.get("uri"), resource.get("mimeType"))
+    return f"({' '.join(str(word) for word in words if word)})"
 
 
 def says(text: str, structured: Any) -> bool:
-    """Tell whether a text is a value, as it is or as JSON. Legacy servers wrap values
-    that are not objects: {"result": 3}."""
-    values = [structured]
+    """Tell whether a text is a value, as it is or as JSON."""
+    values = [structured]  # legacy servers wrap what is not an object: {"result": 3}
     if isinstance(structured, dict) and list(structured) == ["result"]:
         values.append(structured["result"])
-    if text in values:
-        return True
-    try:
-        return json.loads(text) in values
-    except (ValueError, RecursionError):
-        return False
+    parsed: Any = None
+    with contextlib.suppress(ValueError, RecursionError):
+        parsed = json.loads(text)
+    return text in values or parsed in values
 
 
 def ask_on_terminal(params: Json) -> Json:
     """Answer elicitation/create from stdin. An empty line declines.
 
-    If a field is not a string, its answer is read as JSON: 5, true, [1, 2]. A boolean
-    may be y, yes, n or no; other answers are asked for again. A URL, or a form without
-    fields, is shown and accepted with y or yes. Nothing is opened.
+    If a field is not a string, its answer is read as JSON; a boolean may be y or n. A
+    URL, or a form without fields, is accepted with y or yes. Nothing is opened.
     """
     complain(f"{params['message']} {params.get('url', '')}")
     if not sys.stdin or not sys.stdin.isatty():
@@ -400,12 +347,11 @@ def field_value(typed: str, field: Json) -> Any:
     if field.get("type") == "string":
         return typed
     if field.get("type") == "boolean":
-        return {"y": True, "yes": True, "true": True, "n": False, "no": False,
-                "false": False}[typed.lower()]
-    try:
+        return {"y": True, "yes": True, "true": True,
+                "n": False, "no": False, "false": False}[typed.lower()]
+    with contextlib.suppress(ValueError):
         return json.loads(typed)
-    except ValueError:
-        return typed  # the form refuses it
+    return typed  # the form refuses it
 
 
 if __name__ == "__main__":
