@@ -31,8 +31,7 @@ from typing import Any
 # At the end, so that PYTHONPATH can name another version of the module.
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-import mcp_ref  # noqa: E402
-from mcp_ref import REVISIONS, Client, RpcError, decode  # noqa: E402
+from mcp_ref import REVISIONS, Client, RpcError, __version__, decode  # noqa: E402
 
 import hosts  # noqa: E402
 
@@ -59,13 +58,12 @@ CONTROL_CHARACTERS = ("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 def main(argv: list[str]) -> int:
     """Run a command; return the exit status. A wrong command line raises SystemExit."""
     options = parse(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for code pages of Windows
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Windows may have a small code page
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         client = Client(options.server, on_elicit=ask_on_terminal,
                         timeout=options.timeout, protocol_version=options.revision)
-        if options.trace:
-            client.trace = Trace()
+        client.trace = Trace() if options.trace else None
         with client:
             if options.command == "inspect":
                 inspect_server(client, options.json)
@@ -92,8 +90,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
                         help="the time for the call, or for each list (30)")
     parser.add_argument("--revision", metavar="DATE", choices=list(REVISIONS),
                         help=f"one of {', '.join(REVISIONS)}")
-    parser.add_argument("--version", action="version",
-                        version=f"mcp_ref {mcp_ref.__version__}")
+    parser.add_argument("--version", action="version", version=f"mcp_ref {__version__}")
     options = parser.parse_intermixed_args(argv[:split])
     options.server = argv[split + 1:]
     if not options.server:
@@ -104,15 +101,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
     with contextlib.suppress(ValueError):
         given = json.loads(options.arguments)
     if not isinstance(given, dict):
-        parser.error(f"{options.arguments:.60} is not a JSON object; put it in quotes, "
-                     """such as '{"a": 1}'""")
+        parser.error(f"this is not a JSON object in quotes: {options.arguments:.60}")
     options.arguments = given
     return options
 
 
 def escape(text: str) -> str:
     """Escape control characters, so that a server cannot control the terminal."""
-    # ascii() writes the escape character as '\x1b'. [1:-1] removes the quotes.
+    # ascii() gives '\x1b' with quotes.
     return re.sub(CONTROL_CHARACTERS, lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -127,9 +123,10 @@ def show(text: str) -> None:
 
 def complain(message: str, end: str = "\n") -> None:
     """Write to stderr, if that exists and can be written to."""
-    if sys.stderr is not None:  # print(file=None) would write to stdout
+    if sys.stderr is not None:  # None would be stdout
         with contextlib.suppress(OSError, ValueError):  # a full disk, a closed stderr
-            print(entry(message), end=end, file=sys.stderr, flush=True)
+            # In one piece, because several threads write.
+            print(entry(message) + end, end="", file=sys.stderr, flush=True)
 
 
 class Trace:
@@ -222,8 +219,7 @@ def remarks_about(tools: list[Json]) -> Iterator[str]:
 
 
 def describe_item(item: Json) -> str:
-    """Return the name or URI, the parameters and the first line of the description. An
-    optional parameter has its default, or ` = ...` if the server does not tell it."""
+    """Return the name or URI, the parameters and the first line of the description."""
     name = item.get("uri") or item.get("uriTemplate") or item["name"]
     schema = item.get("inputSchema") or {}
     required = schema.get("required") or ()
@@ -236,7 +232,7 @@ def describe_item(item: Json) -> str:
         if "default" in subschema:
             shown += f" = {json.dumps(subschema['default'])}"
         elif parameter not in required:
-            shown += " = ..."
+            shown += " = ..."  # optional, but the default is not known
         parameters.append(f"{parameter}: {shown}")
     for argument in item.get("arguments") or ():
         suffix = "" if argument.get("required") else " = ..."
@@ -280,8 +276,7 @@ def show_progress(progress: Any, total: Any, message: Any) -> None:
 
 
 def show_result(result: Json) -> None:
-    """Print text as it is, a note for each other block, and the structured content,
-    unless a text says the same."""
+    """Print texts, notes for other blocks, and structured content that says more."""
     texts = []
     for block in result["content"]:
         if block.get("type") == "text":

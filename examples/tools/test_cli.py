@@ -125,9 +125,9 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
 class TestCli(unittest.TestCase):
     maxDiff = None
 
-    def start(self, *arguments: str, **options: Any) -> Any:
-        child = subprocess.Popen([*CLI, *arguments], env=ENV, cwd=HERE, **{
-            "start_new_session": True, "stdin": subprocess.DEVNULL, "stdout": -1, "stderr": -1, **options})
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Any:
+        child = subprocess.Popen([*CLI, *arguments], env=ENV, cwd=HERE, stdin=stdin, stdout=-1,
+                                 stderr=-1, start_new_session=True)
         self.addCleanup(child.__exit__, None, None, None)
         self.addCleanup(child.kill)
         return child
@@ -140,8 +140,8 @@ class TestCli(unittest.TestCase):
         self.assertEqual([], re.findall("Traceback|" + BAD, out + errors, re.M))
         return child.returncode, out, errors
 
-    def run_cli(self, *arguments: str, **options: Any) -> Tuple[int, str, str]:
-        return self.told(self.start(*arguments, **options))
+    def run_cli(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> Tuple[int, str, str]:
+        return self.told(self.start(*arguments, stdin=stdin))
 
     def test_each_command_line_has_this_status_and_prints_this(self) -> None:
         for title, arguments, status, out, errors in CASES:
