@@ -263,10 +263,13 @@ def call_tool(client: Client, tool: str, arguments: Json, as_json: bool) -> int:
         raise ValueError(f"the server has no tool {tool!r}; it has "
                          f"{', '.join(names) or 'no tools'}")
     result = client.call_tool(tool, arguments, on_progress=show_progress)
-    if as_json:
-        print(json.dumps(result, indent=2))
-    else:
-        show_result(result)
+    try:
+        if as_json:
+            print(json.dumps(result, indent=2))
+        else:
+            show_result(result)
+    except (AttributeError, KeyError, TypeError):  # a member is missing or wrong
+        raise ValueError(f"the result is malformed: {result}") from None
     return 1 if result.get("isError") else 0
 
 

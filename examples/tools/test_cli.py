@@ -42,7 +42,8 @@ known = {{
          "annotations": {{"readonlyHint": True, "idempotentHint": None, "openWorldHint": "no"}}}},
         {{"name": "odd", "inputSchema": {{"properties": ["x"]}}, "description": "Odd."}},
         *({{"name": name, "inputSchema": {{"type": "object"}}, "description": "."}}
-          for name in ("more", "same", "wrapped", "media", "nothing", "failed", "refused"))]}},
+          for name in ("more", "same", "wrapped", "media", "nothing", "wrong", "failed",
+                       "refused"))]}},
     "resources/list": {{"resources": [{{"uri": "x:a", "name": "a"}}]}},
     "prompts/list": {{"prompts": [{{"name": "b", "arguments": None}},
                                  {{"name": "c", "arguments": [{{"name": "who"}}]}}]}},
@@ -50,7 +51,7 @@ known = {{
     "more": text("2 rows", structuredContent={{"rows": [1, 2]}}),
     "same": text('{{"rows":[1, 2]}}', structuredContent={{"rows": [1, 2]}}),
     "wrapped": text("up", structuredContent={{"result": "up"}}),
-    "nothing": text(),
+    "nothing": text(), "wrong": {{"content": [{{"type": "text"}}]}},
     "media": {{"content": [
         {{"type": "image", "data": "AAAA", "mimeType": "image/png"}},
         {{"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}},
@@ -98,6 +99,7 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
     ("--json prints the whole result", ["call", "wrapped", "--json", "--", *STRANGE], 0,
      json.dumps({"content": [{"type": "text", "text": "up"}],
                  "structuredContent": {"result": "up"}}, indent=2) + "\n", ""),
+    ("a malformed result has status 1", ["call", "wrong", "--", *STRANGE], 1, "", "malformed"),
     ("a failed tool has status 1", ["call", "failed", "--", *STRANGE], 1, "no\n", "has failed"),
     ("an error of the server has status 1", ["call", "refused", "--", *STRANGE], 1, "", SHOWN),
     ("an unknown tool has status 1", ["call", "ad", "--", *DEMO], 1, "", "divide"),
