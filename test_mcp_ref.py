@@ -100,7 +100,7 @@ import unittest
 import unittest.mock
 import warnings
 import weakref
-from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
+from typing import (Annotated, Any, Callable, ClassVar, Dict, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
 import mcp_ref

@@ -32,7 +32,6 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from mcp_ref import REVISIONS, Client, RpcError, __version__, decode  # noqa: E402
-
 import hosts  # noqa: E402
 
 Json = dict[str, Any]
@@ -66,8 +65,7 @@ def main(argv: list[str]) -> int:
         client.trace = Trace() if options.trace else None
         with client:
             if options.command == "inspect":
-                inspect_server(client, options.json)
-                return 0
+                return inspect_server(client, options.json)
             return call_tool(client, options.tool, options.arguments, options.json)
     except (RpcError, OSError, ValueError, RuntimeError) as error:
         complain(f"{type(error).__name__}: {error}")
@@ -122,10 +120,9 @@ def show(text: str) -> None:
 
 
 def complain(message: str, end: str = "\n") -> None:
-    """Write to stderr, if that exists and can be written to."""
+    """Write to stderr, if possible, and in one piece, because several threads do."""
     if sys.stderr is not None:  # None would be stdout
         with contextlib.suppress(OSError, ValueError):  # a full disk, a closed stderr
-            # In one piece, because several threads write.
             print(entry(message) + end, end="", file=sys.stderr, flush=True)
 
 
@@ -161,7 +158,7 @@ class Trace:
 
 # --- inspect --------------------------------------------------------------------------
 
-def inspect_server(client: Client, as_json: bool) -> None:
+def inspect_server(client: Client, as_json: bool) -> int:
     """Print what a server offers, one line for each item, and what is wrong with it."""
     lists: dict[str, list[Json]] = {}
     for key, _, capability, list_items in KINDS:
@@ -179,7 +176,7 @@ def inspect_server(client: Client, as_json: bool) -> None:
             "instructions": client.instructions,
             "capabilities": client.server_capabilities, **lists, "remarks": remarks,
         }, indent=2))
-        return
+        return 0
     show(f"{info.get('name')} {info.get('version')} speaks {client.protocol_version}")
     if client.instructions:
         show(f"  {client.instructions}")
@@ -191,6 +188,7 @@ def inspect_server(client: Client, as_json: bool) -> None:
                 complain(f"  {word} {item['name']}: malformed: {item}")
     for remark in remarks:
         show(f"  {remark}")
+    return 0
 
 
 def remarks_about(tools: list[Json]) -> Iterator[str]:
@@ -260,8 +258,7 @@ def call_tool(client: Client, tool: str, arguments: Json, as_json: bool) -> int:
     """Call a tool and print its result; return the exit status."""
     names = [one["name"] for one in client.list_tools()]
     if tool not in names:
-        raise ValueError(f"the server has no tool {tool!r}; it has "
-                         f"{', '.join(names) or 'no tools'}")
+        raise ValueError(f"no tool {tool!r}; the server has {', '.join(names) or 'none'}")
     result = client.call_tool(tool, arguments, on_progress=show_progress)
     try:
         if as_json:
