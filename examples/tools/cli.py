@@ -258,7 +258,7 @@ def call_tool(client: Client, tool: str, arguments: Json, as_json: bool) -> int:
     """Call a tool and print its result; return the exit status."""
     names = [one["name"] for one in client.list_tools()]
     if tool not in names:
-        raise ValueError(f"no tool {tool!r}; the server has {', '.join(names) or 'none'}")
+        raise ValueError(f"no tool {tool!r}; there are: {', '.join(names) or 'none'}")
     result = client.call_tool(tool, arguments, on_progress=show_progress)
     try:
         if as_json:

@@ -121,7 +121,7 @@ CASES: List[Tuple[str, List[str], int, str, str]] = [
     ("no JSON", ["call", "add", "a=1", "--", *DEMO], 2, "", "a=1"),
     ("a list", ["call", "add", "[1]", "--", *DEMO], 2, "", "[1]"),
     ("no revision", ["inspect", "--revision", "2020-01-01", "--", *DEMO], 2, "", "2025-11-25"),
-    ("unknown option", ["inspect", "--frob", "--", *DEMO], 2, "", "--frob")]
+    ("an abbreviation", ["inspect", "--jso", "--", *DEMO], 2, "", "--jso")]
 
 
 class TestCli(unittest.TestCase):
