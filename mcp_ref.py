@@ -86,7 +86,7 @@ Use the server class of the last part that you keep; it derives from the earlier
     Part 6                  the other keywords of JSON Schema, the other type hints,
                             output schemas, repair of arguments, checks at registration
     Part 7  Client          the other side, over a process or in this process
-    Part 8                  the command line: demo server, inspect, call
+    Part 8                  the demo server
 
     sed '/^# Part 2/,$d' mcp_ref.py >mcp_core.py  # Part 1 alone
 
@@ -5876,7 +5876,7 @@ RESULT_CHECKS["blocks"] = check_blocks
 # Part 7: The client
 # ======================================================================================
 # A Client talks to a server in a child process, in this process, or over any transport,
-# in both eras. The cut after this part lacks the command line only.
+# in both eras. The cut after this part lacks the demo server only.
 
 
 # --- 7.1 A server as a child process --------------------------------------------------
@@ -7266,31 +7266,12 @@ class InProcess:
         self._lines.put(None)
 
 
-# Part 8: The command line
+# Part 8: The demo server
 # ======================================================================================
-# Results go to stdout, everything else to stderr. The exit status is 0 for success, 1
-# if the connection or the tool has failed, 2 for a wrong command line, and 128 + number
-# after a signal. Text from a server is printed with its control characters escaped, so
-# that it cannot steer the terminal.
-
-import importlib
-import io
-
-USAGE = """usage: python3 mcp_ref.py                    serve the demo server on stdio
-       python3 mcp_ref.py inspect [--json] -- COMMAND...    show what a server offers
-           and, in a clone of mcp_ref, which hosts would object to a tool
-       python3 mcp_ref.py call TOOL '{"a": 1}' -- COMMAND...   call one of its tools
-           before TOOL: --timeout SECONDS, --revision DATE
-       python3 mcp_ref.py --version | -h | --help
-With --trace before any of these, stderr shows each line of the wire."""
-COMMAND_LINES = {
-    "inspect": "[--trace] inspect [--json] -- COMMAND...",
-    "call": """[--trace] call [--timeout SECONDS] [--revision DATE] """
-            """TOOL '{"a": 1}' -- COMMAND..."""}
-
+# The server of the conversation at the top of this file.
 
 def demo_server() -> Server:
-    """Build the server that this file runs when it is started without a command.
+    """Build the server that this file runs when it is started as a program.
 
     Its tools are those of the conversation at the top of this file: a result, a
     failure, progress, and a question to the user.
@@ -7328,297 +7309,6 @@ def demo_server() -> Server:
     return server
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command line that USAGE describes; return the exit status.
-
-    argv has the arguments without the name of the program. None means those of this
-    process.
-    """
-    args = list(sys.argv[1:] if argv is None else argv)
-    trace = None
-    if args[:1] == ["--trace"]:
-        trace = Trace()
-        del args[0]
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for code pages of Windows
-    try:
-        return run_command(args, trace)
-    except (RpcError, OSError, ValueError, RuntimeError) as error:
-        complain(printable(f"{type(error).__name__}: {error}"))
-        return 1
-    except KeyboardInterrupt:
-        return 130
-
-
-def run_command(args: list[str], trace: Trace | None) -> int:
-    """Run one command; return the exit status."""
-    cut = args.index("--") if "--" in args else len(args)
-    words = args[:cut]
-    command = args[cut + 1:]
-    if not args:
-        server = demo_server()
-        server.trace = trace
-        if sys.stdin is not None and sys.stdin.isatty():
-            complain("To look at this demo server: python3 mcp_ref.py inspect -- "
-                     "python3 mcp_ref.py")
-        server.run()
-    elif args in (["-h"], ["--help"]):
-        print(USAGE)
-    elif args == ["--version"]:
-        print(f"mcp_ref {__version__}")
-    elif words in (["inspect"], ["inspect", "--json"]) and command:
-        inspect_server(command, trace, as_json="--json" in words)
-    elif words[:1] == ["call"] and command:
-        options: Json = {}
-        words = words[1:]
-        while words[:1] in (["--timeout"], ["--revision"]) and len(words) > 2:
-            options[words[0]] = words[1]
-            words = words[2:]
-        if not 1 <= len(words) <= 2 or words[0].startswith("-"):
-            return complain_of_usage(args)
-        return call_tool(command, trace, options, *words)
-    else:
-        return complain_of_usage(args)
-    return 0
-
-
-def complain_of_usage(args: list[str]) -> int:
-    form = COMMAND_LINES.get(args[0], "inspect ... | call ... | --help")
-    complain(printable(f"usage: python3 mcp_ref.py {form}; you wrote: "
-                       f"{' '.join(args):.60}"))
-    return 2
-
-
-def complain(message: str, end: str = "\n") -> None:
-    """Write to stderr, if that exists and can be written to.
-
-    sys.stderr may be None. print(file=None) writes to stdout, but stdout is for results
-    only.
-    """
-    try:
-        if sys.stderr is not None:
-            print(message, end=end, file=sys.stderr, flush=True)
-    except (OSError, ValueError):  # the disk is full, or stderr is closed
-        pass
-
-
-class Trace:
-    """Shows each line of the wire on stderr: time, direction, latency, and the line.
-
-    `>` marks lines that this process writes, and `<` lines that it reads. (So `>` lines
-    of a client are `<` lines of its server.) The time is in seconds since the start.
-    The latency is shown for responses, in milliseconds.
-    """
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._lock = threading.Lock()
-        self._sent: dict[tuple[str, Id], float] = {}  # (direction, id) of a request
-
-    def __call__(self, arrow: str, line: bytes) -> None:
-        now = time.monotonic() - self._began
-        shown = printable(line.decode("utf-8", "backslashreplace"))
-        complain(f"{now:8.3f} {arrow} {self._latency(arrow, line, now):>10} {shown}")
-
-    def _latency(self, arrow: str, line: bytes, now: float) -> str:
-        """Return the latency of a response as text; "" for other lines."""
-        try:
-            message = decode(line)
-        except RpcError:
-            return ""
-        if not isinstance(message, dict):  # a batch
-            return ""
-        rid: Any = message.get("id")
-        if type(rid) not in (int, str):  # a notification, or malformed
-            return ""
-        other = "<" if arrow == ">" else ">"
-        with self._lock:
-            if "method" in message:
-                self._sent[arrow, rid] = now
-                return ""
-            sent = self._sent.pop((other, rid), None)
-        return "" if sent is None else f"{1000 * (now - sent):.1f} ms"
-
-
-def inspect_server(command: list[str], trace: Trace | None, as_json: bool) -> None:
-    """Print the name, version, revision and instructions of a server, a line for each
-    tool, resource and prompt, and what hosts would object to. As JSON, print the
-    introduction and the lists."""
-    client = Client(command)
-    client.trace = trace
-    with client:
-        if as_json:
-            print(json.dumps({
-                "protocolVersion": client.protocol_version,
-                "serverInfo": client.server_info, "instructions": client.instructions,
-                "capabilities": client.server_capabilities,
-                "tools": client.list_tools(), "resources": client.list_resources(),
-                "resourceTemplates": client.list_resource_templates(),
-                "prompts": client.list_prompts()}, indent=2))
-            return
-        name = f"{client.server_info.get('name')} {client.server_info.get('version')}"
-        print(printable(f"{name} speaks {client.protocol_version}"))
-        if client.instructions:
-            print(printable(f"  {client.instructions}"))
-        for kind, capability, list_items in (
-                ("tool", "tools", client.list_tools),
-                ("resource", "resources", client.list_resources),
-                ("resource template", "resources", client.list_resource_templates),
-                ("prompt", "prompts", client.list_prompts)):
-            if capability not in client.server_capabilities:
-                continue
-            try:
-                items = list_items()
-            except RpcError as error:  # many servers have resources but no templates
-                complain(printable(f"  {kind}s: {error}"))
-                continue
-            for item in items:
-                try:
-                    print(printable(f"  {kind} {describe_item(item)}"))
-                except (AttributeError, TypeError):  # a member has a wrong type
-                    complain(printable(f"  {kind} {item['name']}: malformed: {item}"))
-            if kind == "tool":
-                print_objections(items)
-
-
-def describe_item(item: Json) -> str:
-    """Return the name or URI, the parameters and the first line of the description.
-
-    An optional parameter is shown with its default, or with ` = ...` if the server does
-    not tell the default.
-    """
-    name = item.get("uri") or item.get("uriTemplate") or item["name"]
-    schema = item.get("inputSchema") or {}
-    required = schema.get("required") or ()
-    parameters = []
-    for parameter, subschema in (schema.get("properties") or {}).items():
-        shown = f"{parameter}: {describe_values(subschema)}"
-        if parameter not in required:
-            shown += f" = {describe_default(subschema)}"
-        parameters.append(shown)
-    for argument in item.get("arguments") or ():
-        suffix = "" if argument.get("required") else " = ..."
-        parameters.append(f"{argument.get('name')}{suffix}")
-    if "inputSchema" in item or parameters:
-        name += f"({', '.join(parameters)})"
-    description = str(item.get("description") or "").split("\n")[0]
-    return f"{name}: {description}" if description else name
-
-
-def describe_values(schema: Any) -> str:
-    """Return the values that a schema allows: its enum, or its types."""
-    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        return " or ".join(json.dumps(value) for value in schema["enum"])
-    return " or ".join(sorted(types_in(schema)))
-
-
-def describe_default(schema: Any) -> str:
-    if isinstance(schema, dict) and "default" in schema:
-        return json.dumps(schema["default"])
-    return "..."
-
-
-def print_objections(tools: list[Json]) -> None:
-    """Print which hosts would refuse or change a tool, in a clone of mcp_ref.
-
-    The rules stand in examples/tools/hosts.json. Nothing is printed if it is not there.
-    Most hosts are legacy clients, so the tools are looked at in their legacy form.
-    """
-    folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path.append(os.path.join(folder, "examples", "tools"))
-    try:
-        find_objections = importlib.import_module("hosts").findings
-    except (ImportError, AttributeError):  # or it is another module of this name
-        return
-    row = newest_revision(modern=False)
-    listed = [row.known_members("tools", one) for one in tools
-              if isinstance(one.get("inputSchema"), dict)]
-    for finding in find_objections(listed):
-        print(printable(f"  host {finding.host}: {finding.place}: {finding.rule}"))
-
-
-def call_tool(command: list[str], trace: Trace | None, options: Json, tool: str,
-              arguments: str = "{}") -> int:
-    """Call one tool and print its result; return the exit status.
-
-    arguments is a JSON object, as text. If the tool asks for input, the user is asked
-    on the terminal. Progress goes to stderr.
-    """
-    client = Client(command, on_elicit=ask_on_terminal,
-                    timeout=float(options.get("--timeout", 30)),
-                    protocol_version=options.get("--revision"))
-    client.trace = trace
-    given = parse_arguments(arguments)
-    with client:
-        names = [one["name"] for one in client.list_tools()]
-        if tool not in names:
-            similar = ", ".join(nearest(tool, names)[:5])
-            raise ValueError(f"the server has no tool {tool!r}; the most similar names "
-                             f"are: {similar or '(it has no tools)'}")
-        result = client.call_tool(tool, given, on_progress=show_progress)
-    print(json.dumps(result, indent=2))
-    return 1 if result.get("isError") else 0
-
-
-def show_progress(progress: Any, total: Any, message: Any) -> None:
-    share = f"{progress}" if total is None else f"{progress} of {total}"
-    complain(printable(f"progress: {share} {message or ''}".rstrip()))
-
-
-def parse_arguments(arguments: str) -> Json:
-    reason = ""
-    try:
-        given = json.loads(arguments)
-        if isinstance(given, dict):
-            return given
-    except json.JSONDecodeError as error:
-        reason = f" ({error.msg})"
-    raise ValueError(f"the arguments {arguments:.60} are not a JSON object{reason}; "
-                     """put them in quotes, such as '{"a": 1}'""")
-
-
-def ask_on_terminal(params: Json) -> Json:
-    """Answer elicitation/create from stdin. An empty line declines.
-
-    If a field is not a string, its answer is read as JSON: 5, true, [1, 2]. A boolean
-    may be y, yes, n or no; other answers are asked for again. A url, or a form without
-    fields, is shown and accepted with y or yes. Nothing is opened.
-    """
-    complain(printable(f"{params['message']} {params.get('url', '')}"))
-    if not sys.stdin or not sys.stdin.isatty():
-        complain("(declined, because stdin is not a terminal)")
-        return {"action": "decline"}
-    fields = params.get("requestedSchema", {}).get("properties", {})
-    if not fields:
-        complain("Accept? [y/N] ", end="")
-        accepts = sys.stdin.readline().strip().lower() in ("y", "yes")
-        return {"action": "accept" if accepts else "decline"}
-    content: Json = {}
-    for name, field in fields.items():
-        wanted = field.get("enum", field.get("type", "any"))
-        while name not in content:
-            complain(printable(f"{name} ({wanted}): "), end="")
-            line = sys.stdin.readline().strip()
-            if not line:
-                return {"action": "decline"}
-            with contextlib.suppress(KeyError):  # ask again
-                content[name] = field_value(line, field)
-    return {"action": "accept", "content": content}
-
-
-def field_value(typed: str, field: Json) -> Any:
-    """Return the value of a field. KeyError means that it is not a boolean."""
-    if field.get("type") == "string":
-        return typed
-    if field.get("type") == "boolean":
-        return {"y": True, "yes": True, "true": True, "n": False, "no": False,
-                "false": False}[typed.lower()]
-    try:
-        return json.loads(typed)
-    except ValueError:
-        return typed  # the form refuses it
-
-
 __all__ = [
     "Server", "ServerSession", "Client", "Context", "Peer", "PendingRequest",
     "Subscription", "Bounds", "Result", "ToolError", "NotFound", "RpcError",
@@ -7630,4 +7320,8 @@ __all__ = [
     "MISSING_CAPABILITY", "UNSUPPORTED_VERSION", "META", "LOG_LEVELS", "LISTS",
     "REVISIONS", "METHODS"]
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:]:
+        print("usage: python3 mcp_ref.py serves the demo server on stdio; to look at "
+              "servers, use examples/tools/cli.py of the clone", file=sys.stderr)
+        sys.exit(2)
+    demo_server().run()

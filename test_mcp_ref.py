@@ -82,7 +82,6 @@ import queue
 import random
 import re
 import select
-import shlex
 import shutil
 import signal
 import socket
@@ -101,7 +100,7 @@ import unittest
 import unittest.mock
 import warnings
 import weakref
-from typing import (Annotated, Any, Callable, ClassVar, Dict, Iterator, List, Literal, NamedTuple,
+from typing import (Annotated, Any, Callable, ClassVar, Dict, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
 import mcp_ref
@@ -7370,191 +7369,55 @@ print(*client.call_tool(code)["at"])
                          (done.returncode, done.stdout, done.stderr))
 
 
-# --- Part 8: The command line ---------------------------------------------------------------------
+# --- The file itself ------------------------------------------------------------------------------
+# People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
+# after a part: .ci/test_cuts.py.)
 
-PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
-    "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
-    "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
-    "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
-              "mcp_ref.Server('noisy', '1').run()"],
-    "FOREIGN": [*PYTHON, "-c", """
-import json, sys
-known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "other"},
-                        "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
-         "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
-         "resources/list": {"resources": [{"uri": "x:a", "name": "a"}]},
-         "prompts/list": {"prompts": [{"name": "b", "arguments": None},
-                                      {"name": "c", "arguments": [{"name": "who"}]}]}}
-for message in map(json.loads, sys.stdin):
-    result = known.get(message["method"])
-    body = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}
-    if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
-"""],
-    "PICKY": [*PYTHON, "-c", """
-from mcp_ref import Server
-server = Server("picky", "1")
-@server.tool(input_schema={"type": "object", "required": ["way"], "properties": {
-    "way": {"enum": ["up", None]}, "by": {"type": "integer", "default": 5},
-    "many": {"type": "array"}}})
-def turn(way, by=5, many=()) -> str: return "turned"
-@server.prompt
-def say(what: str, how: str = "loud") -> str: return what
-server.run()
-"""],
-    "ODD": [*PYTHON, "-c", f"""
-from typing import Optional
-from mcp_ref import Context, RpcError, Server
-server = Server("caf\u00e9", "1")
-@server.tool
-def odd() -> dict:
-    "Return an object."
-    return {{"odd": [1]}}
-@server.tool
-def evil(when: Optional[int] = None) -> str:
-    "Fail with text that must not reach a terminal."
-    raise RpcError(1, {PROCESS_EVIL!r})
-@server.tool
-def ask(name: str, context: Context) -> str:
-    "Ask for three fields, or to visit a page."
-    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{
-        "type": "string", "enum": ["up"]}}}}
-    got = context.elicit("Please:", {{"type": "object", "properties": fields}},
-                         url=None if name else "https://a.example/")
-    return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
-@server.resource("odd://{{name}}")
-def each(name: str) -> str:
-    "Read it.\\nTwice."
-server.run()"""]}
-PROCESS_STDIN = {"HELLO": b"\n".join(OPENING), "PING": request_line(7), "JUNK": b"a\xff",
-                 "": b""}
+FILE_PATH = os.path.realpath(mcp_ref.__file__)
 
 
-def process_commands() -> Iterator[Any]:
-    """Yield (title, arguments, stdin, status, stdout, stderr) for each row of commands.txt.
+@unittest.skipUnless(os.name == "posix", "terminals, and sockets as stdin")
+class TestProgram(ProcessCase):
+    """mcp_ref.py as a program serves the demo server."""
 
-    The last two are regular expressions.
-    """
-    with open(os.path.join(HERE, ".ci", "commands.txt"), encoding="utf-8") as file:
-        for row in file.read().split("\n== ")[1:]:
-            title, line, told, errors = row.strip().split("\n")
-            words, _, stdin = line[2:].partition(" < ")
-            status, _, out = told.partition(" ")
-            yield title, words, PROCESS_STDIN[stdin], int(status), out, errors[2:]
-
-
-class TestCommandLine(ProcessCase):
-    """mcp_ref.py as a program."""
-
-    def command(self, line: str, *more: str, **options: Any) -> Any:
-        """Start Python with arguments, in which words of PROCESS_WORDS are replaced."""
-        words = [one for word in shlex.split(line) for one in PROCESS_WORDS.get(word, [word])]
-        child = subprocess.Popen([*PYTHON, *words, *more], **{
-            "stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **options,
-            "env": {**PROCESS_ENV, "PYTHONIOENCODING": "ascii", **options.get("env", {})}})
+    def command(self, *words: str, stdin: Any = -1) -> Any:
+        child = subprocess.Popen([*PYTHON, *words], env=PROCESS_ENV, stdin=stdin, stdout=-1,
+                                 stderr=-1, start_new_session=True)
         self.addCleanup(child.__exit__, None, None, None)
         self.addCleanup(child.kill)
         return child
 
     def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
-        """Wait until a command and all its children have ended. Return status, stdout, stderr."""
-        out, errors = [(data or b"").decode() for data in child.communicate(stdin, DEADLINE)]
+        """Wait until a program and all its children have ended. Return status, stdout, stderr."""
+        out, errors = [data.decode() for data in child.communicate(stdin, DEADLINE)]
         self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # no process is left
-        self.assertEqual([], re.findall("Traceback|" + PROCESS_BAD, out + errors, re.M))
+        self.assertNotIn("Traceback", errors)
         return child.returncode, out, errors
 
-    def test_each_command_line_prints_and_ends_as_commands_txt_says(self) -> None:
-        def check(line: str, stdin: bytes, status: int, out: str, errors: str) -> None:
-            told = self.told(self.command(line), stdin)
-            self.assertEqual(status, told[0])
-            self.assertRegex(told[1], out)
-            self.assertRegex(told[2], errors)
+    def test_the_program_serves_whatever_options_python_has(self) -> None:
+        def check(errors: str, *words: str) -> None:
+            status, out, told = self.told(self.command(*words), request_line(7))
+            self.assertEqual((0, {"jsonrpc": "2.0", "id": 7, "result": {}}),
+                             (status, json.loads(out)))
+            self.assertRegex(told, errors)
 
-        self.beside(check, process_commands())
+        self.beside(check, [
+            ("isolated", "^$", "-I", FILE_PATH), ("development", "^$", "-W", "error", "-X", "dev",
+                                                  "-m", "mcp_ref"),
+            ("no docstrings", r"^python -OO .* descriptions\n$", "-OO", "-m", "mcp_ref")])
 
-    def test_trace_escapes_control_characters(self) -> None:
-        """A line that a server or a client reads can neither control the terminal nor forge a line
-        of the trace."""
-        evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
-        shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
-        print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
-
-        def check(line: str, *more: str) -> None:
-            child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
-            _, _, errors = self.told(child, evil + b"\n")  # checks for control characters
-            self.assertRegex(errors, shown)
-
-        self.beside(check, [("a server", "MCP --trace"),
-                            ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
-
-    def test_marks_that_change_the_direction_of_text_are_escaped(self) -> None:
-        """Otherwise a user could agree to another URL than the one that is shown."""
-        marks = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-        serve = f"""
-from mcp_ref import Context, Server
-server = Server("s", "1", instructions={marks!r})
-@server.tool(description={marks!r})
-def visit(context: Context) -> str:
-    return context.elicit({marks!r}, url="https://a.example/" + {marks!r})["action"]
-server.run()"""
-        for line, count in ("MCP inspect --", 2), ("MCP --trace call visit --", 3):
-            child = self.command(line, *PYTHON, "-c", serve, stdin=subprocess.DEVNULL,
-                                 env={"PYTHONIOENCODING": "utf-8"})
-            status, out, errors = self.told(child)
-            self.assertEqual(0, status)
-            self.assertNotRegex(out + errors, f"[{marks}]")
-            self.assertLessEqual(count, (out + errors).count(ascii(marks)[1:-1]))
-
-    def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
-        """The id of an error may be of any type, or belong to no request. Then no latency is shown,
-        and no line is lost."""
-        for rid in ("[]", '"unknown"'):
-            line = '{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":""}}' % rid
-            answer = f"input()\nprint({line!r})"
-            child = self.command("MCP --trace inspect --", *PYTHON, "-c", answer)
-            _, errors = child.communicate(timeout=DEADLINE)
-            self.assertRegex(errors.decode(), rf"(?m)^ *[\d.]+ < +{re.escape(line)}$")
-            self.assertNotIn("lost", errors.decode())
-
-    def test_inspect_shows_the_other_tools_if_the_definition_of_one_is_malformed(self) -> None:
-        serve = ("import mcp_ref\nserver = mcp_ref.Server('s', '1')\nfor name in 'odd', 'good':\n"
-                 "    server.tool(name=name, description='?')(lambda: 1)\n"
-                 "server.entries('tools')['odd']['inputSchema'] = ['x']\nserver.run()")
-        status, out, errors = self.told(self.command("MCP inspect --", *PYTHON, "-c", serve))
-        self.assertEqual((0, True), (status, "good()" in out))
-        self.assertIn("odd: malformed", errors)
-        self.assertNotIn("Traceback", errors)
-
-    def test_an_invalid_command_line_gets_the_usage(self) -> None:
-        def check(line: str) -> None:
-            status, out, errors = self.told(self.command(f"MCP {line}"))
+    def test_a_program_with_arguments_prints_the_usage(self) -> None:
+        for word in "--help", "inspect", "--":
+            status, out, errors = self.told(self.command("-m", "mcp_ref", word))
             self.assertEqual((2, ""), (status, out))
             self.assertRegex(errors, "^usage: ")
-
-        self.beside(check, [(line, line) for line in (
-            "inspect", "inspect --", "call", "call x", "call -- x", "call a {} b -- x", "-- x",
-            "--no-such", "--trace nonsense", "--version x")])
-
-    def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
-        """stderr has no traceback, and no process is left."""
-        for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
-            child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
-            child.stdout.close()
-            child.stdout = None
-            self.told(child)
-        done = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *PYTHON, "-m", "mcp_ref",
-                               "--trace", "call", "odd", "--", *PROCESS_WORDS["ODD"]],
-                              env=PROCESS_ENV, timeout=DEADLINE, stdout=subprocess.PIPE)
-        self.assertEqual((0, {"odd": [1]}), (
-            done.returncode, json.loads(done.stdout)["structuredContent"]))
 
     def test_a_server_that_is_started_at_a_terminal_prints_a_hint_to_stderr(self) -> None:
         master, slave = os.openpty()
         self.addCleanup(os.close, master)
-        child = self.command("MCP", stdin=slave)
+        child = self.command("-m", "mcp_ref", stdin=slave)
         os.close(slave)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        self.assertRegex(child.stderr.readline(), b"inspect -- ")
         self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
         os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
         self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
@@ -7562,7 +7425,7 @@ server.run()"""
     def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
         """Reading fails in both cases, and the failure counts as the end of the input."""
         master, slave = os.openpty()
-        child = self.command("MCP", stdin=slave)
+        child = self.command("-m", "mcp_ref", stdin=slave)
         os.close(slave)
         self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
         os.close(master)
@@ -7573,59 +7436,8 @@ server.run()"""
         near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         near.close()
         with far:
-            self.assertEqual((0, "", ""), self.told(self.command("MCP", stdin=far)))
-
-    def test_the_call_command_asks_the_user_at_a_terminal(self) -> None:
-        """An empty line declines. A URL is shown, and y or yes accepts to visit it."""
-        def check(name: str, typed: bytes, answer: str, shown: str) -> None:
-            master, slave = os.openpty()
-            self.addCleanup(os.close, master)
-            os.write(master, typed)
-            child = self.command("MCP call ask", json.dumps({"name": name}), "--",
-                                 *PROCESS_WORDS["ODD"], stdin=slave)
-            os.close(slave)
-            status, out, errors = self.told(child)
-            self.assertEqual((0, answer), (status, json.loads(out)["content"][0]["text"]))
-            self.assertRegex(errors, shown)
-
-        self.beside(check, [(f"{case}", *case) for case in (
-            ("who", b"5\n5\nup\n", "accept '5' 5 'up'",
-             r"who \(string\): n \(integer\): way \(\['up'\]\): $"),
-            ("who", b"\n", "decline", r"who \(string\): $"),
-            ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
-            ("", b"\n", "decline", r"\[y/N\] $"))])
-
-    def test_the_call_command_asks_again_for_a_boolean_that_is_neither_yes_nor_no(self) -> None:
-        serve = ("from mcp_ref import Context, Server\nserver = Server('s', '1')\n@server.tool\n"
-                 "def sure(context: Context) -> str:\n    'Ask.'\n"
-                 "    form = {'type': 'object', 'properties': {'ok': {'type': 'boolean'}}}\n"
-                 "    return str(context.elicit('?', form)['content'])\nserver.run()")
-        master, slave = os.openpty()
-        self.addCleanup(os.close, master)
-        os.write(master, b"maybe\n1\nNo\n")
-        child = self.command("MCP call sure {} --", *PYTHON, "-c", serve, stdin=slave)
-        os.close(slave)
-        status, out, errors = self.told(child)
-        self.assertEqual((0, "{'ok': False}"), (status, json.loads(out)["content"][0]["text"]))
-        self.assertEqual(3, errors.count("ok (boolean): "))
-
-    def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
-        """The server never answers the first request."""
-        # A shell makes its background processes ignore SIGINT, and a child would inherit that.
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
-            signal.SIGINT, signal.default_int_handler))
-        slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
-        child = self.command("MCP inspect --", *PYTHON, "-c", slow)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        child.send_signal(signal.SIGINT)
-        self.assertEqual((130, "", "here"), self.told(child))
-
-
-# --- The file itself ------------------------------------------------------------------------------
-# People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
-# after a part: .ci/test_cuts.py.)
-
-FILE_PATH = os.path.realpath(mcp_ref.__file__)
+            self.assertEqual((0, "", ""), self.told(
+                self.command("-m", "mcp_ref", stdin=far)))
 
 
 class TestTheFileItself(unittest.TestCase):
@@ -7673,9 +7485,6 @@ class TestTheFileItself(unittest.TestCase):
         exec("from mcp_ref import *", space)
         self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
 
-    def test_the_version_option_prints_the_version(self) -> None:
-        self.assertEqual(f"mcp_ref {mcp_ref.__version__}\n", self.python(FILE_PATH, "--version"))
-
     def test_a_renamed_copy_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copy(FILE_PATH, os.path.join(folder, "renamed.py"))
@@ -7686,8 +7495,8 @@ class Seen(logging.Handler):
 logging.root.addHandler(Seen())
 renamed.Server("s", "1").connect(print, print).receive(b'{"jsonrpc":"2.0","id":1,"result":{}}')
 """, cwd=folder))
-            self.assertIn(" add", self.python(
-                "-m", "renamed", "inspect", "--", *PYTHON, "-m", "renamed", cwd=folder))
+            with Client([*PYTHON, "-m", "renamed"], PROCESS_ENV, cwd=folder) as client:
+                self.assertIn("add", [tool["name"] for tool in client.list_tools()])
 
     def test_an_import_has_no_side_effect(self) -> None:
         self.assertEqual("True []\n", self.python("-W", "error", "-c", """

@@ -266,13 +266,14 @@ class TestCommandsAndListings(unittest.TestCase):
     def test_each_command_of_the_prose_runs(self) -> None:
         """It ends with status 0 and without a traceback. Some have to print something."""
         self.make_the_package()
-        self.run_in(self.clone, "python3 mcp_ref.py inspect -- "
+        self.run_in(self.clone, "python3 examples/tools/cli.py inspect -- "
                     "python3 examples/tools/wiretap.py --log /tmp/mcp.log -- COMMAND")
         commit = "git add . && git -c user.name=a -c user.email=a@b commit -qm change"
         change = "echo '# new' >>mcp_ref.py"
         self.run_in(self.clone, f"git init -q . && {commit} && {change} && {commit}")
-        printed = {" inspect -- ": "  tool add(", "--json": '"tools": [', "--report": "tools/list", "git diff": "\n+# new\n",
-                    " --version": f"mcp_ref {mcp_ref.__version__}\n"}
+        printed = {" inspect -- ": "  tool add(", " call add ": "3\n", "git diff": "\n+# new\n",
+                   "--report": "tools/list", "--version": f"mcp_ref {mcp_ref.__version__}\n",
+                   "__version__": f"{mcp_ref.__version__}\n"}
         commands = dict.fromkeys(
             code for code in codes(PROSE) if re.match("(python3|git|cd|env) ", code))
         self.assertTrue(commands)

@@ -9,10 +9,12 @@ tool changes nothing.
 Look at: the function `add`, and what `inspect` prints about it.
 Try: call the tool with "b": "two". Remove the docstring. Add your own tool.
 
-    python3 mcp_ref.py inspect -- python3 examples/01_hello.py
+    python3 examples/tools/cli.py inspect -- python3 examples/01_hello.py
     # -> hello 1.0 speaks 2026-07-28
     # ->   tool add(a: integer, b: integer): Add two integers.
-    python3 mcp_ref.py call add '{"a": 1, "b": 2}' -- python3 examples/01_hello.py
+    python3 examples/tools/cli.py call add '{"a": 1, "b": 2}' -- \
+        python3 examples/01_hello.py
+    # -> 3
     echo '{"jsonrpc":"2.0","id":1,"method":"ping"}' | python3 examples/01_hello.py
     # -> {"jsonrpc":"2.0","id":1,"result":{}}
 """

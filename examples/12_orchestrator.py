@@ -15,7 +15,7 @@ Try: pass on progress from the servers to the client. Pass on a cancellation fro
 client to the servers, with ctx.cancelled and call.cancel().
 
     python3 examples/12_orchestrator.py
-    python3 mcp_ref.py inspect -- python3 examples/12_orchestrator.py serve
+    python3 examples/tools/cli.py inspect -- python3 examples/12_orchestrator.py serve
 """
 
 from __future__ import annotations

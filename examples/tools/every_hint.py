@@ -3,7 +3,7 @@
 The tools do nothing useful. test_hosts.py checks which hosts would object to their
 schemas. Look at them in any client to see what it makes of them.
 
-    python3 mcp_ref.py inspect -- python3 examples/tools/every_hint.py
+    python3 examples/tools/cli.py inspect -- python3 examples/tools/every_hint.py
 """
 from __future__ import annotations
 

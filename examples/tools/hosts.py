@@ -112,7 +112,7 @@ def values_of(tool: Json, server_name: str) -> Iterator[tuple[str, str, Any]]:
     yield "tool name", here, name
     yield "server and tool name", here, server_name + name
     inputs = tool["inputSchema"]
-    for parameter in inputs.get("properties", ()):
+    for parameter in inputs.get("properties") or ():
         yield "property name", f"{here}, property {parameter!r}", parameter
     yield "input schema", f"{here}, inputSchema", inputs
     for path, schema in schemas_in(inputs, "inputSchema"):
