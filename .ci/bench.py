@@ -29,8 +29,8 @@ COUNT = 20_000  # calls in a row
 FEW, MANY = 500, 1500  # calls whose instructions are counted
 MCPATOM = "mcpatom==0.3.0"
 
-# Servers: started as python -S -c SCRIPT FOLDER, with bytecode cached. -S, because the site packages
-# of some machines take longer than the rest of a start. They end when their input ends.
+# Servers: started as python -S -c SCRIPT FOLDER, with bytecode cached. -S, because the site
+# packages of some machines take longer than the rest of a start. They end when their input ends.
 
 TOOLS = """
 import sys, time

@@ -1,8 +1,8 @@
 """Compare the public signatures of two editions of mcp_ref.py, one difference a line.
 
-    python3 .ci/signatures.py OLD NEW                     paths of two module files
-    python3 .ci/signatures.py OLD NEW --changelog FILE    each difference needs a line there
-    --pages FILE ...                                      instead of README.md, MANUAL.md and two examples
+    python3 .ci/signatures.py OLD NEW                   paths of two module files
+    python3 .ci/signatures.py OLD NEW --changelog FILE  each difference needs a line there
+    --pages FILE ...                                    instead of README, MANUAL and two examples
 
 Public are the names of __all__, and the members of public classes that the pages name, or, if they
 are methods, the docstring of the class in one of the editions. Give the pages of an older edition

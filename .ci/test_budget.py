@@ -24,7 +24,8 @@ SOURCES = {  # figure: (a file that exceeds its bound, the value)
     "longest chain of classes": (
         GOOD + "class A: ...\nclass B(A): ...\nclass C(B): ...\nclass D(C, A): ...\n", 4),
     "lines": (GOOD + "\n" * 4_100, 4_127),
-    "lines of the longest function": (GOOD + "def f():\n" + "    pass\n" * 50 + "# Prose.\n" * 15, 51),
+    "lines of the longest function": (
+        GOOD + "def f():\n" + "    pass\n" * 50 + "# Prose.\n" * 15, 51),
     "conditional expressions per 100 lines": (GOOD + "x = 1 if x else 2\n", 4.8),
     "lambdas per 100 lines": (GOOD + "x = lambda: 1\n", 4.8),
     "tuple assignments per 100 lines": (GOOD + "x, y = 1, 2\n", 4.8),
