@@ -1324,7 +1324,7 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
         "5", "null", "true", '["ping"]', "{}")),
     ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
     *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
-      for it in ("null", "0", "5", '""', '"a"', "true", "false")),
+      for it in ("0", "5", '""', '"a"', "true", "false")),
     # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
     ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
     ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
@@ -1392,9 +1392,6 @@ class TestEnvelope(unittest.TestCase):
                 if name == "fixture":
                     talk.open()
                 play_envelope(self, talk)
-
-    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
-        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
 
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
@@ -1529,20 +1526,6 @@ class TestErrors(unittest.TestCase):
                 self.assertEqual(-32603, got["error"]["code"])
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
-
-    def test_a_responder_without_threads_logs_every_notification_that_failed(self) -> None:
-        """A responder with threads logs only the first ten."""
-        class Failing(mcp_ref.Responder):
-            def handle_notification(self, method: str, params: Any) -> None:
-                raise ValueError("bad news")
-
-        one = Failing(lambda line: None)
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for _ in range(12):
-                one.receive(b'{"jsonrpc":"2.0","method":"news"}')
-        mine = [line for line in logs.output if "'news'" in line]  # threads of other tests log, too
-        self.assertEqual(12, len(mine))
-        self.assertRegex(mine[-1], "(?s)ValueError: bad news")
 
 
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
@@ -1899,18 +1882,6 @@ class TestOrderOfChecks(unittest.TestCase):
 ''')
 class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
-
-    def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.line. The next batch has room again."""
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=10_000)))
-        end.server.tool(name="big")(lambda size: "x" * size)
-        end.open("2025-03-26")
-        for _ in range(2):
-            end.give(b"[%s]" % b",".join(request_line(
-                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
-            (responses,) = end.run()
-            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
-            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
 
 
 LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
@@ -2346,29 +2317,6 @@ class TestTools(unittest.TestCase):
                 ('{"type":"ref/prompt","name":"values://data"}', name),
                 (mix, name + ',"context":{"arguments":{"second":5}}'))))])
 
-    def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
-        """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
-        object and array around the value. Only the notes follow the cause. The model gets none."""
-        server = Server("s", "1")
-
-        @server.tool
-        def broken() -> Any:
-            "Return a list of an object that holds a set."
-            return [0, {"found": {1}}]
-
-        with self.assertLogs(mcp_ref.__name__) as logs, Client(server) as client:
-            result = client.call_tool("broken")
-        text = result["content"][0]["text"]
-        self.assertTrue(result["isError"])
-        self.assertIn("{1}", text)
-        self.assertNotIn("when serializing", text)
-        lines = [line.strip() for line in logs.records[-1].getMessage().splitlines()]
-        self.assertIn("broken", lines[0])
-        self.assertEqual("Traceback (most recent call last):", lines[1])
-        below = lines[lines.index(f"TypeError: {text}") + 1:]
-        self.assertLessEqual(len(below), 2)
-        self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
-
 
 class TestReadyMadeResults(unittest.TestCase):
     """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
@@ -2686,25 +2634,6 @@ class TestSideBySide(unittest.TestCase):
         flood(300)
         self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
 
-    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
-        """The text of each may be another one. Kinds are counted separately."""
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for n in range(30):
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
-                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-            self.assertEqual(20, len(logs.output))
-            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
-            peer.close()
-            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
-        self.assertEqual(22, len(logs.output))
-        end = Wire(LEGACY[-1])
-        end.respond = lambda message: None
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs, end.client:
-            for n in range(30):
-                end.give(b"print %d" % n)
-        self.assertEqual(11, len(logs.output))
-
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
 # `hold` has seen that it is cancelled.
@@ -2912,55 +2841,6 @@ os.write(2, b"the child lived on\\n")"""
             ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
             ("a shell", "os.system(shlex.join(child) + ' &')")])
 
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_child_that_a_tool_has_forked_and_that_goes_on_does_not_answer(self) -> None:
-        """It would answer as well when it returns from the tool, and read stdin afterwards. With
-        workers=0, the tool runs on the main thread."""
-        def check(workers: int, code: str) -> None:
-            child = self.start(f"workers={workers}")
-            fork = "pid = os.fork()\nout = str(pid > 0)\n"
-            for rid in range(3):
-                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
-                self.assertEqual("True", text_of(child.until(rid)["result"]))
-            for rid in range(3, 6):
-                child.send(request_line(rid))
-            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
-
-        self.beside(check, [(f"{case}", *case) for case in (
-            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    @unittest.skipIf(sys.implementation.name == "pypy", "only its main thread may set handlers")
-    def test_a_process_of_multiprocessing_in_a_tool_can_be_terminated(self) -> None:
-        """SIGTERM ends it as any other process, and not as the server."""
-        code = """import multiprocessing
-process = multiprocessing.get_context("fork").Process(target=threading.Event().wait)
-process.start(), process.terminate(), process.join(%s)
-out = process.exitcode""" % DEADLINE
-
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            self.assertEqual(["-15"] * 9, [child.out(code) for _ in range(9)])
-            self.assertEqual(({}, ""), (child.end(), child.said))
-
-        self.beside(check, [("64", 64), ("0", 0)])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_forked_child_that_outlives_a_killed_server_does_not_hold_stdout_open(self) -> None:
-        """The host sees the end of stdout."""
-        def check(fork: str) -> None:
-            child = self.start()
-            child.run(f"{fork}\n    {PROCESS_HOLD}\n    os.write(2, b'lived on\\n'), os._exit(0)")
-            child.until("run")
-            child.child.kill()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # the end, and not Empty
-            child.gate.close()
-            child.read_stderr("lived on")
-            self.assertIn("lived on", child.said)
-
-        self.beside(check, [("a tool", "if not os.fork():"), (
-            "a child of a child", "if not os.fork() and not os.fork():")])
-
     # Workers.
 
     def test_as_many_calls_run_at_once_as_there_are_workers_and_no_more(self) -> None:
@@ -2974,20 +2854,6 @@ out = process.exitcode""" % DEADLINE
         child.until("now")
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
-
-    def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
-        """A long response fills the pipe while one call runs and others wait for the worker."""
-        child = self.start("workers=1")
-        child.stop_relay()
-        code = f"inside.append(1)\n{PROCESS_HOLD}\n"
-        code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
-        child.run(code)
-        stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
-        child.send(request_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
-        child.read_stderr("all lines")
-        child.gate.close()
-        child.relay.send_signal(signal.SIGCONT)
-        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
     def test_calls_begin_in_order_of_arrival(self) -> None:
         """A cancelled call does not begin. Without workers, all calls run on the thread that called
@@ -3044,16 +2910,6 @@ async def loop() -> int:
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
-        """The argument `drain` of run() may be very large or infinite."""
-        def check(workers: int, drain: float) -> None:
-            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
-            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
-            self.assertEqual("done", text_of(child.end()["run"]["result"]))
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), (1e10, float("inf")))])
-
     def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
         """It does not wait for a cancelled call, nor for any call if a response can no longer be
         written because stdout is closed, too."""
@@ -3075,15 +2931,6 @@ async def loop() -> int:
             ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
             self.assertEqual([] if stdout_breaks else ["held"], ids)
             self.assertEqual(0, child.wait_for_end())
-
-    def test_a_tool_that_fails_because_the_client_is_gone_can_still_log_that(self) -> None:
-        child = self.start()
-        child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
-                  "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
-        child.relay.kill(), child.relay.wait()
-        child.send(request_line(1))
-        self.assertEqual(0, child.wait_for_end())
-        self.assertIn("late", child.said)
 
     def signal(self, child: ProcessChild, *numbers: int) -> None:
         """Send signals that end a process."""
@@ -3119,28 +2966,6 @@ async def loop() -> int:
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
                 ("swallowed", 0, swallow, signal.SIGTERM),
                 ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
-
-    def test_after_a_signal_finally_and_atexit_are_executed(self) -> None:
-        """A tool does not return. The server runs on worker threads, or on the main thread."""
-        def check(workers: int, number: int) -> None:
-            child = self.start(f"workers={workers}", main="""
-import atexit
-atexit.register(os.write, 2, b"atexit\\n")
-try:
-    server.run()
-except SystemExit as error:
-    os.write(2, b"SystemExit %d\\n" % error.code)
-    raise
-finally:
-    os.write(2, b"finally\\n")""")
-            child.send(*OPENING)
-            child.run(PROCESS_STUCK)
-            self.signal(child, number)
-            self.assertEqual(128 + number, child.wait_for_end())
-            self.assertRegex(child.said, rf"(?s)SystemExit {128 + number}\nfinally\n.*atexit\n")
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), (signal.SIGTERM, signal.SIGINT))])
 
     # A client that does not read.
 
@@ -3315,26 +3140,6 @@ class TestFaults(ProcessCase):
 
     # Misbehaviour of a tool.
 
-    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
-        """The code of the tools is in mischief.txt."""
-        with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
-            rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
-        self.assertGreater(len(rows), 15)
-
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            for why, fails, code in rows:
-                code = textwrap.dedent(code)
-                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
-                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
-                self.assertEqual((fails != "", "x", {}), (
-                    got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
-                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
-            child.stdin.close()
-            self.assertEqual(0, child.child.wait(DEADLINE))
-
-        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
-
 
 class TestSurroundings(ProcessCase):
     """A server is cheap while it waits, and it works in an unusual environment."""
@@ -3359,26 +3164,6 @@ class TestSurroundings(ProcessCase):
         child.send(b"x" * 20_000_000)
         self.assertEqual(-32700, child.until(None)["error"]["code"])
         self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
-
-    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    @unittest.skipIf(sysconfig.get_config_var("Py_GIL_DISABLED"),
-                     "the allocator of free-threaded Python keeps memory in reserve")
-    def test_a_result_that_does_not_fit_into_memory_leads_to_an_error(self) -> None:
-        """[base.error.internal]"""
-        # These settings prevent malloc from keeping memory in reserve.
-        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-        child = self.start(env=env, before="""
-import logging, resource, traceback
-threading.stack_size(1 << 18)
-large = "x" * (40 << 20)""")
-        child.out("""
-with open("/proc/self/statm") as file:
-    size = int(file.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
-        child.send(process_run(1, "out = large"), request_line(2))
-        codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
-        self.assertEqual({1: -32603, 2: None}, codes)
 
     def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
         """Without stdin no request can arrive, and without stdout no response can be sent. If
@@ -3413,28 +3198,6 @@ resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
             input=b"\n".join((*OPENING, process_run(1, "os.kill(os.getpid(), 2)"))),
             env=PROCESS_ENV, timeout=DEADLINE)
         self.assertEqual(130, done.returncode)
-
-    @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy does not see such handlers")
-    def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
-        """The library was loaded before Python started. Other signals still end the server."""
-        if "-S" not in PYTHON:
-            self.skipTest("coverage sets a handler of its own")
-        source = """#include <signal.h>
-#include <unistd.h>
-static void handle(int number) { if (write(2, "kept\\n", 5)) {} }
-__attribute__((constructor)) static void load(void) { signal(SIGTERM, handle); }"""
-        with tempfile.TemporaryDirectory() as folder:
-            library = os.path.join(folder, "handler.so")
-            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
-                           input=source.encode(), timeout=3 * DEADLINE)
-            child = self.start(env={"LD_PRELOAD": library})
-            child.child.send_signal(signal.SIGTERM)
-            child.read_stderr("kept")
-            self.assertIn("kept", child.said)
-            self.assertEqual("done", child.out(""))
-            child.child.send_signal(signal.SIGINT)
-            self.assertEqual(128 + signal.SIGINT, child.wait_for_end())
 
     def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
         """A line that does not fit into the pipe arrives completely, in both directions. Another
@@ -3668,44 +3431,6 @@ class TestPeer(unittest.TestCase):
             with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
                 peer.request("sum", params).result(0)
 
-    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
-        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
-        without an id may belong to either. It ends the only pending request."""
-        peer = Peer(lambda line: None, lambda job: job())
-        pending, other = peer.request("a"), peer.request("b")
-        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
-            self.assertFalse(pending.wait(0))
-            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
-        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
-        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
-        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
-
-    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
-        """No other response will come. The id is another one, or the message, the batch or the line
-        around it is malformed."""
-        for members in ('"id":"1","result":{}}', '"id":1.0,"result":{}}', '"id":1}',
-                        '"id":"1","error":{"code":5,"message":"no"}}', '"id":1,"error":"no"}',
-                        '"id":1,"result":{},"error":{}}', '"id":1,"result":{},"error":null}',
-                        '"id":1,"error":{"code":"1"}}', '"id":1,"result":NaN}',
-                        '"id":1,"result":{"a":', '"result":{"a":"%s,"id":1}' % ("x" * 2000)):
-            line = '{"jsonrpc":"2.0",' + members
-            with self.subTest(line):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending, other = peer.request("a"), peer.request("b")
-                peer.receive(line.encode())
-                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
-                self.assertRaises(ValueError, pending.result)
-        end = Wire("2025-11-25")  # a revision without batches
-        end.respond = lambda message: None
-        pending = end.client.connect().start("x/one")
-        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
-        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
-
-    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
-        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
-        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
-            broken.request("a").result(DEADLINE)
-
     def test_whatever_send_raises_closes_the_connection(self) -> None:
         """For example, a closed file raises ValueError."""
         for error in (ValueError("closed file"), RuntimeError("loop is closed"), OSError("gone")):
@@ -3729,19 +3454,6 @@ class TestPeer(unittest.TestCase):
         for one in reversed(pending):
             peer.receive(json.dumps({"jsonrpc": "2.0", "id": one.id, "result": one.id}).encode())
         self.assertEqual([one.id for one in pending], [one.result(0) for one in pending])
-
-    def test_a_request_gets_an_error_if_no_thread_can_be_started_for_it(self) -> None:
-        """Each job of a peer runs on a new thread, unless the peer was given another `start`."""
-        lines: "queue.Queue[Any]" = queue.Queue()
-        peer = Peer(lambda line: lines.put(json.loads(line)), methods={"name": lambda: (
-            threading.current_thread() is not threading.main_thread())})
-        with unittest.mock.patch.object(
-                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
-            peer.receive(request_line(1, "name"))
-        got = lines.get(timeout=DEADLINE)
-        self.assertEqual((1, -32603), (got["id"], got["error"]["code"]))
-        peer.receive(request_line(1, "name"))
-        self.assertIs(True, lines.get(timeout=DEADLINE)["result"])
 
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -4204,16 +3916,6 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_a_response_that_does_not_fit_is_asked_for_again_and_logged(self) -> None:
-        """OURS: A response that is missing is not logged."""
-        method, params = ASKING_REQUESTS[0]
-        state = self.talk.request(method, params)["result"]["requestState"]
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            self.talk.request(method, params, requestState=state, inputResponses={
-                "who": {"action": "accept", "content": {"name": 5}}})
-        self.assertEqual(1, len(logs.output), logs.output)
-        self.assertRegex(logs.output[0], r"elicitation/create: .*name.*integer.*asked again")
-
     def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
         """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
         [mrtr.keys-unique]"""
@@ -4265,17 +3967,6 @@ class TestRequestState(unittest.TestCase):
         got = Talk(asking_server()).request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_without_a_state_key_each_server_has_a_random_one(self) -> None:
-        """Not even a server that was made by the same code accepts the state of another one."""
-        method, params = ASKING_REQUESTS[0]
-        one, other = Talk(asking_server()), Talk(asking_server())
-        self.addCleanup(one.close)
-        self.addCleanup(other.close)
-        state = one.request(method, params)["result"]["requestState"]
-        self.assertIn("result", one.request(method, params, requestState=state))
-        got = other.request(method, params, requestState=state)
-        self.assertEqual(-32602, got["error"]["code"])
-
     def test_a_request_state_expires(self) -> None:
         """[mrtr.state.replay-binding]"""
         end, got = time.monotonic() + DEADLINE, self.talk.request("tools/call", {"name": "hurry"})
@@ -4284,22 +3975,6 @@ class TestRequestState(unittest.TestCase):
             self.assertLess(time.monotonic(), end)
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
-
-    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
-        """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
-        program = PROCESS_FIXTURE[-1].replace(
-            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
-
-        def run(**more: Any) -> Any:
-            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
-            done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
-                                  stdout=subprocess.PIPE, timeout=DEADLINE)
-            return json.loads(done.stdout)["result"]
-
-        asked = run()
-        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
-            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
-        self.assertEqual("file:///a", text_of(done))
 
 
 # --- Part 4: Changes ------------------------------------------------------------------------------
@@ -4591,17 +4266,6 @@ class TestSubscriptions(unittest.TestCase):
                 server.resource_updated("fixture://text")
                 self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
 
-    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """Whoever unsubscribes may subscribe to another URI."""
-        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
-        end.open("2025-11-25")
-        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
-        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
-                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
-                                         ("", uris[3])]):
-            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
-        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
-
 
 # --- Part 5: Resources, prompts and completion ----------------------------------------------------
 # Also the pages and the entries of all four lists, extensions, and methods of the author.
@@ -4732,21 +4396,6 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
             "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
 
-    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
-        """os.path.join("D:\\data", "C:name") is "C:name"."""
-        code = """import ntpath, os, mcp_ref
-server = mcp_ref.Server("s", "1")
-server.resource("x://{name}")(lambda name: name)
-with mcp_ref.Client(server) as client:
-    print(client.read_resource("x://C:name")["contents"][0]["text"])
-    os.path.splitdrive = ntpath.splitdrive  # as on Windows
-    client.read_resource("x://C:name")
-"""
-        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
-                              timeout=DEADLINE)
-        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
-        self.assertIn(b"(-32602)", done.stderr)
-
     def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
         """MUST: The values are the first ones that the function returns, in the same order.
         [comp.max-100] [comp.ranked]"""
@@ -4864,37 +4513,6 @@ class TestLists(unittest.TestCase):
                 [(one["name"], one.get("description"))
                  for one in client.list_tools() + client.list_prompts()])
 
-    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message has the wrong value. (.ci/mistakes.txt has more.) [tools.name.unique]
-        [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
-        [res.template.rfc6570]"""
-        def key(key: str) -> str:
-            return key
-
-        server = fixture_server()
-        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
-        self.addCleanup(client.close)
-        before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
-        for words, kind, register in (
-                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
-                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
-                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
-                ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
-                ("nobody", KeyError, lambda: server.remove_tool("nobody")),
-                ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
-                ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
-                *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
-                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
-                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
-            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
-                register()
-        self.assertEqual(before, (
-            client.list_tools(), client.list_prompts(), client.list_resource_templates()))
-
 
 def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
     """Return the first thing that is wanted."""
@@ -4912,16 +4530,6 @@ def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
 < {"jsonrpc":"2.0","id":1,"result":{"sum":3}}
 > {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
-
-== A method that its author has added may have the name of a member  OURS on empty
-! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"title"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":2,"method":"icons"}
-< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":3,"method":"_meta"}
-< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
 
 == A method cannot be added twice under the same name  OURS on empty
 ! server.method("sum")(lambda: {"n": 1})
@@ -4956,21 +4564,6 @@ class TestRegistration(unittest.TestCase):
                 self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
         self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
                                capabilities=["tool"])
-
-    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
-        class Echo(mcp_ref.ServerSession):
-            def admit_request(self, request: Any) -> Any:
-                if request.method == "example/echo":
-                    return lambda request: {"params": request.params}
-                return super().admit_request(request)
-
-        end = HeldServer(fixture_server())
-        end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
-        end.open("2025-11-25")
-        end.say("example/echo", {"a": 1}, id=1)
-        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
-        echo, added = (one["result"] for one in end.run())
-        self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
 
 
 class TestExtensions(unittest.TestCase):
@@ -5179,27 +4772,6 @@ class TestSchema(unittest.TestCase):
         mcp_ref.validate(1, nested(90, {"default": deep}, lambda inner: {"items": inner}))
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
-
-    def test_a_check_ends_soon_whatever_it_compares(self) -> None:
-        """Either the value fits, or the number of steps is the fault. The work may not be quadratic
-        without costing steps."""
-        numbers = [*range(12_000)]
-        names = {f"n{n}": n for n in range(200)}
-        for why, schema, value in (
-                ("enum", {"items": {"enum": numbers}}, numbers),
-                ("uniqueItems", {"allOf": [{"uniqueItems": True}] * 3_000}, [*range(20_000)]),
-                ("const", {"allOf": [{"const": numbers}] * 3_000}, numbers),
-                ("patternProperties", {"additionalProperties": {}, "patternProperties": {
-                    f"^{n}$": {} for n in range(600)}}, names)):
-            with self.subTest(why):
-                began = time.process_time()
-                try:
-                    mcp_ref.validate(value, schema)
-                except ValueError as error:
-                    self.assertIn("too much", str(error))
-                self.assertLess(time.process_time() - began, 4.0)
-        with self.assertRaises(ValueError):
-            mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
 
 
 SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
@@ -5478,22 +5050,6 @@ class TestHints(unittest.TestCase):
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
-    def test_a_description_does_not_replace_how_a_date_is_written(self) -> None:
-        """The description comes first. That of another class is replaced."""
-        import datetime
-        import uuid
-
-        tool = schema_hinted(
-            lambda day, one, at, end: None, day=Annotated[datetime.date, "When."],
-            one=Annotated[uuid.UUID, "Which."], at=Annotated[SchemaSpot, "The place."],
-            end=datetime.date)
-        tool.__doc__ = "Take them.\n\nArgs:\n    end: Until when."
-        members = mcp_ref.schema_of(tool)["properties"]
-        self.assertEqual(
-            {"day": "When. A date, YYYY-MM-DD.", "one": "Which. A UUID.", "at": "The place.",
-             "end": "Until when. A date, YYYY-MM-DD."},
-            {name: one["description"] for name, one in members.items()})
-
     def test_a_dataclass_may_refuse_arguments_in_its_post_init(self) -> None:
         """The tool is not called, and the model reads the text of the exception."""
         called: List[Any] = []
@@ -5576,14 +5132,6 @@ class TestHints(unittest.TestCase):
         fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
         self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
 
-    def test_only_a_tuple_with_fields_is_a_named_tuple(self) -> None:
-        """Other classes, such as a row of a database, may have the attribute _fields."""
-        class Row(Dict[str, int]):
-            _fields = ("a",)
-
-        _, result = self.use(schema_hinted(lambda: Row(a=1), **{"return": "dict"}))
-        self.assertEqual({"a": 1}, json.loads(text_of(result)))
-
     def test_args_may_describe_the_context_and_a_server_may_have_only_methods(self) -> None:
         """Neither leads to a warning."""
         def take(context: Context) -> Dict[str, Any]:
@@ -5603,32 +5151,6 @@ class TestHints(unittest.TestCase):
         done = subprocess.run([*PYTHON, "-c", own], input=b"", stderr=-1, env=PROCESS_ENV,
                               timeout=DEADLINE)
         self.assertEqual((0, b""), (done.returncode, done.stderr))
-
-    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
-        """A client can send the listed default back, unchanged."""
-        got: List[Any] = []
-        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
-        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
-        server = Server("s", "1")
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            server.tool(tool)
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output))
-        with Client(server, timeout=DEADLINE) as client:
-            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
-            client.call_tool("take", {"it": listed})
-        self.assertEqual([SchemaNull()], got)
-
-    def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
-        """The listed schema allows both types at both positions."""
-        take = schema_hinted(lambda it: repr(it), it="Dict[str, Tuple[int, str]]")
-        tool, result = self.use(take, {"it": {"a": [1, "b"]}})
-        self.assertEqual("{'a': (1, 'b')}", text_of(result))
-        mcp_ref.validate({"it": {"a": ["b", 1]}}, tool["inputSchema"])
-        result = self.use(take, {"it": {"a": ["b", 1]}})[1]
-        self.assertTrue(result["isError"])
-        for words in ("a[0]: expected integer", "a[1]: expected string"):
-            self.assertIn(words, text_of(result))
 
     def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
         """The rest of the docstring describes the tool. A text in Annotated has priority."""
@@ -5674,12 +5196,6 @@ class TestHints(unittest.TestCase):
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual([{"name": "a", "description": "Own.", "required": True}],
                              client.list_prompts()[-1]["arguments"])
-
-    def test_the_fields_of_a_dataclass_may_have_any_names(self) -> None:
-        fields = {"class_": 1, "settable": 2, "members": 3, "hint": 4, "args": 5, "self": 6}
-        any_names = dataclasses.make_dataclass("any_names", [(name, int) for name in fields])
-        take = schema_hinted(lambda it: it, it=any_names)
-        self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
 
 
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
@@ -5749,20 +5265,6 @@ class TestForgiving(unittest.TestCase):
             self.assertEqual("(5, None, None)", text_of(client.call_tool("tool", nulls)))
             self.assertTrue(client.call_tool("tool", {"d": None})["isError"])
 
-    def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
-        schema = {"type": "object", "required": ["it"], "properties": {
-            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
-            "propertyNames": {"pattern": "^[a-z]+$"}}
-        got, _ = self.take("int", "7", input_schema=schema)
-        self.assertEqual([7], got)
-        server = Server("s", "1")
-        server.tool(name="take", input_schema=schema)(lambda **members: sorted(members))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
-            result = client.call_tool("take", {"it": None, "more": None})
-            self.assertEqual(["it"], result["structuredContent"])
-            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
-
     def test_everything_else_on_the_wire_stays_strict(self) -> None:
         server = Server("s", "1")
         server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
@@ -5775,37 +5277,6 @@ class TestForgiving(unittest.TestCase):
                 with self.subTest(method), self.assertRaises(RpcError) as caught:
                     client.request(method, params)
                 self.assertEqual(-32602, caught.exception.code)
-
-    def test_a_mended_call_may_ask_the_user(self) -> None:
-        """In the modern era the client repeats the call with the arguments that it sent before."""
-        def tool(n: int, context: Context) -> str:
-            return f"{n} {context.elicit('Well?')['action']}"
-
-        server = Server("s", "1")
-        server.tool(description="?")(tool)
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_elicit=lambda params: {"action": "accept"}) as client:
-                self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
-        """Only strings and nulls are corrected."""
-        import tracemalloc
-
-        end = HeldServer(fixture_server())
-        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
-            "text": [[] for _ in range(50_000)]})
-        peaks = []
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
-            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
-            before = tracemalloc.get_traced_memory()[0]
-            use(line)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        self.assertLess(peaks[1], 1.3 * peaks[0])
 
 
 # --- Part 7: The client ---------------------------------------------------------------------------
@@ -6039,21 +5510,6 @@ class TestClientOpening(unittest.TestCase):
                     self.assertEqual((opened, True, False),
                                      (end.opened, end.closed(), client.connected))
 
-    def test_close_on_another_thread_ends_a_connect_that_still_ends_the_old_session(self) -> None:
-        """The connect() comes second, and waits for the end of the old server."""
-        end, ending, ends = Wire(LEGACY[-1]), threading.Event(), threading.Event()
-        end.respond = lambda message: None
-        client = end.client.connect()
-        end.respond, close = None, end.close
-        end.close = lambda: (ending.set(), ends.wait(DEADLINE), close())  # type: ignore
-        connecting = later(client.connect)
-        self.assertTrue(ending.wait(DEADLINE))
-        closing = later(client.close)
-        self.assertRaises(concurrent.futures.TimeoutError, closing.result, 0.1)
-        ends.set()
-        self.assertIsInstance(connecting.exception(DEADLINE / 2), ConnectionClosed)
-        closing.result(DEADLINE)
-
     def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
         """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
         is not a file URI. [roots.uri-file]"""
@@ -6196,20 +5652,6 @@ class TestClientOpening(unittest.TestCase):
 = isinstance(raised, RequestTimeout)
 ! client.batch([("ping",)])
 = isinstance(raised, TypeError)
-
-== Each call of result() for a failed request raises the exception without the frames of earlier
-   calls  OURS 2025-11-25 client
-! import traceback; frames = []
-! pending = client.start("x/one"); pending.cancel()
-> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-= isinstance(raised, RequestCancelled) and len({*map(len, frames)}) == 1
 
 == An on_progress function that does not return delays only its own call, and not beyond the timeout
    OURS client
@@ -6721,39 +6163,6 @@ class TestClientAnswers(unittest.TestCase):
 = got["content"] == []
 """, [(*row, result[len('"result":'):]) for *row, result in rows])
 
-    def checked(self, pattern: str, value: str) -> Tuple[List[bool], int]:
-        """Let a client check a value, in a form and in a result of a tool, by a pattern of the
-        server. Return for each whether the value fits, and how many warnings say that it was
-        not checked."""
-        end = Wire(LEGACY[-1], offers=True)
-        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
-        content = {"a": value}
-        end.elicit = lambda params: {"action": "accept", "content": content}
-        server = Peer(end.give, lambda job: job(), methods={
-            "initialize": lambda **params: end.welcome, "notifications/initialized": lambda: None,
-            "tools/list": lambda **params: {"tools": [{
-                "name": "x", "inputSchema": {"type": "object"}, "outputSchema": schema}]},
-            "tools/call": lambda **params: {"content": [], "structuredContent": content}})
-        end.send = server.receive  # type: ignore[method-assign, assignment]
-        fits = []
-        with end.client as client, self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            client.list_tools()
-            for ask in (
-                    lambda: server.request("elicitation/create", {
-                        "message": "?", "requestedSchema": schema}).result(DEADLINE),
-                    lambda: client.call_tool("x"), lambda: client.call_tool("x")):
-                try:
-                    ask()
-                    fits.append(True)
-                except (RpcError, ValueError):
-                    fits.append(False)
-            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
-        return fits, sum("not checked" in line for line in logs.output)
-
-    def test_members_that_a_schema_does_not_name_cost_nothing(self) -> None:
-        """OURS: Only comparisons count as work."""
-        mcp_ref.validate({str(n): n for n in range(310_000)}, {"properties": {"a": {}}})
-
     def test_an_answer_of_the_user_may_have_members_of_other_answers(self) -> None:
         def on_elicit(params: Any) -> Any:
             return {"action": "decline", "roots": 5}
@@ -6763,74 +6172,6 @@ class TestClientAnswers(unittest.TestCase):
                     fixture_server(), timeout=DEADLINE, protocol_version=revision,
                     on_elicit=on_elicit) as client:
                 self.assertNotIn("isError", client.call_tool("ask", {"text": "?"}))
-
-    def test_a_pattern_of_the_server_is_skipped_if_its_check_could_take_too_long(self) -> None:
-        """OURS: Python's re would stop all threads meanwhile. One warning is logged for each
-        schema; here are the form and the output schema. Other patterns are checked."""
-        long = "a" * 40 + "!"  # takes a lifetime
-        for pattern, value in (
-                ("^(a+)+$", long), ("^(a*)*$", long), ("^(a|aa)+$", long), ("^(?:a+)+?$", long),
-                ("^(a|a){40,}$", long), ("^((a+))*$", long), ("^((a|b)c?)+$", long),
-                ("^(a+){30}$", long), ("^(a?){40}$", long), ("^b$", "a" * 1001),
-                ("a*a*a*a*a*b", "a" * 900), ("a*a*a*[bc]", "a" * 464), ("a*a*[bc]", "a" * 1000),
-                ("^(a+){,30}$", long), ("(?x)^(a+) +$", long), ("^(?:){100000000}$", long),
-                ("(" * 3000 + ")" * 3000, long), ("^b$|c", long), ("^" + "b" * 2000, long)):
-            with self.subTest(pattern):
-                began = time.monotonic()
-                self.assertEqual(([True] * 3, 2), self.checked(pattern, value))
-                self.assertLess(time.monotonic() - began, DEADLINE)
-        for pattern, value in (
-                ("^b$", "a" * 1000), (r"^\d{4}-\d\d?$", "a"), ("^(red|green)$", "blue"),
-                (r"^[(a+)+]$", "b"), (r"^\(a+\)+$", "a"), ("^(ab){2}$", "ab"),
-                (r"^[^@\s]+@[^@\s]+$", "ada"), ("^(a+)?b", "a")):
-            with self.subTest(pattern):
-                self.assertEqual(([False] * 3, 0), self.checked(pattern, value))
-
-    def test_every_pattern_of_the_author_is_checked(self) -> None:
-        """OURS: A server trusts the schemas of its own tools."""
-        server = Server("s", "1")
-
-        @server.tool(input_schema={"type": "object", "properties": {
-            "a": {"pattern": "^(a+)+$"}, "b": {"pattern": "^b+$"}}})
-        def tool(a: str = "a", b: str = "b") -> Dict[str, str]:
-            "Accept what fits."
-            return {}
-
-        with Client(server, timeout=DEADLINE) as client:
-            for arguments, is_error in (({"a": "aa", "b": "b" * 2000}, None), ({"a": "aa!"}, True),
-                                        ({"b": "b" * 2000 + "!"}, True)):
-                self.assertEqual(is_error, client.call_tool("tool", arguments).get("isError"))
-
-
-def interrupted(job: Callable[[], Any], at: int) -> int:
-    """Call a function, and raise KeyboardInterrupt before it runs line number `at` of mcp_ref.py,
-    counted from the beginning of the call. Return how many lines have begun.
-
-    Lines that begin with `with` or `try` are not counted. Python reports the first also when a
-    block ends, and the second before the block begins, where no signal is handled.
-    """
-    file, count = Client.connect.__code__.co_filename, 0
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal count
-        if frame.f_code.co_filename != file:
-            return None
-        if event == "line" and not linecache.getline(file, frame.f_lineno).lstrip().startswith(
-                ("with ", "try:")):
-            count += 1
-            if count == at:
-                raise KeyboardInterrupt
-        return trace
-
-    tracer_before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        job()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(tracer_before)
-    return count
 
 
 class TestInProcess(unittest.TestCase):
@@ -6882,28 +6223,6 @@ class TestInProcess(unittest.TestCase):
             calls = [later(client.call_tool, "ask", {"text": "?"}) for _ in range(5)]
             self.assertEqual(["accept Ada"] * 5, [text_of(one.result(DEADLINE)) for one in calls])
             client.close()
-
-    def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
-        """OURS: Nor does an interrupted request stay pending: only two may be."""
-        server = Server("s", "1")
-
-        @server.tool
-        def echo(text: str, context: Context) -> str:
-            "Report progress, and return the text."
-            context.progress(1)
-            return text
-
-        for revision, method, *arguments in (
-                (MODERN, "call_tool", "echo", {"text": "a"}), (LEGACY[-1], "list_tools"),
-                (LEGACY[-1], "call_tool", "echo", {"text": "a"}, None, lambda *step: None)):
-            client = self.client(server, protocol_version=revision, bounds=Bounds(pending=2))
-            getattr(client, method)(*arguments)  # the first time, more lines run
-            for line in itertools.count(1):
-                lines = interrupted(lambda: getattr(client, method)(*arguments), line)
-                self.assertEqual("b", text_of(client.call_tool("echo", {"text": "b"})))
-                if lines < line:  # the call had no such line
-                    break
-            self.assertGreater(line, 50)
 
     @unittest.skipUnless(hasattr(signal, "pthread_kill"), "signals of POSIX")
     def test_an_interrupted_call_is_cancelled_and_does_not_stay_pending(self) -> None:
@@ -7225,26 +6544,6 @@ class TestClientProcess(unittest.TestCase):
                 client.start("tools/call", {"name": "ends('last line')"})
             self.assertEqual("last line", file.read())
 
-    def test_a_command_on_windows_is_found_by_its_whole_name_and_opens_no_window(self) -> None:
-        """For example, the command npx is the file npx.cmd."""
-        code = """import shutil, subprocess, sys, mcp_ref
-def popen(command, creationflags=0, **options):
-    print(command, creationflags == 0x08000000, sorted(options))
-    raise OSError(2, "enough")
-subprocess.Popen, subprocess.CREATE_NO_WINDOW = popen, 0x08000000
-shutil.which = {"npx": "C:/bin/npx.cmd"}.get
-sys.platform = "win32"
-for command in ["npx", "-y"], ["other.exe"]:
-    try:
-        mcp_ref.Client(command).connect()
-    except FileNotFoundError:
-        pass
-"""
-        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, stdout=subprocess.PIPE,
-                              timeout=DEADLINE, check=True, universal_newlines=True)
-        self.assertEqual([f"{command} True ['bufsize', 'cwd', 'env', 'stdin', 'stdout']" for command
-                          in (["C:/bin/npx.cmd", "-y"], ["other.exe"])], done.stdout.splitlines())
-
     def test_long_and_short_requests_arrive_at_the_server(self) -> None:
         with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
             calls = [client.start("tools/call", {"name": "add", "arguments": {
@@ -7281,26 +6580,6 @@ for command in ["npx", "-y"], ["other.exe"]:
             self.assertRaises(KeyboardInterrupt, client.connect)
             self.assertRaises(ProcessLookupError, os.kill, int(file.read()), signal.SIGKILL)
 
-    def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
-        """OURS: Every eighth line is tried. The client can connect again."""
-        client, threads = self.spawn(), {*threading.enumerate()}
-
-        def left() -> int:
-            """Close the client, and return the number of descriptors that are open then."""
-            client.close()
-            for thread in {*threading.enumerate()} - threads:
-                thread.join(DEADLINE)
-            self.assertEqual(set(), {*threading.enumerate()} - threads)
-            return len(os.listdir("/dev/fd"))
-
-        for _ in range(2):  # the first time, more lines run
-            lines, before = interrupted(client.connect, 0), left()
-        for line in range(1, lines + 1, 8):
-            interrupted(client.connect, line)
-            self.assertEqual(before, left(), f"after line {line} of {lines}")
-        with client:
-            self.assertTrue(client.connected)
-
     def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
         """OURS: The pipe is full, and only a part of the line has been written."""
         with self.spawn() as client:
@@ -7329,33 +6608,6 @@ for command in ["npx", "-y"], ["other.exe"]:
                     FileNotFoundError, f"{' '.join(command)}.*{advice}"):
                 Client(command, cwd=cwd, timeout=DEADLINE).connect()
 
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_client_in_a_forked_process_says_that_it_belongs_to_another_process(self) -> None:
-        """OURS: There, close() has no effect, and the client of the parent goes on."""
-        for server in [sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], Server("", ""):
-            with Client(server, timeout=DEADLINE, protocol_version="2025-11-25") as client:
-                with warnings.catch_warnings():  # of a fork beside threads, since Python 3.12
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    pid = os.fork()
-                if not pid:
-                    said = []
-                    try:
-                        for use in (client.ping, client.list_tools, client.connect,
-                                    lambda: client.call_tool("answer()"), lambda: client.start("x"),
-                                    lambda: client.notify("x"), lambda: client.subscribe("x:1")):
-                            try:
-                                use()
-                            except ConnectionClosed as error:
-                                said.append(str(os.getppid()) in str(error))
-                        client.close()
-                    finally:
-                        os._exit(said != [True] * 7)
-                self.assertEqual((pid, 0), os.waitpid(pid, 0))
-                self.assertTrue(client.connected)
-                if isinstance(server, list):
-                    self.assertEqual([], client.call_tool("answer()")["content"])
-                client.start("x/one")
-
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
         client that was not closed does not delay the end of its process."""
@@ -7368,257 +6620,6 @@ print(*client.call_tool(code)["at"])
 """], env={**os.environ, "PYTHONPATH": HERE}, capture_output=True, timeout=DEADLINE)
         self.assertEqual((0, b"/ v False\n", b"x" * 99999),
                          (done.returncode, done.stdout, done.stderr))
-
-
-# --- Part 8: The command line ---------------------------------------------------------------------
-
-PROCESS_WORDS = {  # a word in commands.txt -> the arguments that replace it
-    "MCP": ["-m", "mcp_ref"], "FILE": [os.path.abspath(mcp_ref.__file__)],
-    "SERVER": [*PYTHON, "-m", "mcp_ref"], "DEAD": [*PYTHON, "-c", "raise SystemExit(7)"],
-    "NOISY": [*PYTHON, "-c", "import mcp_ref\nprint('flushed', flush=True), print('buffered')\n"
-              "mcp_ref.Server('noisy', '1').run()"],
-    "FOREIGN": [*PYTHON, "-c", """
-import json, sys
-known = {"initialize": {"protocolVersion": "2025-11-25", "serverInfo": {"name": "other"},
-                        "capabilities": {"tools": {}, "resources": {}, "prompts": {}}},
-         "tools/list": {"tools": [{"name": "a", "inputSchema": None}]},
-         "resources/list": {"resources": [{"uri": "x:a", "name": "a"}]},
-         "prompts/list": {"prompts": [{"name": "b", "arguments": None},
-                                      {"name": "c", "arguments": [{"name": "who"}]}]}}
-for message in map(json.loads, sys.stdin):
-    result = known.get(message["method"])
-    body = {"result": result} if result else {"error": {"code": -32601, "message": "unknown"}}
-    if "id" in message:
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **body}), flush=True)
-"""],
-    "PICKY": [*PYTHON, "-c", """
-from mcp_ref import Server
-server = Server("picky", "1")
-@server.tool(input_schema={"type": "object", "required": ["way"], "properties": {
-    "way": {"enum": ["up", None]}, "by": {"type": "integer", "default": 5},
-    "many": {"type": "array"}}})
-def turn(way, by=5, many=()) -> str: return "turned"
-@server.prompt
-def say(what: str, how: str = "loud") -> str: return what
-server.run()
-"""],
-    "ODD": [*PYTHON, "-c", f"""
-from typing import Optional
-from mcp_ref import Context, RpcError, Server
-server = Server("caf\u00e9", "1")
-@server.tool
-def odd() -> dict:
-    "Return an object."
-    return {{"odd": [1]}}
-@server.tool
-def evil(when: Optional[int] = None) -> str:
-    "Fail with text that must not reach a terminal."
-    raise RpcError(1, {PROCESS_EVIL!r})
-@server.tool
-def ask(name: str, context: Context) -> str:
-    "Ask for three fields, or to visit a page."
-    fields = {{name: {{"type": "string"}}, "n": {{"type": "integer"}}, "way": {{
-        "type": "string", "enum": ["up"]}}}}
-    got = context.elicit("Please:", {{"type": "object", "properties": fields}},
-                         url=None if name else "https://a.example/")
-    return " ".join([got["action"], *map(repr, got.get("content", {{}}).values())])
-@server.resource("odd://{{name}}")
-def each(name: str) -> str:
-    "Read it.\\nTwice."
-server.run()"""]}
-PROCESS_STDIN = {"HELLO": b"\n".join(OPENING), "PING": request_line(7), "JUNK": b"a\xff",
-                 "": b""}
-
-
-def process_commands() -> Iterator[Any]:
-    """Yield (title, arguments, stdin, status, stdout, stderr) for each row of commands.txt.
-
-    The last two are regular expressions.
-    """
-    with open(os.path.join(HERE, ".ci", "commands.txt"), encoding="utf-8") as file:
-        for row in file.read().split("\n== ")[1:]:
-            title, line, told, errors = row.strip().split("\n")
-            words, _, stdin = line[2:].partition(" < ")
-            status, _, out = told.partition(" ")
-            yield title, words, PROCESS_STDIN[stdin], int(status), out, errors[2:]
-
-
-class TestCommandLine(ProcessCase):
-    """mcp_ref.py as a program."""
-
-    def command(self, line: str, *more: str, **options: Any) -> Any:
-        """Start Python with arguments, in which words of PROCESS_WORDS are replaced."""
-        words = [one for word in shlex.split(line) for one in PROCESS_WORDS.get(word, [word])]
-        child = subprocess.Popen([*PYTHON, *words, *more], **{
-            "stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **options,
-            "env": {**PROCESS_ENV, "PYTHONIOENCODING": "ascii", **options.get("env", {})}})
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        return child
-
-    def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
-        """Wait until a command and all its children have ended. Return status, stdout, stderr."""
-        out, errors = [(data or b"").decode() for data in child.communicate(stdin, DEADLINE)]
-        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # no process is left
-        self.assertEqual([], re.findall("Traceback|" + PROCESS_BAD, out + errors, re.M))
-        return child.returncode, out, errors
-
-    def test_each_command_line_prints_and_ends_as_commands_txt_says(self) -> None:
-        def check(line: str, stdin: bytes, status: int, out: str, errors: str) -> None:
-            told = self.told(self.command(line), stdin)
-            self.assertEqual(status, told[0])
-            self.assertRegex(told[1], out)
-            self.assertRegex(told[2], errors)
-
-        self.beside(check, process_commands())
-
-    def test_trace_escapes_control_characters(self) -> None:
-        """A line that a server or a client reads can neither control the terminal nor forge a line
-        of the trace."""
-        evil = PROCESS_EVIL.replace("\n", "\x7f").encode()
-        shown = r"(?m)^ +[\d.]+ < +said\\x7fforged: line\\r\\x1b\[2J\\x9b31m\\u2028\\x00$"
-        print_it = f"import sys\nsys.stdout.buffer.write({evil!r} + b'\\n')"
-
-        def check(line: str, *more: str) -> None:
-            child = self.command(line, *more, env={"PYTHONIOENCODING": "utf-8"})
-            _, _, errors = self.told(child, evil + b"\n")  # checks for control characters
-            self.assertRegex(errors, shown)
-
-        self.beside(check, [("a server", "MCP --trace"),
-                            ("a client", "MCP --trace inspect --", *PYTHON, "-c", print_it)])
-
-    def test_marks_that_change_the_direction_of_text_are_escaped(self) -> None:
-        """Otherwise a user could agree to another URL than the one that is shown."""
-        marks = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-        serve = f"""
-from mcp_ref import Context, Server
-server = Server("s", "1", instructions={marks!r})
-@server.tool(description={marks!r})
-def visit(context: Context) -> str:
-    return context.elicit({marks!r}, url="https://a.example/" + {marks!r})["action"]
-server.run()"""
-        for line, count in ("MCP inspect --", 2), ("MCP --trace call visit --", 3):
-            child = self.command(line, *PYTHON, "-c", serve, stdin=subprocess.DEVNULL,
-                                 env={"PYTHONIOENCODING": "utf-8"})
-            status, out, errors = self.told(child)
-            self.assertEqual(0, status)
-            self.assertNotRegex(out + errors, f"[{marks}]")
-            self.assertLessEqual(count, (out + errors).count(ascii(marks)[1:-1]))
-
-    def test_trace_shows_a_response_whatever_its_id_is(self) -> None:
-        """The id of an error may be of any type, or belong to no request. Then no latency is shown,
-        and no line is lost."""
-        for rid in ("[]", '"unknown"'):
-            line = '{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":""}}' % rid
-            answer = f"input()\nprint({line!r})"
-            child = self.command("MCP --trace inspect --", *PYTHON, "-c", answer)
-            _, errors = child.communicate(timeout=DEADLINE)
-            self.assertRegex(errors.decode(), rf"(?m)^ *[\d.]+ < +{re.escape(line)}$")
-            self.assertNotIn("lost", errors.decode())
-
-    def test_inspect_shows_the_other_tools_if_the_definition_of_one_is_malformed(self) -> None:
-        serve = ("import mcp_ref\nserver = mcp_ref.Server('s', '1')\nfor name in 'odd', 'good':\n"
-                 "    server.tool(name=name, description='?')(lambda: 1)\n"
-                 "server.entries('tools')['odd']['inputSchema'] = ['x']\nserver.run()")
-        status, out, errors = self.told(self.command("MCP inspect --", *PYTHON, "-c", serve))
-        self.assertEqual((0, True), (status, "good()" in out))
-        self.assertIn("odd: malformed", errors)
-        self.assertNotIn("Traceback", errors)
-
-    def test_an_invalid_command_line_gets_the_usage(self) -> None:
-        def check(line: str) -> None:
-            status, out, errors = self.told(self.command(f"MCP {line}"))
-            self.assertEqual((2, ""), (status, out))
-            self.assertRegex(errors, "^usage: ")
-
-        self.beside(check, [(line, line) for line in (
-            "inspect", "inspect --", "call", "call x", "call -- x", "call a {} b -- x", "-- x",
-            "--no-such", "--trace nonsense", "--version x")])
-
-    def test_a_command_ends_quietly_without_stdin_stdout_or_stderr(self) -> None:
-        """stderr has no traceback, and no process is left."""
-        for line in ("--help", "inspect -- SERVER", "--trace call odd -- ODD"):
-            child = self.command(f"MCP {line}", stdin=subprocess.DEVNULL)
-            child.stdout.close()
-            child.stdout = None
-            self.told(child)
-        done = subprocess.run(["sh", "-c", 'exec "$@" <&- 2>&-', "sh", *PYTHON, "-m", "mcp_ref",
-                               "--trace", "call", "odd", "--", *PROCESS_WORDS["ODD"]],
-                              env=PROCESS_ENV, timeout=DEADLINE, stdout=subprocess.PIPE)
-        self.assertEqual((0, {"odd": [1]}), (
-            done.returncode, json.loads(done.stdout)["structuredContent"]))
-
-    def test_a_server_that_is_started_at_a_terminal_prints_a_hint_to_stderr(self) -> None:
-        master, slave = os.openpty()
-        self.addCleanup(os.close, master)
-        child = self.command("MCP", stdin=slave)
-        os.close(slave)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        self.assertRegex(child.stderr.readline(), b"inspect -- ")
-        self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
-        os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
-        self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
-
-    def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
-        """Reading fails in both cases, and the failure counts as the end of the input."""
-        master, slave = os.openpty()
-        child = self.command("MCP", stdin=slave)
-        os.close(slave)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        os.close(master)
-        self.assertEqual(0, self.told(child)[0])
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            near = socket.create_connection(listener.getsockname())
-            far, _ = listener.accept()
-        near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        near.close()
-        with far:
-            self.assertEqual((0, "", ""), self.told(self.command("MCP", stdin=far)))
-
-    def test_the_call_command_asks_the_user_at_a_terminal(self) -> None:
-        """An empty line declines. A URL is shown, and y or yes accepts to visit it."""
-        def check(name: str, typed: bytes, answer: str, shown: str) -> None:
-            master, slave = os.openpty()
-            self.addCleanup(os.close, master)
-            os.write(master, typed)
-            child = self.command("MCP call ask", json.dumps({"name": name}), "--",
-                                 *PROCESS_WORDS["ODD"], stdin=slave)
-            os.close(slave)
-            status, out, errors = self.told(child)
-            self.assertEqual((0, answer), (status, json.loads(out)["content"][0]["text"]))
-            self.assertRegex(errors, shown)
-
-        self.beside(check, [(f"{case}", *case) for case in (
-            ("who", b"5\n5\nup\n", "accept '5' 5 'up'",
-             r"who \(string\): n \(integer\): way \(\['up'\]\): $"),
-            ("who", b"\n", "decline", r"who \(string\): $"),
-            ("", b"y\n", "accept", "https://a.example/"), ("", b"Yes\n", "accept", r"\[y/N\]"),
-            ("", b"\n", "decline", r"\[y/N\] $"))])
-
-    def test_the_call_command_asks_again_for_a_boolean_that_is_neither_yes_nor_no(self) -> None:
-        serve = ("from mcp_ref import Context, Server\nserver = Server('s', '1')\n@server.tool\n"
-                 "def sure(context: Context) -> str:\n    'Ask.'\n"
-                 "    form = {'type': 'object', 'properties': {'ok': {'type': 'boolean'}}}\n"
-                 "    return str(context.elicit('?', form)['content'])\nserver.run()")
-        master, slave = os.openpty()
-        self.addCleanup(os.close, master)
-        os.write(master, b"maybe\n1\nNo\n")
-        child = self.command("MCP call sure {} --", *PYTHON, "-c", serve, stdin=slave)
-        os.close(slave)
-        status, out, errors = self.told(child)
-        self.assertEqual((0, "{'ok': False}"), (status, json.loads(out)["content"][0]["text"]))
-        self.assertEqual(3, errors.count("ok (boolean): "))
-
-    def test_control_c_ends_a_command_and_its_server_quietly_with_status_130(self) -> None:
-        """The server never answers the first request."""
-        # A shell makes its background processes ignore SIGINT, and a child would inherit that.
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
-            signal.SIGINT, signal.default_int_handler))
-        slow = "import os, sys\nos.write(2, b'here'), sys.stdin.read()"
-        child = self.command("MCP inspect --", *PYTHON, "-c", slow)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        child.send_signal(signal.SIGINT)
-        self.assertEqual((130, "", "here"), self.told(child))
 
 
 # --- The file itself ------------------------------------------------------------------------------
@@ -7672,9 +6673,6 @@ class TestTheFileItself(unittest.TestCase):
         space: Dict[str, Any] = {}
         exec("from mcp_ref import *", space)
         self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
-
-    def test_the_version_option_prints_the_version(self) -> None:
-        self.assertEqual(f"mcp_ref {mcp_ref.__version__}\n", self.python(FILE_PATH, "--version"))
 
     def test_a_renamed_copy_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
