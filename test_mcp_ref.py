@@ -63,6 +63,7 @@ of mcp_ref.py.
 """
 from __future__ import annotations
 
+import ast
 import atexit
 import concurrent.futures
 import dataclasses
@@ -117,6 +118,7 @@ DEADLINE = 10.0  # seconds; a test fails if a single wait takes longer
 META = "io.modelcontextprotocol/"
 OFFERS = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 INFO = {"name": "suite", "version": "1"}
+FILE_PATH = os.path.realpath(mcp_ref.__file__)
 
 # Many tools fail on purpose. Their log messages would only disturb the output of the tests.
 logging.getLogger(mcp_ref.__name__).addHandler(logging.NullHandler())
@@ -942,6 +944,12 @@ def text_of(result: Any) -> str:
     return str(result["content"][0]["text"])
 
 
+def hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
+    """Set the hints of a function, and its name to `take`."""
+    fn.__annotations__, fn.__name__ = hints, "take"
+    return fn
+
+
 def fixture_elicit(params: Any) -> Any:
     return {"action": "accept", "content": {"name": "Ada"}}
 
@@ -1179,6 +1187,7 @@ def execute(code: str, context: Context) -> str:
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
+PROCESS_HANG = "(os.write(2, b'here\\n'), threading.Event().wait())"  # the same, an expression
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
 PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
@@ -1954,15 +1963,16 @@ class TestLifecycleTables(unittest.TestCase):
     def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
         """A copy of the module gets a new revision in each era. Its client and its server agree on
         the new revision. With an older server, the client agrees on the newest common revision."""
-        spec = importlib.util.spec_from_file_location(
-            mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
-        assert spec and spec.loader
-        copy = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = copy
-        self.addCleanup(sys.modules.pop, spec.name)
-        spec.loader.exec_module(copy)
-        for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
-            copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
+        with open(FILE_PATH, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        end = next(one.end_lineno for one in ast.parse("\n".join(lines)).body
+                   if re.match(r"REVISIONS\b", ast.unparse(one)))
+        lines[end:end] = [f"REVISIONS[{new!r}] = REVISIONS[{like!r}]._replace(version={new!r})"
+                          for new, like in (("2025-12-31", LEGACY[-1]), ("2027-01-01", MODERN))]
+        copy: Any = types.ModuleType(mcp_ref.__name__ + ".tomorrow")
+        sys.modules[copy.__name__] = copy
+        self.addCleanup(sys.modules.pop, copy.__name__)
+        exec(compile("\n".join(lines), FILE_PATH, "exec"), vars(copy))
 
         class Lenient(Link):
             """A server that answers in its own revision, whatever revision the request names."""
@@ -1979,7 +1989,7 @@ class TestLifecycleTables(unittest.TestCase):
                 (Server, None, ["server/discover"] * 2, "2026-07-28", Lenient)):
             with self.subTest(server=server.__module__, agreed=agreed, link=link_type.__name__):
                 link = link_type(server("s", "1"))
-                link.server.tool(name="same")(schema_hinted(lambda a: str(a), a=int))
+                link.server.tool(name="same")(hinted(lambda a: str(a), a=int))
                 with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
                     self.assertEqual(agreed, client.protocol_version)
                     self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
@@ -2554,32 +2564,28 @@ class TestSideBySide(unittest.TestCase):
         for _ in range(3):
             self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
 
-    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
-        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
-        exactly one place. The transport may also withdraw the job."""
-        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
-            end = HeldServer(fixture_server(bounds=bounds))
-            for rid in (10, 20, 30):
-                for n in range(4):
-                    end.call(rid + n, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-                end.call(rid + 4, "echo", text=text)
-                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                end.jobs.pop(0)()  # the job of the cancelled request
-                end.call(rid + 5, "echo", text=text)
-                end.call(rid + 6, "echo", text=text)
-                self.assertEqual([(rid + 6, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-            end.session.withdraw = lambda job: end.jobs.remove(job) is None
-            for rid in range(40, 60):
-                end.call(rid, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-            self.assertEqual(([], []), (end.jobs, end.out()))
+    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bound is Bounds.requests."""
+        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
+        for rid in (10, 20):
+            for n in range(4):
+                end.call(rid + n, "echo", text="a")
+            self.assertEqual([(rid + 3, 429)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+            self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
 
-    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
+    def test_a_request_with_an_id_that_is_in_use_is_refused_and_the_first_one_goes_on(self) -> None:
+        """The refusal neither answers the first request nor frees its id."""
+        end = HeldServer(fixture_server())
+        end.call(1, "echo", text="first")
+        for _ in range(2):
+            end.call(1, "echo", text="second")
+            self.assertEqual([(1, -32600)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+        self.assertEqual(["first"], [text_of(one["result"]) for one in end.run()])
+
+    def test_a_request_for_which_no_thread_can_be_started_gets_a_response(self) -> None:
+        """It frees its place in the bound."""
         def start(job: Any) -> None:
             raise RuntimeError("can't start new thread")
 
@@ -2587,7 +2593,7 @@ class TestSideBySide(unittest.TestCase):
         end.session = end.server.connect(end.lines.put, start)
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
-            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
+            self.assertEqual([rid], [one["id"] for one in end.out()])
 
     def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
         """The bound is Bounds.line. Otherwise all workers would go on adding results."""
@@ -2672,7 +2678,7 @@ class TestSideBySide(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
 
 == The data of a log message may be null  MUST modern on empty [log.shape]
-! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
+! server.tool(hinted(lambda context: context.log("info", None), context=Context))
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
@@ -2755,15 +2761,15 @@ class TestUtilities(unittest.TestCase):
     """Log messages, progress and cancellation."""
 
     def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
+        """SHOULD: Of many reports at once, the first ones and the last one are sent.
         [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
         end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
                               _meta={**modern_meta(), "progressToken": "t"}))
         lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
         told = [params["progress"] for params in lines]
-        self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
-        self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
+        self.assertEqual(([1, 2, 3], 1000), (told[:3], told[-1]))
+        self.assertLess(len(told), 200 + 100 * (time.monotonic() - begun))
 
     def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
         """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
@@ -2840,6 +2846,23 @@ os.write(2, b"the child lived on\\n")"""
         self.beside(check, [
             ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
             ("a shell", "os.system(shlex.join(child) + ' &')")])
+
+    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
+    def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
+        """It would answer as well when it returns from the tool, and read stdin afterwards. With
+        workers=0, the tool runs on the main thread."""
+        def check(workers: int, code: str) -> None:
+            child = self.start(f"workers={workers}")
+            fork = "pid = os.fork()\nout = str(pid > 0)\n"
+            for rid in range(3):
+                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
+                self.assertEqual("True", text_of(child.until(rid)["result"]))
+            for rid in range(3, 6):
+                child.send(request_line(rid))
+            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
+
+        self.beside(check, [(f"{case}", *case) for case in (
+            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
 
     # Workers.
 
@@ -2946,12 +2969,20 @@ async def loop() -> int:
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
         """The server is idle, or a tool does not return, on a worker or on the main thread, or a
-        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
-        is ignored."""
+        tool swallows the exception. Calls that wait behind the tool do not begin. `finally` and
+        atexit are executed."""
         swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
+        main = """import atexit
+atexit.register(os.write, 2, b"atexit\\n")
+try:
+    server.run()
+finally:
+    os.write(2, b"finally\\n")"""
 
         def check(workers: int, code: str, *numbers: int) -> None:
-            child = self.start(f"workers={workers}")
+            child = self.start(f"workers={workers}", main=main)
+            child.send(*OPENING)
+            child.until("hello")
             if code:
                 child.run(code)
             if code and not workers:
@@ -2960,12 +2991,22 @@ async def loop() -> int:
             self.signal(child, *numbers)
             self.assertIn(child.wait_for_end() - 128, numbers)
             self.assertNotRegex(child.said, "Traceback|begun")
-            self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
+            self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
 
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
                 ("swallowed", 0, swallow, signal.SIGTERM),
                 ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
+
+    def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
+        child = self.start(main=f"import atexit\natexit.register(lambda: {PROCESS_HANG})\n"
+                                "server.run()")
+        child.send(*OPENING)
+        child.until("hello")
+        self.signal(child, signal.SIGTERM)
+        child.read_stderr("here")
+        child.child.send_signal(signal.SIGTERM)
+        self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
 
     # A client that does not read.
 
@@ -2987,26 +3028,13 @@ async def loop() -> int:
     def test_run_does_not_restore_stdout_while_a_line_is_being_written(self) -> None:
         """The client does not read, so the line blocks. Text that is printed after run() would
         stand inside of it. [stdio.stdout-only-messages]"""
-        child = subprocess.Popen([*PYTHON, "-c", """
-import mcp_ref
-server = mcp_ref.Server("s", "1")
-@server.tool
-def long() -> str:
-    "Return much."
-    return "x" * 1_000_000
-server.run(drain=0.1)
-print("printed", flush=True)
-"""], stdin=-1, stdout=-1, stderr=-1, env=PROCESS_ENV)
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        ended = threading.Timer(DEADLINE, child.kill)
-        self.addCleanup(ended.cancel)
-        ended.start()
-        assert child.stdin and child.stdout and child.stderr
-        child.stdin.write(request_line(1, "tools/call", name="long", _meta=modern_meta()) + b"\n")
+        child = self.start(main="server.run(drain=0.1)\nprint('printed', flush=True)")
+        child.stop_relay()
+        child.send(*OPENING)
+        child.run(PROCESS_HERE + "out = 'x' * (1 << 20)")
         child.stdin.close()
-        self.assertIn(b"printed\n", [*child.stderr])
-        self.assertNotIn(b"printed", child.stdout.read())
+        child.read_stderr("printed")
+        self.assertIn("printed", child.said)
 
     def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
         """Text that a tool has printed does not appear on stdout afterwards either.
@@ -3137,6 +3165,31 @@ class TestFaults(ProcessCase):
                 self.sends_half_a_line, self.stops_and_goes_on, self.reads_late,
                 self.never_reads)
             for moment in ("nothing is requested", "a response is owed", "all is answered")])
+
+    # Misbehaviour of a tool.
+
+    def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
+        """After each tool, the next call and a ping are answered. No result has a traceback."""
+        def check(workers: int) -> None:
+            child = self.start(f"workers={workers}")
+            for fails, code in (
+                    (True, "raise SystemExit('told so')"), (True, "raise KeyboardInterrupt"),
+                    (True, "raise MemoryError"), (True, "raise GeneratorExit"),
+                    (True, "globals()['again'] = lambda: again()\nagain()"),
+                    (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
+                    (False, "threading.Thread(target=os.read, args=(GATE, 1), daemon=True).start()"),
+                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
+                    (False, "sys.stdout = sys.__stdout__ = None"),
+                    (False, "threading.stack_size(1 << 48)")):  # no thread can be started any more
+                child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
+                got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
+                self.assertEqual((fails, "x", {}), (
+                    got[1].get("isError", False), text_of(got[2]), got[3]), code)
+                self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
+            child.stdin.close()
+            self.assertEqual(0, child.child.wait(DEADLINE))
+
+        self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
 
     # Misbehaviour of a tool.
 
@@ -3432,16 +3485,34 @@ class TestPeer(unittest.TestCase):
                 peer.request("sum", params).result(0)
 
     def test_whatever_send_raises_closes_the_connection(self) -> None:
-        """For example, a closed file raises ValueError."""
-        for error in (ValueError("closed file"), RuntimeError("loop is closed"), OSError("gone")):
+        """The exception of a request has the cause. For example, a closed file raises ValueError."""
+        for error in (ValueError("closed file"), RuntimeError("loop is closed"),
+                      OSError(errno.EBADF, "gone")):
             def send(line: bytes, error: Exception = error) -> None:
                 raise error
 
             with self.subTest(repr(error)):
-                peer = Peer(send, lambda job: job())
+                pending = Peer(send, lambda job: job()).request("a")
+                self.assertRaisesRegex(
+                    ConnectionClosed, re.escape(str(error)), pending.result, DEADLINE)
+
+    def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
+        """In Python true equals 1, but it is not an id. A response with the right id and a fault is
+        the last one that will come."""
+        error = '"error":{"code":5,"message":"no"}'
+        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
+            with self.subTest(rid):
+                peer = Peer(lambda line: None, lambda job: job())
+                first, _ = peer.request("a"), peer.request("b")
+                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
+                self.assertEqual("right", first.result(DEADLINE))
+        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
+            with self.subTest(fault):
+                peer = Peer(lambda line: None, lambda job: job())
                 pending = peer.request("a")
-                self.assertTrue(pending.wait(0))
-                self.assertRaisesRegex(ConnectionClosed, str(error), pending.result, 0)
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
+                self.assertRaises(ValueError, pending.result, DEADLINE)
 
     def test_a_batch_of_requests_is_one_line_and_its_responses_may_have_any_order(self) -> None:
         """[jsonrpc 6]"""
@@ -3645,7 +3716,7 @@ class TestRequestsToTheClient(unittest.TestCase):
 
     def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
         end = HeldServer(fixture_server())
-        end.server.tool(name="asks")(schema_hinted(
+        end.server.tool(name="asks")(hinted(
             lambda context: context.list_roots(), context=Context))
         end.open("2025-11-25", OFFERS)
         end.say("tools/call", {"name": "asks"}, id=1)
@@ -3699,7 +3770,7 @@ class TestRequestsToTheClient(unittest.TestCase):
 
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
         end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.server.tool(name="late")(schema_hinted(
+        end.server.tool(name="late")(hinted(
             lambda context: contexts.append(context), context=Context))
         end.open("2025-11-25", OFFERS)
         end.say("tools/call", {"name": "late"}, id=1)
@@ -4608,7 +4679,7 @@ class TestExtensions(unittest.TestCase):
             self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
 
 
-# --- Part 6: Schemas and hints --------------------------------------------------------------------
+# --- Schemas and hints ----------------------------------------------------------------------------
 # JSON Schema, the type hints of functions, and arguments that do not fit.
 
 # (keyword, its argument, then as in SCHEMAS)
@@ -4619,104 +4690,77 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
     ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
-    ("enum", [1, 2], [2], [3], ": [1, 2] 3"), ("const", False, [False], [0, None]),
-    ("const", 0, [0.0, -0.0], [False, "0"], ": 0 '0'"), ("const", None, [None], [0, {}]),
+    ("enum", [1, 2], [2], [3], ": 3"), ("const", False, [False], [0, None]),
+    ("const", 0, [0.0, -0.0], [False, "0"], ": '0'"), ("const", None, [None], [0, {}]),
     ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
     ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
     ("multipleOf", 2, [10**400, -4.0], [10**400 + 1, 3], ": 2 3"),
     ("maximum", 3, [3, 3.0, "9"], [10**40, 3.1], ": 3 3.1"),
-    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0], ": 3 3.0"),
+    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0], ": 3.0"),
     ("minimum", 3, [3, 10**400, False], [2, 2.9], ": 3 2.9"),
-    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0], ": 3 3.0"),
+    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0], ": 3.0"),
     ("minLength", 2.0, ["ab", 1], ["\U0001f600"]), ("minLength", 2, [[]], ["a"], ": 2 'a'"),
     ("maxLength", 2, ["\U0001f600" * 2, [1] * 3], ["abc"], ": 2 'abc'"),
     ("pattern", "b+", ["abc", 5], ["ac"], ": b+ 'ac'"),
-    ("pattern", r"^\d[$]\$$", ["1$$"], ["1$$\n", "\u0661$$"]),  # as in ECMA, not as in Python
-    ("pattern", "^a\nb$", ["a\nb"], ["a\nb\n"]), ("pattern", r"^\\p{2}$", [r"\pp"], [r"\p{2}"]),
-    ("prefixItems", [{"const": 1}, {"const": 2}], [[], [1], [1, 2, 3], {}], [[2], [1, 1]],
-     "[1]: 2 1"),
-    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 1 2"),
+    ("pattern", r"^\d[$]$", ["1$"], ["1$\n", "\u0661$"]),  # as in ECMA, not as in Python
+    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 2"),
     ("items", {}, [[]], [[{1}]], "[0]: set"), ("minItems", 1, [[1], "", {}], [[]], ": 1 []"),
-    ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1 [1, 2]"),
-    ("contains", {"const": 1}, [[2, 1], {}], [[], [2]], ": 0"), ("$id", "a:b", [1], []),
+    ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1"), ("$id", "a:b", [1], []),
     ("uniqueItems", False, [[1, 1]], []),
-    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[{"a": [1]}, {"a": [1.0]}], [1, 1.0]],
-     ": [1, 1.0]"),
+    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[{"a": [1]}, {"a": [1.0]}], [1, 1.0]]),
     ("minProperties", 1, [{"a": 1}, []], [{}], ": 1 {}"),
-    ("maxProperties", 0, [{}, [1]], [{"a": 1}], ": 0 {'a': 1}"),
-    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{"a": 1}, {}], ": a b"),
-    ("dependentRequired", {"a": ["b"]}, [{}, {"a": 1, "b": 1}, 5], [{"a": 1}], ": b"),
-    ("dependentSchemas", {"a": {"required": ["b"]}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}],
-     ": b"),
+    ("maxProperties", 0, [{}, [1]], [{"a": 1}], ": 0"),
+    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{}, {"a": 1}], ": b"),
     ("properties", {"a": {"const": 1}, "not": {}}, [{"not": 1, "a": 1}, 5], [{"a": 2}], ".a: 1 2"),
-    ("patternProperties", {"^n": {"const": 1}}, [{"n": 1, "an": 2}], [{"n": 1, "n-n": 2}],
-     ".n-n: 1 2"),
-    ("propertyNames", {"maxLength": 1}, [{"a": 1}, "ab"], [{"ab": 1}], ".ab: 1 'ab'"),
     ("allOf", [{"minimum": 1}, {"maximum": 2}], [1, 2, ""], [0, 3], ": 2 3"),
-    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": integer number 2 1.5"),
-    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 3 1 2 1"),
+    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": 1.5"),
+    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 1"),
     ("oneOf", [{}, {"minimum": 1}], [0], [1], ": "), ("not", False, [1], []),
     ("not", {}, [], [1], ": "),
     *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
-    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
-        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "if": False,
-        "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
+    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect
+        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": ""}.items()],
 ]
 # (name, schema, values that fit, values that do not fit[, the fault of the last one]). A fault is
-# the place in the value, a colon, and words of the message: what was expected, and what was there.
+# the place in the value, a colon, and words of the message.
 SCHEMAS: List[Tuple[Any, ...]] = [
     *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
     ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
-    ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "[1]: "),
-    ("minContains", {"contains": {"const": 1}, "minContains": 2}, [[1, 2, 1]], [[1, 2], []]),
-    ("minContains: 0", {"contains": False, "minContains": 0}, [[], [1]], []),
-    ("maxContains", {"contains": {"const": 1}, "maxContains": 1}, [[1, 2, 2]], [[1, 1], [2]]),
-    ("additionalProperties: the rest", {"properties": {"a": {}}, "patternProperties": {"^n": {}},
-                                        "additionalProperties": {"properties": {"c": False}}},
-     [{"a": {"c": 1}, "n": {"c": 1}, "b": {}}, []], [{"an": {"c": 1}}, {"b": {"c": 1}}], ".b.c: "),
+    ("additionalProperties: the rest", {"properties": {"a": {}}, "additionalProperties": {
+        "properties": {"c": False}}}, [{"a": {"c": 1}, "b": {}}, []], [{"b": {"c": 1}}], ".b.c: "),
     ("additionalProperties: none", {"properties": {"b": {}, "c": {}},
                                     "additionalProperties": False}, [{}], [{"a": 1}], ".a: b c"),
-    ("if", {"if": {"const": 1}, "then": False, "else": {"const": 2}}, [2], [1, 3], ": 2 3"),
-    ("then", {"if": {"const": 1}, "then": {"type": "null"}}, [2], [1], ": null integer"),
     ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
         "a": {"type": "integer"}}}, [2], [1, "a"], ": integer string"),
-    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]],
-     "[0]: 1 [1, 2]"),
-    ("$ref: into a list", {"allOf": [{"const": 1}, {"$ref": "#/allOf/0"}]}, [1], [2]),
+    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]], "[0]: "),
     ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
      "definitions": {"a/b~c%\u00e9": {"const": 1}}}, [1], [2]),
-    ("$anchor", {"$ref": "#n", "$defs": {"a": {"$anchor": "n", "const": 1}}}, [1], [2]),
 ]
-SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that the message names)
-    *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
-        "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
-        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
-        **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
-        "then": [5], "else": [5],  # even where they do not apply
-        "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
-        "minimum": ["1"], "dependentRequired": [{"a": "b"}],
-        **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
-           for of in ("Length", "Items", "Contains", "Properties")}
-    }.items() for it in arguments],
-    *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
-        **{f"${one}": ["#a"] for one in ("dynamicRef", "dynamicAnchor", "recursiveRef")},
-        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$recursiveAnchor": [True],
-        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"], "patternProperties": [{"[": {}}],
-        "$ref": ["https://a.example/b", "b.json#/a"],
+SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in the message)
+    *[(ValueError, {word: it}, word) for word, arguments in {
+        "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
+        "required": ["a", [1]], "items": [[True]], "properties": [[]], "allOf": [[]],
+        **{one: [1] for one in ("enum", "uniqueItems", "pattern", "not", "anyOf")},
+        "maximum": [True], "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
+        "maxItems": ["1", True]}.items() for it in arguments],
+    *[(NotImplementedError, {word: it}, word) for word, arguments in {
+        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
+        "pattern": ["(", "a{2,1}"], "$ref": ["https://a.example/b", "b.json#/a"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
-    *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
-    *[(ValueError, schema, "#") for schema in (None, [], 1, "string")],
-    (NotImplementedError, {"anyOf": [True, {"$id": "https://a.example/b"}]}, "#/anyOf/1/$id"),
-    (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
+    *[(ValueError, schema, "") for schema in (None, [], 1, "string")],
+    (ValueError, {"not": {"properties": {"a": {"type": ""}}}}, "type")]
+# These would restrict values, but are so rare that the module does without them.
+SCHEMA_RARE = {
+    "prefixItems": [{}], "contains": {}, "patternProperties": {"^n": {}}, "propertyNames": {},
+    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}, "if": {}}
 
 
 class TestSchema(unittest.TestCase):
     """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
 
     def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
-        """[jsonschema.default-2020-12] The message names the place, the expected and the actual
-        value in this order. Other words may stand between them."""
+        """[jsonschema.default-2020-12] The message begins with the place in the value."""
         for why, schema, fits, others, *fault in SCHEMAS:
             for value in fits:
                 with self.subTest(why, schema=schema, fits=value):
@@ -4724,10 +4768,9 @@ class TestSchema(unittest.TestCase):
             for value in others:
                 pattern = "^x"
                 if fault and value is others[-1]:
-                    place, _, named = fault[0].partition(": ")
+                    place, _, words = fault[0].partition(": ")
                     pattern += re.escape(place) + ": " + "".join(
-                        rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
-                            r"\[.*\]|\{.*\}|\S+", named))
+                        rf"(?=.*(?<!\w){re.escape(word)}(?!\w))" for word in words.split())
                 with self.subTest(why, schema=schema, value=value):
                     with self.assertRaisesRegex(ValueError, pattern):
                         mcp_ref.validate(value, schema, "x")
@@ -4736,9 +4779,10 @@ class TestSchema(unittest.TestCase):
     def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
         [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
-        for kind, schema, place in SCHEMA_REFUSED:
+        rare = [(NotImplementedError, {word: it}, word) for word, it in SCHEMA_RARE.items()]
+        for kind, schema, word in SCHEMA_REFUSED + rare:
             with self.subTest(schema=schema):
-                with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
+                with self.assertRaisesRegex(kind, re.escape(word)):
                     mcp_ref.validate(1, schema)
                 for role in ("input_schema", "output_schema") if isinstance(schema, dict) else ():
                     register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
@@ -4763,13 +4807,17 @@ class TestSchema(unittest.TestCase):
 
         deep: Any = nested(5000, [], lambda x: [x])
         ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
+        numbers = [*range(12_000)]
         for schema, value in (
                 *[(nested(5000, {}, lambda inner: {word: inner}), 1) for word in (
-                    "not", "items", "additionalProperties", "if", "properties", "enum")],
+                    "not", "items", "additionalProperties", "properties", "enum")],
                 ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1), ({"const": 1}, deep),
-                ({"$ref": "#"}, 1), ({"if": {"$ref": "#"}}, 1), ({"items": {"$ref": "#"}}, deep)):
+                ({"$ref": "#"}, 1), ({"items": {"$ref": "#"}}, deep),
+                ({"allOf": [{"const": numbers}] * 3_000}, numbers),
+                ({"allOf": [{"uniqueItems": True}] * 3_000}, numbers)):
+            began = time.process_time()
             self.assertRaises(ValueError, mcp_ref.validate, value, schema)
-        mcp_ref.validate(1, nested(90, {"default": deep}, lambda inner: {"items": inner}))
+            self.assertLess(time.process_time() - began, 4.0)
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
 
@@ -4780,20 +4828,14 @@ SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
 
 @dataclasses.dataclass
 class SchemaPoint(Place):  # inherits x: int and y: int = 0
-    LIMIT: ClassVar[Any] = open  # is not part of the schema
     color: SchemaColor = SchemaColor.RED
-    tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
-    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
+    tags: List[str] = dataclasses.field(default_factory=list)
 
 
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
 SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
-SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
-SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
-# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
-SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
 
 
 class SchemaBoth(SchemaOptions):
@@ -4804,17 +4846,12 @@ class SchemaBoth(SchemaOptions):
 class SchemaNull:
     a: Optional[float] = None
     b: Optional[float] = 1.5
-    c: typing.Union[int, str, None] = None
-    d: Annotated[Optional[List[str]], "text"] = None
 
 
 @dataclasses.dataclass
-class SchemaRing:
-    back: Optional["SchemaRing"]
-
-
-SchemaDeep = TypedDict("SchemaDeep", {"deep": List[SchemaNull]})
-SchemaMaybe = TypedDict("SchemaMaybe", {"key": Optional[int]}, total=False)
+class SchemaSlots:
+    __slots__ = ("x",)
+    x: int
 
 
 @dataclasses.dataclass
@@ -4832,34 +4869,24 @@ class SchemaSpot(TypedDict):
     x: int
 
 
-def schema_object(properties: Any, *names: str) -> Any:
-    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
-
-
-def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
-    """Set the hints of a function, and its name to `take`."""
-    fn.__annotations__, fn.__name__ = hints, "take"
-    return fn
-
-
 class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
-    __call__, of_class = method, classmethod(method)
+
+def schema_object(properties: Any, *names: str) -> Any:
+    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
 
 
 SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
 SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
 SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
 SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
-SCHEMA_TAG = {**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, SCHEMA_STR]}, "minItems": 2,
-              "maxItems": 2}
 SCHEMA_POINT = schema_object({
     "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
-    "tags": {**SCHEMA_LIST, "items": SCHEMA_TAG}, "seen": {**SCHEMA_INT, "default": 0}}, "x")
-SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": [[3, "a"]], "seen": 0}  # on the wire
-SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, [(3, "a")])  # in Python
+    "tags": {**SCHEMA_LIST, "items": SCHEMA_STR}}, "x")
+SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": ["a"]}  # on the wire
+SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, ["a"])  # in Python
 HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the wire, in Python)
     ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
     ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
@@ -4870,17 +4897,10 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
     *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
     ("Tuple[int, ...]", {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0, 2], (1, 2)),
-    ("tuple[int, str]", SCHEMA_TAG, [1.0, "a"], (1, "a")),
-    ("tuple[int, int, int]", {**SCHEMA_LIST, "items": SCHEMA_INT, "minItems": 3, "maxItems": 3},
-     [1.0, 2, 3], (1, 2, 3)),
     ("Optional[int]", SCHEMA_MAYBE, 2.0, 2), ("Optional[int]", SCHEMA_MAYBE, None, None),
     ("typing.Union[SchemaColor, str]", {"anyOf": [SCHEMA_COLOR, SCHEMA_STR]}, "green", "green"),
     ("typing.Union[int, SchemaPoint]", {"anyOf": [SCHEMA_INT, SCHEMA_POINT]}, SCHEMA_P, SCHEMA_Q),
     ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}, "b", "b"),
-    ("Literal['a', 1, 'b']", {"anyOf": [{"type": "string", "enum": ["a", "b"]},
-                                        {"type": "integer", "enum": [1]}]}, 1, 1),
-    ("Literal['a', None]", {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
-     None, None),
     ("SchemaColor", SCHEMA_COLOR, "red", SchemaColor.RED),
     ("SchemaLevel", {"type": "integer", "enum": [1]}, 1, SchemaLevel.LOW),
     ("SchemaPoint", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
@@ -4890,41 +4910,27 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("Annotated[int, {'minimum': 1}, 5]", {**SCHEMA_INT, "minimum": 1}, 1.0, 1),  # 5 is ignored
     ("SchemaSpot", {**schema_object({"x": SCHEMA_INT}, "x"), "description": "Where it is."},
      {"x": 1.0}, {"x": 1}),
-    ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),
-               "description": "A point of the plane."}, {"x": 1, "y": 2}, Place(1, 2)),
+    ("SchemaSlots", schema_object({"x": SCHEMA_INT}, "x"), {"x": 1}, SchemaSlots(1)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
     *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
       for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
-HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
-    *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
-                                   "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
-    ("Annotated[int, {'minimun': 0}]", "minimun"),
-    ("set", "set"), ("object", "object"), ("Dict[int, str]", "int"), ("Literal[b'x']", "b'x'"),
-    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaBool", "bool"),
-    ("SchemaTree", "spot.kids: SchemaTree contains itself"), ("SchemaUnion", "Union"),
-    ("SchemaRing", "spot.back: SchemaRing contains itself"),
-    ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
-        ("object with __call__", SchemaTool()),
-        ("wrapped method", functools.wraps(SchemaTool().method)(lambda **a: [str(a["a"]), "red"])),
-        ("cached", functools.lru_cache()(schema_hinted(lambda a: [str(a), "red"], a=int))))],
-    ("defaults", schema_hinted(
+        ("async method", SchemaTool().method),
+        ("wrapped", functools.wraps(SchemaTool().method)(lambda **a: [str(a["a"]), "red"])),
+        ("cached", functools.lru_cache()(hinted(lambda a: [str(a), "red"], a=int))))],
+    ("defaults", hinted(
         lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
-        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]"), schema_object({
+        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]", e="Tuple[int, ...]"
+        ), schema_object({
             "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
             "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
-            "e": {"default": [1, 2]}}, "a"), {"a": 1}, [1, "x", "red", None, [1, 2]]),
-    ("no hints", lambda a, b=1, **more: [a, b, more], {
-        **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
-     {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
-    *[("Context, and hinted keyword arguments", schema_hinted(
-        lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
-       {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
+            "e": {**SCHEMA_LIST, "items": SCHEMA_INT, "default": [1, 2]}}, "a"),
+     {"a": 1}, [1, "x", "red", None, [1, 2]]),
+    *[("Context", hinted(lambda context, a: [str(a)], context=hint, a="int"),
+       schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])
       for hint in ("Context", "Optional[Context]",
                    *["mcp_ref.Context | None"] * (sys.version_info >= (3, 10)))]]
 # (hint, value, content or None if the call fails, revisions with structuredContent)
@@ -4933,7 +4939,8 @@ RESULTS: List[Tuple[Any, ...]] = [
     ("int", 0, [0], REVISIONS[2:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
     ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaPoint", SchemaPoint("a"), None, ())]
+    ("SchemaSlots", SchemaSlots(1), [{"x": 1}], REVISIONS[2:]),
+    ("typing.Union[int, str]", 5, [5], REVISIONS[2:])]
 
 
 class TestHints(unittest.TestCase):
@@ -4943,14 +4950,11 @@ class TestHints(unittest.TestCase):
         """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
-        steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
-                 ("<", '{"jsonrpc":"2.0","id":1,"result":{"tools":["$tool"]}}'),
-                 (">", json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-                     "name": "tool", "arguments": arguments or {}}})),
-                 ("<", '{"jsonrpc":"2.0","id":2,"result":"$result"}')]
-        one = Play(Transcript("", "", (revision,), (), (), steps), revision, Memory(server))
-        one.run()
-        return one.names["tool"], one.names["result"]
+        with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+            tool, = client.list_tools()  # from now on the client checks structured results
+            result = client.call_tool("tool", arguments or {})
+        result.pop("_meta", 0), result.pop("resultType", 0)
+        return tool, result
 
     def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
         """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
@@ -4958,28 +4962,14 @@ class TestHints(unittest.TestCase):
             for hint in (words, eval(words)):
                 with self.subTest(hint):
                     got: List[Any] = []
-                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                    take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
                     self.assertEqual(schema_object({"it": schema}, "it"), mcp_ref.schema_of(take))
                     result = self.use(take, {"it": given})[1]
                     self.assertEqual(repr([value]), repr(got))
                     self.assertEqual({"it": given}, result["structuredContent"])
 
-    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
-        """The tool is refused when it is registered. The message names function, parameter and
-        hint."""
-        for words, also in HINTS_REFUSED:
-            for hint in (words, eval(words)):
-                with self.subTest(hint), self.assertRaisesRegex(
-                        TypeError, rf"^(?=.*take)(?=.*\bspot\b).*{re.escape(also)}"):
-                    Server("s", "1").tool(schema_hinted(lambda spot: 0, spot=hint))
-        for fn, word in ((schema_hinted(lambda spot: 0, spot="Nobody"), "take.*Nobody"),
-                         (object(), "object"),
-                         (schema_hinted(lambda: 0, **{"return": SchemaBytes}), "take.*key"),
-                         (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
-            self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
-
     def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
-        """Many kinds of callables can be tools. A parameter with a default is optional."""
+        """Many kinds of functions can be tools. A parameter with a default is optional."""
         for why, fn, schema, arguments, value in SIGNATURES:
             with self.subTest(why):
                 tool, result = self.use(fn, arguments)
@@ -4987,73 +4977,69 @@ class TestHints(unittest.TestCase):
                 self.assertEqual(value, result["structuredContent"])
 
     def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
-        """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
-        [tools.structured.absent-early] [tools.structured.text-copy]"""
+        """If the schema allows other values than objects, the legacy revisions list and send it
+        inside of an object. [tools.output.conforms] [tools.structured.object]
+        [tools.structured.any] [tools.structured.absent-early] [tools.structured.text-copy]"""
         for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
             with self.subTest(hint, value=value, revision=revision):
-                fn = schema_hinted(lambda: value, **{"return": hint})
+                fn = hinted(lambda: value, **{"return": hint})
                 tool, result = self.use(fn, revision=revision)
                 if (hint, revision) == ("SchemaPoint", MODERN):
                     self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
                 texts = [block["text"] for block in result.pop("content")]
-                if content is None:
+                if content is None and "outputSchema" in tool:
                     self.assertEqual({"isError": True}, result)
-                else:
+                elif content is not None:
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
                     whole = content[0] if content else None
                     if revision in LEGACY and not isinstance(whole, dict):
                         whole = {"result": whole}
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
-
-    def test_a_result_that_does_not_fit_its_hint_is_a_failure_where_a_schema_is_listed(self) -> None:
-        """OURS: A client that checks results would refuse it. Older revisions get the text."""
-        for revision in REVISIONS:
-            with self.subTest(revision), self.assertLogs(mcp_ref.__name__, "WARNING"):
-                tool, result = self.use(schema_hinted(lambda: "a", **{"return": "int"}),
-                                        revision=revision)
-                self.assertEqual("outputSchema" in tool, result.get("isError", False))
-                self.assertEqual("outputSchema" not in tool, text_of(result) == "a")
+                    if data and "outputSchema" in tool:
+                        mcp_ref.validate(whole, tool["outputSchema"])
+                        self.assertIn(tool["outputSchema"].get("type", revision), ("object", MODERN,
+                                      *["integer"] * (revision == MODERN)))
 
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
-        """OURS: As parameters, as defaults, inside of other types, and as results."""
+        """OURS: As parameters, inside of other types, and as results. An author may add a row to
+        HINTS."""
         import datetime
         import decimal
+        import fractions
         import pathlib
         import uuid
-        Pair = NamedTuple("Pair", [("day", datetime.date), ("count", int)])
-        day = datetime.date(2026, 7, 28)
+        self.addCleanup(mcp_ref.HINTS.pop, "fractions.Fraction", None)
+        mcp_ref.HINTS["fractions.Fraction"] = type(mcp_ref.HINTS["uuid.UUID"])(
+            SCHEMA_STR, lambda kind, string: kind(string), str)
+        day, one = datetime.date(2026, 7, 28), uuid.UUID(int=1)
         noon = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.timezone.utc)
-        one = uuid.UUID(int=1)
         for hint, given, value in (
                 (datetime.date, "2026-07-28", day),
                 (datetime.datetime, "2026-07-28T12:00:00Z", noon),
-                (datetime.time, "12:30:00", datetime.time(12, 30)),
-                (uuid.UUID, str(one), one),
+                (datetime.time, "12:30:00", datetime.time(12, 30)), (uuid.UUID, str(one), one),
                 (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
                 (pathlib.Path, "a/b", pathlib.Path("a/b")),
+                (fractions.Fraction, "1/3", fractions.Fraction(1, 3)),
                 (List[datetime.date], ["2026-07-28"], [day]),
-                (Optional[datetime.date], "2026-07-28", day),
-                (Pair, ["2026-07-28", 2], Pair(day, 2))):
-            for revision in REVISIONS:
-                with self.subTest(hint, revision=revision):
-                    got: List[Any] = []
-                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                    result = self.use(take, {"it": given}, revision)[1]
-                    self.assertEqual([value], got)
-                    self.assertEqual(type(value), type(got[0]))
-                    back = json.loads(text_of(result))["it"]
-                    self.assertEqual(given, back.replace("+00:00", "Z") if hint is datetime.datetime
-                                     else back)
-        wrong = schema_hinted(lambda it: None, it=datetime.date)
-        result = self.use(wrong, {"it": "tomorrow"})[1]
+                (Optional[datetime.date], "2026-07-28", day)):
+            with self.subTest(hint):
+                got: List[Any] = []
+                take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                tool, result = self.use(take, {"it": given})
+                self.assertEqual([value], got)
+                self.assertEqual(type(value), type(got[0]))
+                back = result["structuredContent"]["it"]
+                self.assertEqual(given, back.replace("+00:00", "Z") if hint is datetime.datetime
+                                 else back)
+        result = self.use(hinted(lambda it: None, it=datetime.date), {"it": "tomorrow"})[1]
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
     def test_a_dataclass_may_refuse_arguments_in_its_post_init(self) -> None:
         """The tool is not called, and the model reads the text of the exception."""
         called: List[Any] = []
-        take = schema_hinted(lambda spans: called.append(spans), spans=List[SchemaSpan])
+        take = hinted(lambda spans: called.append(spans), spans=List[SchemaSpan])
         result = self.use(take, {"spans": [{"first": 1, "last": 2}, {"first": 2, "last": 1}]})[1]
         self.assertEqual((True, []), (result["isError"], called))
         self.assertIn("last is before first", text_of(result))
@@ -5062,21 +5048,11 @@ class TestHints(unittest.TestCase):
 
     def test_a_form_may_be_a_dataclass(self) -> None:
         """OURS: An accepted form is an instance; None means that the user declined."""
-        @dataclasses.dataclass
-        class Spot:
-            x: int
-            y: int = 2
-
         server, forms = Server("s", "1"), []
-
-        @server.tool
-        def ask(context: Context) -> str:
-            "Ask."
-            spot = context.elicit("Where?", Spot)
-            return repr(spot)
-
+        server.tool(name="ask")(hinted(
+            lambda context: repr(context.elicit("Where?", Place)), context=Context))
         for revision in "2025-11-25", MODERN:
-            for action, content, answer in (("accept", {"x": 1}, repr(Spot(1, 2))),
+            for action, content, answer in (("accept", {"x": 1}, repr(Place(1, 0))),
                                             ("decline", None, "None")):
                 def fill_in(params: Any) -> Any:
                     forms.append(set(params["requestedSchema"]["properties"]))
@@ -5105,143 +5081,82 @@ class TestHints(unittest.TestCase):
                 check(one, place)
 
         for words, *_ in HINTS:
-            check(mcp_ref.schema_of(schema_hinted(lambda it: it, it=words)), words)
-        for hint in "SchemaPoint", "SchemaNull":
-            tool, _ = self.use(schema_hinted(lambda: SCHEMA_Q, **{"return": hint}))
-            check(tool["outputSchema"], "output " + hint)
+            check(mcp_ref.schema_of(hinted(lambda it: it, it=words)), words)
+        tool, _ = self.use(hinted(lambda: SCHEMA_Q, **{"return": "SchemaPoint"}))
+        check(tool["outputSchema"], "an output schema")
 
     def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
             self) -> None:
         """A result with None in such a member fits the output schema."""
-        tool, result = self.use(schema_hinted(
+        tool, result = self.use(hinted(
             lambda it: it, it="SchemaNull", **{"return": "SchemaNull"}), {"it": {"a": None}})
         number, null = {"type": "number"}, {"type": "null"}
         fields = tool["inputSchema"]["properties"]["it"]["properties"]
-        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5},
-                          "c": {"anyOf": [SCHEMA_INT, SCHEMA_STR]},
-                          "d": {**SCHEMA_LIST, "items": SCHEMA_STR, "description": "text"}}, fields)
-        sent = tool["outputSchema"]["properties"]
-        self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
-        self.assertIn(null, sent["c"]["anyOf"])
-        outer, _ = self.use(schema_hinted(
-            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
-        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
-        self.assertIn(null, deep["a"]["anyOf"])
-        self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
+        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5}}, fields)
+        self.assertIn(null, tool["outputSchema"]["properties"]["a"]["anyOf"])
+        self.assertEqual({"a": None, "b": 1.5}, result["structuredContent"])
         mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
-        fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
-        self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
-
-    def test_args_may_describe_the_context_and_a_server_may_have_only_methods(self) -> None:
-        """Neither leads to a warning."""
-        def take(context: Context) -> Dict[str, Any]:
-            """Take it.
-
-            Args:
-                context: The request.
-            """
-            return {}
-
-        with self.assertLogs() as logs:
-            logging.warning("the only line")
-            Server("s", "1").tool(take)
-        self.assertEqual(1, len(logs.output))
-        own = "import mcp_ref\nserver = mcp_ref.Server('s', '1')\n" \
-              "server.method('x/y')(lambda: {})\nserver.run()"
-        done = subprocess.run([*PYTHON, "-c", own], input=b"", stderr=-1, env=PROCESS_ENV,
-                              timeout=DEADLINE)
-        self.assertEqual((0, b""), (done.returncode, done.stderr))
 
     def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
         """The rest of the docstring describes the tool. A text in Annotated has priority."""
-        def search(words: List[str], limit: int = 5, at: Optional[SchemaSpot] = None,
+        def search(words: List[str], context: Context, limit: int = 5,
                    own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
             """Search the library.
 
             All books are searched.
 
             Args:
-                words: Words of the title. An
-                    example: Emma.
+                words: Words of the title.
+                context: The request.
                 limit (int, optional): How many titles.
-                at: Where to search.
                 own: Another text.
-                nobody: There is no such parameter.
-
-            Returns:
-                Nothing.
             """
 
         tool, _ = self.use(search, {"words": []})
-        self.assertEqual("Search the library.\n\nAll books are searched.\n\nReturns:\n    Nothing.",
-                         tool["description"])
+        self.assertEqual("Search the library.\n\nAll books are searched.", tool["description"])
         self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
         self.assertEqual(
-            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
-             "at": "Where to search.", "own": "Its own.", "plain": None},
+            {"words": "Words of the title.", "limit": "How many titles.", "own": "Its own.",
+             "plain": None},
             {name: one.get("description")
              for name, one in tool["inputSchema"]["properties"].items()})
-        for doc, rest, told in (
-                ("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none", None),
-                ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore.", "One."),
-                ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.", "One.")):
-            with self.subTest(doc):
-                take = schema_hinted(lambda a: a, a=str)
-                take.__doc__ = doc
-                tool, _ = self.use(take, {"a": ""})
-                a = tool["inputSchema"]["properties"]["a"]
-                self.assertEqual((rest, told), (tool["description"], a.get("description")))
         server = Server("s", "1")
-        server.prompt("last")(schema_hinted(lambda a: a, a=Annotated[str, "Own."]))
+        server.prompt(name="last")(hinted(lambda a: a, a=Annotated[str, "Own."]))
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual([{"name": "a", "description": "Own.", "required": True}],
                              client.list_prompts()[-1]["arguments"])
 
 
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
-    ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
-    ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
-    ("Dict[str, int]", {"a": "1"}, {"a": 1}), ("Dict[str, int]", '{"a": 1}', {"a": 1}),
-    ("SchemaSpot", '{"x": 1}', {"x": 1}), ("SchemaSpot", {"x": "1"}, {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1]), ("tuple[int, str]", ["1", "2"], (1, "2")),
-    ("SchemaColor", '"red"', SchemaColor.RED), ("Literal[1, 2]", "2", 2),
-    ("typing.Union[int, List[int]]", "[1]", [1]), ("SchemaMaybe", {"key": None}, {}),
-    ("List[SchemaNull]", [{"b": None, "c": None}], [SchemaNull(b=None)]),
-    ("Dict[str, List[bool]]", {"a.b": ["true"]}, {"a.b": [True]})]
+    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
+    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1])]
 UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
     ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}),
-    ("Literal['1', 1]", "1")]
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
 UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
     ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
-    ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
-    ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
-    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
-    ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
+    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
 
 
 class TestForgiving(unittest.TestCase):
-    """Arguments of a tool that do not fit are mended, if that is possible."""
+    """JSON text where a tool expects an array, an object or a number is read as JSON."""
 
-    def take(self, hint: str, value: Any, **options: Any) -> Tuple[List[Any], Any]:
+    def take(self, hint: str, value: Any) -> Tuple[List[Any], Any]:
         """Call a tool with one argument. Return what it got, and the result."""
         got: List[Any] = []
         server = Server("s", "1")
-        server.tool(name="take", **options)(schema_hinted(lambda it: got.append(it), it=hint))
+        server.tool(name="take")(hinted(lambda it: got.append(it), it=hint))
         with Client(server, timeout=DEADLINE) as client:
             return got, client.call_tool("take", {"it": value})
 
     def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
-        for hint, value, wanted in MENDED:
+        for hint, value, wanted in MENDED + [(hint, value, value) for hint, value in UNCHANGED]:
             with self.subTest(hint, value=value):
                 got, result = self.take(hint, value)
                 self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
-
-    def test_a_value_that_fits_is_never_changed(self) -> None:
-        for hint, value in UNCHANGED:
-            with self.subTest(hint, value=value):
-                self.assertEqual(repr([value]), repr(self.take(hint, value)[0]))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
@@ -5249,9 +5164,6 @@ class TestForgiving(unittest.TestCase):
                 got, result = self.take(hint, value)
                 self.assertEqual(([], True), (got, result["isError"]))
                 self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
-        said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
-        self.assertIn("it.a: expected integer", said)
-        self.assertIn("it.b: expected integer", said)
 
     def test_a_null_for_a_parameter_with_a_default_counts_as_not_given(self) -> None:
         """A null that fits is passed on."""
@@ -5267,13 +5179,12 @@ class TestForgiving(unittest.TestCase):
 
     def test_everything_else_on_the_wire_stays_strict(self) -> None:
         server = Server("s", "1")
-        server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
+        server.method("example/double")(hinted(lambda n: {"n": 2 * n}, n="int"))
         server.tool(name="take")(lambda: 1)
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual(4, client.request("example/double", {"n": 2})["n"])
             for method, params in (("example/double", {"n": "2"}),
-                                   ("tools/call", {"name": "take", "arguments": "{}"}),
-                                   ("tools/call", {"name": "take", "arguments": None})):
+                                   ("tools/call", {"name": "take", "arguments": "{}"})):
                 with self.subTest(method), self.assertRaises(RpcError) as caught:
                     client.request(method, params)
                 self.assertEqual(-32602, caught.exception.code)
@@ -6625,8 +6536,6 @@ print(*client.call_tool(code)["at"])
 # --- The file itself ------------------------------------------------------------------------------
 # People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
 # after a part: .ci/test_cuts.py.)
-
-FILE_PATH = os.path.realpath(mcp_ref.__file__)
 
 
 class TestTheFileItself(unittest.TestCase):
