@@ -1,21 +1,20 @@
 """The Model Context Protocol as an executable specification, and the tests of mcp_ref.py.
 
 Most of this file consists of transcripts. A transcript is a conversation between a client and a
-server over stdio, with one message on each line:
+server over stdio, with one JSON-RPC message on each line:
 
     == Before initialize the server refuses every request except ping  OURS legacy raw
        [life.init-first]
     > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-The messages are JSON-RPC 2.0. MCP has five revisions. The revisions 2024-11-05, 2025-03-26,
-2025-06-18 and 2025-11-25 are called legacy: the client opens a session with a handshake. The
-revision 2026-07-28 is called modern: it has no sessions, and each request stands alone.
+The revisions 2024-11-05 to 2025-11-25 are called legacy: the client opens a session with a
+handshake. The revision 2026-07-28 is called modern: each request stands alone.
 
 The title states the rule. After the title come the level (MUST or SHOULD; OURS is a promise of this
 module), the revisions in which the transcript is played, words for the runner, and in brackets the
-requirements that the transcript tests. Their names are those in .ci/spec/. Indented lines continue
-the line above.
+requirements that the transcript tests, with their names in .ci/spec/. Indented lines continue the
+line above.
 
     >      The client writes this line.
     <      The server has to write this line.
@@ -29,33 +28,31 @@ the line above.
 
 In a line that has to arrive, "..." stands for any value. A member named "..." allows further
 members, and an array that ends in "..." may be longer. "$x" stands for the same value, or the same
-member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing. If
-it was missing, the runner leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if
-this module is tested; another server may send any value of the same type. "$revision" is the
-revision that is played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern
-request. Messages that the transcript does not contain must not arrive, so each transcript ends with
-a check for silence.
+member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing; the
+runner then leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if this module is
+tested; another server may send any value of the same type. "$revision" is the revision that is
+played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern request. Messages
+that the transcript does not contain must not arrive, so each transcript ends with a check for
+silence.
 
 These words choose revisions: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later
-ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). If a
-title has several of them, a revision has to satisfy all. A transcript without such a word is played
-in all five revisions. With + and -, a date says since when or until when the rule holds. With a
-single date, the rule may hold in other revisions as well, and one of them was considered enough.
+ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). A
+revision has to satisfy all of them. Without such a word, all five revisions are played. A single
+date does not mean that the rule holds in this revision only; one was considered enough.
 
 The other words are for the runner. Unless the word `raw` is there, the runner opens a legacy
 session first. With `offers` the client offers roots, sampling and elicitation; otherwise it offers
 nothing. `on NAME` names another server of SERVERS. `client` exchanges the roles: our Client is
-tested, and the runner plays the server (class Wire). In such a transcript the runner sends a "<"
-line that directly follows a "!" line only after that code has finished.
+tested, and the runner plays the server (class Wire). There, the runner sends a "<" line that
+directly follows a "!" line only after that code has finished.
 
-The runner hides those parts of modern messages that are the same in every message. It adds the
-missing members of `_meta` to each request that it sends. From each result that arrives it removes
-resultType "complete", the name of the server and the caching members, unless the transcript spells
-out resultType. To each result that it sends to our Client it adds resultType "complete", unless the
-transcript is `raw`.
+The runner hides what is the same in every modern message. It adds the missing members of `_meta` to
+each request that it sends. From each result that arrives it removes resultType "complete", the name
+of the server and the caching members, unless the transcript spells out resultType. To each result
+that it sends to our Client it adds resultType "complete", unless the transcript is `raw`.
 
-First come the runner, the tested ends and the fixture, and then the rules in the order of the parts
-of mcp_ref.py.
+First come the runner, the tested ends and the fixture, and then the rules in the order of the
+sections of mcp_ref.py.
 
     python3 -m unittest test_mcp_ref                       run the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
@@ -1302,8 +1299,8 @@ class ProcessShared(Process):
         return line and self.ids.come(line)
 
 
-# --- Part 1: A server for tools -------------------------------------------------------------------
-# Messages, the lifecycle in both eras, and tools. (The schemas of their arguments are in Part 6.)
+# --- Messages, the lifecycle and tools ------------------------------------------------------------
+# Messages, the lifecycle in both eras, and tools.
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
@@ -2355,7 +2352,7 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual(1, len(logs.output), logs.output)
 
 
-# --- Part 2: Side by side -------------------------------------------------------------------------
+# --- Side by side ---------------------------------------------------------------------------------
 # Several requests at the same time; log messages, progress and cancellation; a server as a process.
 
 
@@ -3103,45 +3100,7 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
-class TestSchedules(ProcessCase):
-    """A server works in whatever order its threads run."""
-
-    DELAYS = r"""
-import mcp_ref, time
-
-here = threading.local()  # .quick: this thread has run slow() and is not delayed any more
-
-def hold_up(frame, event, arg):
-    if event == "return" and frame.f_code.co_name == "slow":
-        here.quick = True
-    elif event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
-        if not getattr(here, "quick", False):
-            time.sleep(0.001)
-
-def slow(seconds):
-    time.sleep(seconds)
-
-sys.setswitchinterval(1e-5)
-threading.setprofile(hold_up)
-"""
-
-    def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
-        """Each function of the module takes a millisecond, except on the thread that ends a slow
-        call. So the end of that call falls into each gap between two steps of other threads."""
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}", before=self.DELAYS)
-            for number in range(1, 60):
-                codes = [f"slow({0.011 + number % 29 / 1000})", *["out = 'quick'"] * 5]
-                for index, code in enumerate(codes):
-                    child.send(process_run(f"{number} {index}", code))
-                for _ in codes:
-                    self.assertIsNotNone(child.take(DEADLINE))
-            child.end()
-
-        self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
-
-
-# --- Part 3: Asking the user ----------------------------------------------------------------------
+# --- Asking the user ------------------------------------------------------------------------------
 # While a server processes a request, it may need input from the client: a form that the user fills
 # in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
 # list of roots. In the legacy era the server sends a request to the client. In the modern era the
@@ -3782,7 +3741,7 @@ class TestRequestState(unittest.TestCase):
         self.assertEqual(-32602, got["error"]["code"])
 
 
-# --- Part 4: Changes ------------------------------------------------------------------------------
+# --- Changes --------------------------------------------------------------------------------------
 # Lists and resources change. A legacy client gets notifications about all lists, and a modern
 # client about those to which it has subscribed.
 
@@ -4016,7 +3975,7 @@ class TestSubscriptions(unittest.TestCase):
                 check(revision, word)
 
 
-# --- Part 5: Resources, prompts and completion ----------------------------------------------------
+# --- Resources, prompts and completion ------------------------------------------------------------
 # Also the pages and the entries of all four lists, extensions, and methods of the author.
 
 
@@ -4240,8 +4199,7 @@ class TestLists(unittest.TestCase):
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
 
     def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence. The
-        decorators accept a name alone."""
+        """OURS: A name or a description that is passed to the decorator takes precedence."""
         def spoken() -> None:
             """Say it.
 
@@ -4250,17 +4208,14 @@ class TestLists(unittest.TestCase):
 
             """
 
-        server = Server("s", "1")
+        server, said = Server("s", "1"), "Say it.\n\nExample:\n    x = 1"
         self.assertIs(spoken, server.tool(spoken))
-        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
-        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
-        said = "Say it.\n\nExample:\n    x = 1"
+        self.assertIs(spoken, server.tool(name="named", description="Do it.")(spoken))
+        server.prompt(name="one")(spoken)
         with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(
-                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
-                 ("one", said)],
-                [(one["name"], one.get("description"))
-                 for one in client.list_tools() + client.list_prompts()])
+            self.assertEqual([("spoken", said), ("named", "Do it."), ("one", said)], [
+                (one["name"], one.get("description"))
+                for one in client.list_tools() + client.list_prompts()])
 
     def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
         """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
@@ -4323,14 +4278,6 @@ class TestLists(unittest.TestCase):
             self.assertEqual([], client.list_resources() + client.list_resource_templates())
 
 
-def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
-    """Return the first thing that is wanted."""
-    while True:
-        thing = heard.get(timeout=DEADLINE)
-        if wanted(thing):
-            return thing
-
-
 @plays(r'''
 == A server serves a method that its author has added, and passes the params by name  OURS on empty
 ! server.method("own/sum")(lambda a, b=1: {"sum": a + b})
@@ -4359,41 +4306,30 @@ class TestRegistration(unittest.TestCase):
                 self.assertEqual([], client.list_tools() + client.list_prompts())
                 client.subscribe(tools=True)
                 if revision not in LEGACY:
-                    until(heard, lambda method: method.endswith("acknowledged"))
-                server.tool(name="t", description="?")(lambda: 1)
-                self.assertEqual("notifications/tools/list_changed", until(
-                    heard, lambda method: method.endswith("changed")))
+                    self.assertIn("acknowledged", heard.get(timeout=DEADLINE))
+                server.tool(name="t")(lambda: 1)
+                self.assertIn("tools/list_changed", heard.get(timeout=DEADLINE))
                 self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
-                               capabilities=["tool"])
+        self.assertRaisesRegex(ValueError, "tool", Server, "s", "1", capabilities=["tool"])
 
 
 class TestExtensions(unittest.TestCase):
     """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
 
     def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
-        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
-        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
-
-        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
-        def clock(context: Context) -> str:
-            """Show the time."""
-            seen.append(context.client_capabilities.get("extensions"))
-            return "12:00"
-
-        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                with Client(server, protocol_version=revision, extensions=offered,
-                            timeout=DEADLINE) as client:
-                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
-                                     client.server_capabilities["extensions"])
-                    self.assertEqual("ui://clock",
-                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                    client.call_tool("clock")
-                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
-                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
+        """[ver.ext.fallback]"""
+        own, seen = {"example.com/x": {"deep": [1]}}, []  # type: Tuple[Any, List[Any]]
+        server = Server("s", "1", extensions=own)
+        server.tool(name="clock", meta={"ui": {"resourceUri": "ui://clock"}})(hinted(
+            lambda context: seen.append(context.client_capabilities.get("extensions")),
+            context=Context))
+        offered = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+        for revision, more in itertools.product((LEGACY[-1], MODERN), (offered, None)):
+            with self.subTest(revision), Client(server, protocol_version=revision, extensions=more,
+                                                timeout=DEADLINE) as client:
+                self.assertEqual(own, client.server_capabilities["extensions"])
+                self.assertEqual("ui://clock", client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
+                client.call_tool("clock")
         self.assertEqual([offered, None] * 2, seen)
 
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
@@ -4402,12 +4338,10 @@ class TestExtensions(unittest.TestCase):
                      lambda value: Client(["x"], extensions=value)):
             for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
                 make({name: {}})
-            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
-                         "a b/c", "\u00e4/b", "a/b\n"):
-                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
+            for name in "a", "a/", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.", "a/b\n":
+                with self.subTest(name), self.assertRaises(ValueError):
                     make({name: {}})
-            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
-            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+            self.assertRaises((TypeError, ValueError), make, {"a/b": True})
 
 
 # --- Schemas and hints ----------------------------------------------------------------------------
@@ -4895,7 +4829,7 @@ class TestForgiving(unittest.TestCase):
                 self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
 
 
-# --- Part 7: The client ---------------------------------------------------------------------------
+# --- The client -----------------------------------------------------------------------------------
 # The transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
@@ -5391,26 +5325,15 @@ class TestClientRequests(unittest.TestCase):
     def test_progress_puts_off_the_timeout_of_a_call_that_has_a_max_timeout(self) -> None:
         """[timeout.absolute-maximum]"""
         server, stop = Server("s", "1"), threading.Event()
-
-        @server.tool
-        def work(context: Context, steps: int) -> str:
-            "Report progress."
-            for step in range(steps):
-                if stop.wait(0.2):
-                    break
-                context.progress(step)
-            return "done"
-
+        self.addCleanup(stop.set)
+        server.tool(name="work")(hinted(lambda steps, context: [
+            context.progress(step) for step in range(steps) if not stop.wait(0.1)][:0],
+            steps=int, context=Context))
         with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual("done", text_of(client.call_tool(
-                "work", {"steps": 8}, timeout=1.0, max_timeout=DEADLINE)))
-            for limit, options in (
-                    (0.5, {"timeout": 0.5}), (1.2, {"timeout": 1.0, "max_timeout": 1.2}),
-                    (0.1, {"timeout": DEADLINE, "max_timeout": 0.1}),
-                    (0.1, {"timeout": 0.1, "max_timeout": DEADLINE})):
-                with self.assertRaisesRegex(RequestTimeout, f" {limit} s"):
-                    client.call_tool("work", {"steps": 1000}, **options)
-            stop.set()
+            client.call_tool("work", {"steps": 8}, timeout=0.6, max_timeout=DEADLINE)
+            for options in ({"timeout": 0.3}, {"timeout": DEADLINE, "max_timeout": 0.1},
+                            {"timeout": 0.6, "max_timeout": 0.7}):
+                self.assertRaises(RequestTimeout, client.call_tool, "work", {"steps": 99}, **options)
 
 
 @plays(r"""
@@ -5813,11 +5736,6 @@ class TestInProcess(unittest.TestCase):
         gc.collect()
         self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
 
-    def test_a_client_answers_the_input_requests_of_a_batch(self) -> None:
-        client = self.client(fixture_server(), on_elicit=fixture_elicit)
-        calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
-        self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
-
     def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
             with self.subTest(revision):
@@ -5835,11 +5753,13 @@ class TestCallbacks(unittest.TestCase):
     client = TestInProcess.client
 
     def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
-        """call_tool() returns after its on_progress calls have returned."""
+        """call_tool() returns after its on_progress calls have returned. A callback may call the
+        client: this call does not wait for callbacks."""
         heard: List[Any] = []
 
         def note(*what: Any) -> None:
             heard.append((threading.current_thread(), what))
+            client.ping()
 
         client = self.client(fixture_server(), protocol_version=LEGACY[-1], on_notification=note)
         client.call_tool("count", {"to": 20}, on_progress=note)
@@ -5850,23 +5770,6 @@ class TestCallbacks(unittest.TestCase):
                          [what for what in said if len(what) == 3])
         told = [what[1]["progress"] for what in said if len(what) == 2]
         self.assertEqual([*range(1, len(told) + 1)], told)
-
-    def test_a_callback_may_call_the_client(self) -> None:
-        """A call from a callback does not wait for callbacks. Its own progress is passed later."""
-        names: "queue.Queue[Any]" = queue.Queue()
-        steps: "queue.Queue[Any]" = queue.Queue()
-
-        def on_notification(method: str, params: Any) -> None:
-            if method == "notifications/tools/list_changed":
-                names.put([tool["name"] for tool in client.list_tools()])
-                client.call_tool("count", {"to": 2}, on_progress=lambda *step: steps.put(step[0]))
-                names.put("called")
-
-        client = self.client(fixture_server(), protocol_version=LEGACY[-1],
-                             on_notification=on_notification)
-        client.call_tool("change", {"kind": "tools"})
-        self.assertIn("extra", names.get(timeout=DEADLINE))
-        self.assertEqual("called", names.get(timeout=DEADLINE))
 
     def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
         """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive
@@ -5949,12 +5852,6 @@ class TestClientProcess(unittest.TestCase):
                 self.assertRaises(ConnectionClosed, client.call_tool, "answer()")
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
-
-    def test_calls_raise_connection_closed_when_their_server_has_closed_its_stdin(self) -> None:
-        """The server lives on, but no request reaches it."""
-        with self.spawn() as client:
-            client.call_tool("os.close(0); answer(); signal.pause()")
-            self.assertRaisesRegex(ConnectionClosed, "stdin", client.call_tool, "pass")
 
     def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
@@ -6109,17 +6006,6 @@ class TestTheFileItself(unittest.TestCase):
         self.addCleanup(end.close)
         Play(one, one.revisions[0], end).run()
         self.assertEqual(0, end.close())
-
-    def test_the_listing_of_a_server_on_the_title_page_works(self) -> None:
-        page = mcp_ref.__doc__ or ""
-        block = re.search(r"(?m)^    from mcp_ref(?:.*\n)(?:(?:    .*)?\n)*", page)
-        assert block
-        space: Dict[str, Any] = {"__name__": "title page"}
-        exec(textwrap.dedent(block[0]), space)
-        end = Memory(space["server"])
-        end.give(request_line(1, "tools/call", name="add", arguments={"a": 1, "b": 2},
-                              _meta=modern_meta()))
-        self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
 
     def test_a_renamed_copy_in_a_package_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
