@@ -1854,14 +1854,6 @@ class TestOrderOfChecks(unittest.TestCase):
    {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
    {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
 
-== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
-> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"hold","arguments":{"key":"a"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-< [{"jsonrpc":"2.0","id":1,"result":{}}]
-> [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
-
 == In a revision without batches an array gets one error, and its members are not processed  SHOULD
    2025-03-26! [batch.array-rejected]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
@@ -2695,26 +2687,20 @@ os.waitpid(pid, 0), context.log("error", "said by the tool")"""
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
     def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
-        """It does not wait for a cancelled call, nor for any call if a response can no longer be
-        written because stdout is closed, too."""
-        for stdout_breaks in False, True:
-            child = self.start(drain=9 * DEADLINE)
-            child.run(PROCESS_STUCK, "stuck")
-            child.send(process_run(  # list_roots() fails when stdin has ended
-                "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
-            child.until("roots/list")
-            if not stdout_breaks:
-                child.send(cancel_line("stuck"))
-            child.stdin.close()
-            child.read_stderr("here")
-            if stdout_breaks:
-                child.relay.kill(), child.relay.wait()
-            else:
-                self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
-            child.gate.close()  # now the held call returns
-            ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual([] if stdout_breaks else ["held"], ids)
-            self.assertEqual(0, child.wait_for_end())
+        """It does not wait for a cancelled call."""
+        child = self.start(drain=9 * DEADLINE)
+        child.run(PROCESS_STUCK, "stuck")
+        child.send(process_run(  # list_roots() fails when stdin has ended
+            "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
+        child.until("roots/list")
+        child.send(cancel_line("stuck"))
+        child.stdin.close()
+        child.read_stderr("here")
+        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
+        child.gate.close()  # now the held call returns
+        self.assertEqual(["held"], [
+            json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)])
+        self.assertEqual(0, child.wait_for_end())
 
     def signal(self, child: ProcessChild, *numbers: int) -> None:
         """Send signals that end a process."""
@@ -2967,29 +2953,25 @@ class TestSurroundings(ProcessCase):
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
 
-    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
-        """The response waits until a stopped client goes on. A server does not outlive a client
-        that was killed. If a tool ends its server, the exception in the client has the exit status.
+    def test_a_server_does_not_outlive_a_client_that_was_killed(self) -> None:
+        """If a tool ends its server, the exception in the client has the exit status.
         [stdio.shutdown.server-initiated]"""
         server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
-        stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
 
         def check(code: str, *seen: Any) -> None:
             child = self.start(main=f"""
 from mcp_ref import Client, ConnectionClosed
 with Client({server!r}) as client:
     try:
-        print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
+        client.call_tool("execute", {{"code": {code!r}}})
     except ConnectionClosed as error:
         print("status 9" in str(error), flush=True)""")
             child.read_stderr("here")
-            child.child.send_signal(signal.SIGCONT)
             self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
 
         self.beside(check, [
-            ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
-            ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
-            ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
+            ("killed", f"import signal\nos.kill(os.getppid(), signal.SIGKILL)\n{PROCESS_STUCK}",
+             None, -signal.SIGKILL), ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
     def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
         """The log shows messages of the client and exceptions of the tool in escaped form, and not
@@ -3037,18 +3019,6 @@ class TestTranscriptsOverPipes(ProcessCase):
         cases.append((0, self.selected(5, "offers")))
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
-
-    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
-        def check(revision: str) -> None:
-            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-            self.addCleanup(child.close)
-            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
-                        deadline=3 * DEADLINE)
-            talk.open()
-            play_envelope(self, talk)
-            self.assertEqual(0, child.close())
-
-        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
 
 
 # --- Asking the user ------------------------------------------------------------------------------
@@ -3221,12 +3191,6 @@ def asking_server(**options: Any) -> Server:
     def fickle(context: Context) -> str:
         """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
-
-    @server.tool
-    def keyed(context: Context) -> str:
-        """Ask twice, with keys that the tool chooses."""
-        roots = context.list_roots(key="where")
-        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
@@ -3484,15 +3448,6 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
 < {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
    "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
-
-== A tool may choose the keys of its input requests  OURS modern offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
-   "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"keyed",
-   "inputResponses":{"where":{"roots":[]}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
-   "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
 
 == A server ignores a requestState in a request that cannot require input  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
@@ -3872,35 +3827,34 @@ class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
 
     def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
-        """OURS: There are two subscribers. One of them does not read a response, or does not read a
-        notification. The other one is served, and gets its notifications."""
-        def check(revision: str, word: bytes) -> None:
-            server, first, over = fixture_server(), threading.Lock(), threading.Event()
-            self.addCleanup(over.set)
-            deaf: "queue.Queue[Subscriber]" = queue.Queue()
+        """OURS: Of two subscribers, the one that is notified first does not read. Beyond
+        Bounds.line, further notifications for it are dropped."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                reads, deaf = threading.Event(), queue.Queue()  # type: ignore[var-annotated]
+                first = threading.Lock()
+                self.addCleanup(reads.set)
 
-            def write(client: Subscriber, line: bytes) -> None:
-                if word in line and first.acquire(False):
-                    deaf.put(client)
-                    over.wait(6 * DEADLINE)
-                client.lines.put(line)
+                def write(client: Subscriber, line: bytes) -> None:
+                    if Subscriber.UPDATED in line and first.acquire(False):
+                        deaf.put(client)
+                        reads.wait(3 * DEADLINE)
+                    client.lines.put(line)
 
-            both = [Subscriber(server, revision, write) for _ in range(2)]
-            if word == b'"stuck"':
-                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing = later(server.resource_updated, "fixture://text")
-            if len(both) > 1:  # it is not known which subscriber is notified first
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing.result(DEADLINE)
-            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
-            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
-            self.assertEqual("served", text_of(got["result"]))
-
-        for revision, word in itertools.product(
-                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
-            with self.subTest(revision, word=word):
-                check(revision, word)
+                server = fixture_server(bounds=Bounds(line=2000))
+                both = [Subscriber(server, revision, write) for _ in range(2)]
+                publishing = later(server.resource_updated, "fixture://text")
+                slow = deaf.get(timeout=DEADLINE)
+                both.remove(slow)
+                publishing.result(DEADLINE)
+                quick, = both
+                self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
+                for _ in range(100):
+                    later(server.resource_updated, "fixture://text").result(DEADLINE)
+                    self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
+                reads.set()
+                last = [line for line in iter(lambda: slow.take(0.2), None)]
+                self.assertLess(len(last), 2000 // len(last[0]) + 3)
 
 
 # --- Resources, prompts and completion ------------------------------------------------------------
@@ -4440,16 +4394,6 @@ class SchemaSlots:
     x: int
 
 
-@dataclasses.dataclass
-class SchemaSpan:
-    first: int
-    last: int
-
-    def __post_init__(self) -> None:
-        if self.last < self.first:
-            raise ValueError("last is before first")
-
-
 class SchemaSpot(TypedDict):
     """Where it is."""
     x: int
@@ -4612,16 +4556,6 @@ class TestHints(unittest.TestCase):
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
-    def test_a_dataclass_may_refuse_arguments_in_its_post_init(self) -> None:
-        """The tool is not called, and the model reads the text of the exception."""
-        called: List[Any] = []
-        take = hinted(lambda spans: called.append(spans), spans=List[SchemaSpan])
-        result = self.use(take, {"spans": [{"first": 1, "last": 2}, {"first": 2, "last": 1}]})[1]
-        self.assertEqual((True, []), (result["isError"], called))
-        self.assertIn("last is before first", text_of(result))
-        self.use(take, {"spans": [{"first": 1, "last": 2}]})
-        self.assertEqual([[SchemaSpan(1, 2)]], called)
-
     def test_a_form_may_be_a_dataclass(self) -> None:
         """OURS: An accepted form is an instance; None means that the user declined."""
         server, forms = Server("s", "1"), []
@@ -4639,27 +4573,6 @@ class TestHints(unittest.TestCase):
                         timeout=DEADLINE) as client:
                     self.assertEqual(answer, text_of(client.call_tool("ask")))
         self.assertEqual([{"x", "y"}] * 4, forms)
-
-    def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
-        """They have no prefixItems, no list of types, and no true or false as a schema, except in
-        additionalProperties."""
-        def check(schema: Any, place: str) -> None:
-            self.assertIsInstance(schema, dict, place)
-            self.assertNotIn("prefixItems", schema, place)
-            self.assertIsInstance(schema.get("type", ""), str, place)
-            if schema.get("type") == "array":
-                self.assertIn("items", schema, place)
-            inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-            inner += [schema["items"]] if "items" in schema else []
-            if not isinstance(schema.get("additionalProperties", True), bool):
-                inner.append(schema["additionalProperties"])
-            for one in inner:
-                check(one, place)
-
-        for words, *_ in HINTS:
-            check(mcp_ref.schema_of(hinted(lambda it: it, it=words)), words)
-        tool, _ = self.use(hinted(lambda: SCHEMA_Q, **{"return": "SchemaPoint"}))
-        check(tool["outputSchema"], "an output schema")
 
     def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
             self) -> None:
@@ -4976,13 +4889,6 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
 = id3 not in (id1, id2)
 
-== call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
-   client
-! got = client.call_tool("add", {"x": 1})
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"add","arguments":{"x":1}}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"1"}]}}
-= got["content"] == [{"type": "text", "text": "1"}]
-
 == The arguments of prompts and completions are strings, and a client sends other values as JSON
    text  MUST client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
 ! got = client.get_prompt("greet", {"name": "Ada", "count": 2, "tags": ["x"], "none": None})
@@ -5087,14 +4993,6 @@ class TestClientOpening(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
 = isinstance(raised, RequestTimeout)
 
-== An on_progress function may close the client  OURS client
-! closed = queue.Queue()
-! call = later(client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
-   "progressToken":"$t","...":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
-= closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
     """The requests of a client, their timeouts, and the checks of their results."""
@@ -5321,15 +5219,6 @@ class TestClientRequests(unittest.TestCase):
 = isinstance(raised, BlockingIOError) and page.close() is None
 
 # --- Subscriptions, and a server that goes away.
-
-== A modern subscription asks only for the changes that the caller names
-   OURS modern client
-! client.subscribe(["x:1"])
-> {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
-   "params":{"notifications":{"resourceSubscriptions":["x:1"]}}}
-! client.subscribe(prompts=True)
-> {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen",
-   "params":{"notifications":{"promptsListChanged":true}}}
 
 == A modern subscription is a request that stays pending, and connect() renews it after a crash of
    the server  MUST modern client [subs.filter-present] [subs.client-correlates]
@@ -5688,16 +5577,6 @@ class TestCallbacks(unittest.TestCase):
         self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
 
 
-CLIENT_HOLD = """import sys, threading, mcp_ref
-server = mcp_ref.Server("s", "1")
-@server.tool
-def hold(context: mcp_ref.Context) -> None:
-    "Report progress, and never return."
-    context.progress(1)
-    threading.Event().wait()
-server.run(drain=1e9)
-open(sys.argv[1], "w").close()
-"""
 CLIENT_SCRIPT = r"""
 import json, os, signal, subprocess, sys
 def answer(**more):
@@ -5748,24 +5627,6 @@ class TestClientProcess(unittest.TestCase):
             with self.assertRaises((ConnectionClosed, RuntimeError)):
                 for _ in range(100):
                     client.start("x/one", {"x": "x" * 10_000})
-
-    def test_close_does_not_wait_until_the_server_has_finished_its_calls(self) -> None:
-        """close() cancels them, and then closes stdin. The server does not wait for cancelled
-        calls, although it would wait much longer than DEADLINE for others."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), tempfile.TemporaryDirectory() as folder:
-                ended, heard = os.path.join(folder, "ended"), threading.Event()
-                client = Client([*PYTHON, "-c", CLIENT_HOLD, ended], PROCESS_ENV,
-                                protocol_version=revision, close_timeout=9 * DEADLINE,
-                                timeout=DEADLINE, on_notification=lambda *_: heard.set())
-                with client:
-                    pending = client.start("tools/call", {"name": "hold", "_meta": {
-                        "progressToken": "p"}})
-                    self.assertTrue(heard.wait(DEADLINE))  # the call is running
-                    began = time.monotonic()
-                self.assertLess(time.monotonic() - began, DEADLINE)
-                self.assertTrue(os.path.exists(ended), "run() has not returned")
-                self.assertRaisesRegex(ConnectionClosed, "closed by", pending.result, 0)
 
     def test_close_writes_the_lines_that_wait_before_eof(self) -> None:
         """OURS: The server reads nothing until SIGTERM, which close() sends later than EOF."""
