@@ -746,15 +746,14 @@ class Link:
 class Process:
     """A server in another process, which is connected by its stdin and stdout.
 
-    chunk says how lines are written: 0 one line at a time, 1 one byte at a time, 2 two lines at
-    once.
+    chunk says how lines are written: 0 one line at a time, 1 one byte at a time.
     """
 
     def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       bufsize=0, **options)
         self.lines: "queue.Queue[bytes]" = queue.Queue()
-        self.chunk, self.kept = chunk, b""
+        self.chunk = chunk
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self) -> None:
@@ -772,26 +771,17 @@ class Process:
         return {"child": self.child}
 
     def give(self, line: bytes) -> None:
-        data = self.kept + line + b"\n"
-        self.kept = b""
-        if self.chunk == 2 and data.count(b"\n") < 2:
-            self.kept = data
-            return
-        self.write(data)
+        self.write(line + b"\n")
 
     def write(self, data: bytes) -> None:
         assert self.child.stdin
         try:
-            for start in range(0, len(data), 1 if self.chunk == 1 else len(data)):
-                self.child.stdin.write(data[start:start + (1 if self.chunk == 1 else len(data))])
+            for part in (bytes([byte]) for byte in data) if self.chunk else [data]:
+                self.child.stdin.write(part)
         except OSError:  # the process has ended; take() will find no line
             pass
 
-    def take(self, seconds: float) -> Optional[bytes]:
-        if self.kept:  # the test waits now, so write this line without a second one
-            kept, self.kept = self.kept, b""
-            self.write(kept)
-        return Memory.take(self, seconds)  # type: ignore[arg-type]
+    take = Memory.take
 
     def closed(self) -> bool:
         return False
@@ -1213,7 +1203,7 @@ class ProcessChild(Process):
         assert self.relay.stdin and self.child.stdin
         self.relay.stdin.close(), os.close(gate)
         self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
-        self.chunk, self.kept, self.said = 0, b"", ""
+        self.chunk, self.said = 0, ""
         self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
         for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
             threading.Thread(target=self.pour, args=pipe, daemon=True).start()
@@ -3013,9 +3003,8 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.assertEqual(0, child.close())
 
     def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
-        """Bytes are written line by line, as single bytes, or two lines at a time.
-        [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
+        """Lines are written in one piece or as single bytes. [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1)]
         cases.append((0, self.selected(5, "offers")))
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
