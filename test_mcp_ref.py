@@ -2259,8 +2259,9 @@ class TestReadyMadeResults(unittest.TestCase):
                 self.assertEqual("audio" if revision >= "2025-03-26" else "text",
                                  client.call_tool("sound")["content"][0]["type"])
                 number = client.call_tool("number")
-                self.assertEqual(([], revision not in LEGACY),
-                                 (number["content"], "structuredContent" in number))
+                self.assertEqual([], number["content"])
+                if revision not in LEGACY[2:]:  # these may send {"result": 1}
+                    self.assertEqual(revision == MODERN, "structuredContent" in number)
 
     def test_output_fits_the_schema_that_is_listed_in_the_revision(self) -> None:
         """If structured content can only be an object, other output is listed and sent inside of
@@ -2297,7 +2298,7 @@ class TestReadyMadeResults(unittest.TestCase):
         with Client(server, timeout=DEADLINE) as client:
             self.assertEqual([], client.call_tool("failed")["content"])
             for name in "wrong", "missing":
-                self.assertIn("structuredContent", text_of(client.call_tool(name)))
+                self.assertIs(True, client.call_tool(name).get("isError"), name)
 
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound has
@@ -3138,21 +3139,22 @@ def asking_server(**options: Any) -> Server:
     """Build a server that asks the client in other ways than the fixture."""
     server, runs = Server("asking", "1.0", **options), itertools.count(1)
 
+    @server.method("vendor/both")
+    def vendor_both(context: Context) -> Dict[str, Any]:
+        """Ask for the roots and for a name at the same time."""
+        got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
+            "message": "Who?", "requestedSchema": ASKING_FORM})})
+        roots = got["where"]["roots"]
+        return {"text": f"{got['who'].get('content', 'nobody')} has {len(roots)} roots"}
+
     @server.tool
     @server.prompt
     @server.resource("asking://both/{a}/{b}")
     def both(context: Context, a: str = "", b: str = "") -> str:
-        """Ask for the roots and for a name at the same time."""
         try:
-            got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
-                "message": "Who?", "requestedSchema": ASKING_FORM})})
+            return str(vendor_both(context)["text"])
         except Exception:
             return "caught an exception"  # must not happen: asking is not a failure
-        return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
-
-    @server.method("vendor/both")
-    def vendor_both(context: Context) -> Dict[str, Any]:
-        return {"text": both(context)}
 
     @server.tool
     def thrice(words: List[str], context: Context) -> str:
@@ -4117,7 +4119,8 @@ class TestLists(unittest.TestCase):
                 ("echo", ValueError, lambda: tool(name="echo")(plain)),
                 ("greet", ValueError, lambda: server.prompt(name="greet")(plain)),
                 ("fixture://text", ValueError, lambda: resource("fixture://text")(plain)),
-                ("x://{other} take key", TypeError, lambda: resource("x://{other}")(key)),
+                ("x://{other} take key", (TypeError, ValueError),
+                 lambda: resource("x://{other}")(key)),
                 ("python x.py", TypeError, lambda: Client("python x.py")),
                 ("Server", TypeError, lambda: Client(Server)),
                 ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
