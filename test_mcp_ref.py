@@ -2390,16 +2390,6 @@ class TestSideBySide(unittest.TestCase):
                 (one["id"], one["error"]["code"]) for one in end.out()])
             self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
 
-    def test_a_request_with_an_id_that_is_in_use_is_refused_and_the_first_one_goes_on(self) -> None:
-        """The refusal neither answers the first request nor frees its id."""
-        end = HeldServer(fixture_server())
-        end.call(1, "echo", text="first")
-        for _ in range(2):
-            end.call(1, "echo", text="second")
-            self.assertEqual([(1, -32600)], [
-                (one["id"], one["error"]["code"]) for one in end.out()])
-        self.assertEqual(["first"], [text_of(one["result"]) for one in end.run()])
-
     def test_a_request_for_which_no_thread_can_be_started_gets_a_response(self) -> None:
         """It frees its place in the bound."""
         def start(job: Any) -> None:
@@ -2410,29 +2400,6 @@ class TestSideBySide(unittest.TestCase):
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
             self.assertEqual([rid], [one["id"] for one in end.out()])
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
-        """The client sends cancelled calls, responses, notifications and invalid messages."""
-        import tracemalloc
-
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
-
-        def flood(count: int) -> None:
-            for n in range(count):
-                end.call(n, "echo", text=ballast)
-                end.say("notifications/cancelled", {"requestId": n})
-                end.say(ballast + str(n), {})
-                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
-                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
-                end.run()
-
-        flood(20)
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        before = tracemalloc.get_traced_memory()[0]
-        flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
 
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
@@ -3118,18 +3085,6 @@ class TestPeer(unittest.TestCase):
                 pending = peer.request("a")
                 peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
                 self.assertRaises(ValueError, pending.result, DEADLINE)
-
-    def test_a_batch_of_requests_is_one_line_and_its_responses_may_have_any_order(self) -> None:
-        """[jsonrpc 6]"""
-        lines: List[Any] = []
-        peer = Peer(lambda line: lines.append(json.loads(line)), lambda job: job())
-        pending = peer.request_batch([("sum", [1, 2]), ("news", None)])
-        self.assertEqual([[
-            {"jsonrpc": "2.0", "id": pending[0].id, "method": "sum", "params": [1, 2]},
-            {"jsonrpc": "2.0", "id": pending[1].id, "method": "news"}]], lines)
-        for one in reversed(pending):
-            peer.receive(json.dumps({"jsonrpc": "2.0", "id": one.id, "result": one.id}).encode())
-        self.assertEqual([one.id for one in pending], [one.result(0) for one in pending])
 
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
