@@ -1,21 +1,20 @@
 """The Model Context Protocol as an executable specification, and the tests of mcp_ref.py.
 
 Most of this file consists of transcripts. A transcript is a conversation between a client and a
-server over stdio, with one message on each line:
+server over stdio, with one JSON-RPC message on each line:
 
     == Before initialize the server refuses every request except ping  OURS legacy raw
        [life.init-first]
     > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
     < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-The messages are JSON-RPC 2.0. MCP has five revisions. The revisions 2024-11-05, 2025-03-26,
-2025-06-18 and 2025-11-25 are called legacy: the client opens a session with a handshake. The
-revision 2026-07-28 is called modern: it has no sessions, and each request stands alone.
+The revisions 2024-11-05 to 2025-11-25 are called legacy: the client opens a session with a
+handshake. The revision 2026-07-28 is called modern: each request stands alone.
 
 The title states the rule. After the title come the level (MUST or SHOULD; OURS is a promise of this
 module), the revisions in which the transcript is played, words for the runner, and in brackets the
-requirements that the transcript tests. Their names are those in .ci/spec/. Indented lines continue
-the line above.
+requirements that the transcript tests, with their names in .ci/spec/. Indented lines continue the
+line above.
 
     >      The client writes this line.
     <      The server has to write this line.
@@ -29,33 +28,31 @@ the line above.
 
 In a line that has to arrive, "..." stands for any value. A member named "..." allows further
 members, and an array that ends in "..." may be longer. "$x" stands for the same value, or the same
-member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing. If
-it was missing, the runner leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if
-this module is tested; another server may send any value of the same type. "$revision" is the
-revision that is played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern
-request. Messages that the transcript does not contain must not arrive, so each transcript ends with
-a check for silence.
+member name, wherever it occurs in the transcript. A member with the value "$x?" may be missing; the
+runner then leaves it out of the lines that it sends, too. "$ours:5" has to be 5 if this module is
+tested; another server may send any value of the same type. "$revision" is the revision that is
+played, "$opening" the params of initialize, and "$modern" the `_meta` of a modern request. Messages
+that the transcript does not contain must not arrive, so each transcript ends with a check for
+silence.
 
 These words choose revisions: `legacy`, `modern`, a date, `2025-06-18+` (this revision and later
-ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). If a
-title has several of them, a revision has to satisfy all. A transcript without such a word is played
-in all five revisions. With + and -, a date says since when or until when the rule holds. With a
-single date, the rule may hold in other revisions as well, and one of them was considered enough.
+ones), `2025-03-26-` (this revision and earlier ones) and `2025-03-26!` (every other revision). A
+revision has to satisfy all of them. Without such a word, all five revisions are played. A single
+date does not mean that the rule holds in this revision only; one was considered enough.
 
 The other words are for the runner. Unless the word `raw` is there, the runner opens a legacy
 session first. With `offers` the client offers roots, sampling and elicitation; otherwise it offers
 nothing. `on NAME` names another server of SERVERS. `client` exchanges the roles: our Client is
-tested, and the runner plays the server (class Wire). In such a transcript the runner sends a "<"
-line that directly follows a "!" line only after that code has finished.
+tested, and the runner plays the server (class Wire). There, the runner sends a "<" line that
+directly follows a "!" line only after that code has finished.
 
-The runner hides those parts of modern messages that are the same in every message. It adds the
-missing members of `_meta` to each request that it sends. From each result that arrives it removes
-resultType "complete", the name of the server and the caching members, unless the transcript spells
-out resultType. To each result that it sends to our Client it adds resultType "complete", unless the
-transcript is `raw`.
+The runner hides what is the same in every modern message. It adds the missing members of `_meta` to
+each request that it sends. From each result that arrives it removes resultType "complete", the name
+of the server and the caching members, unless the transcript spells out resultType. To each result
+that it sends to our Client it adds resultType "complete", unless the transcript is `raw`.
 
-First come the runner, the tested ends and the fixture, and then the rules in the order of the parts
-of mcp_ref.py.
+First come the runner, the tested ends and the fixture, and then the rules in the order of the
+sections of mcp_ref.py.
 
     python3 -m unittest test_mcp_ref                       run the tests
     python3 test_mcp_ref.py --against -- COMMAND...        judge any server over stdio
@@ -63,11 +60,15 @@ of mcp_ref.py.
 """
 from __future__ import annotations
 
+import ast
 import atexit
 import concurrent.futures
 import dataclasses
+import datetime
+import decimal
 import enum
 import errno
+import fractions
 import functools
 import gc
 import importlib.util
@@ -77,30 +78,28 @@ import json
 import linecache
 import logging
 import os
-import pickle
+import pathlib
 import queue
 import random
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
 import socketserver
-import struct
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import textwrap
 import threading
 import time
 import types
 import typing
 import unittest
-import unittest.mock
-import warnings
+import uuid
 import weakref
-from typing import (Annotated, Any, Callable, ClassVar, Dict, List, Literal, NamedTuple,
+from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
 import mcp_ref
@@ -116,6 +115,7 @@ DEADLINE = 10.0  # seconds; a test fails if a single wait takes longer
 META = "io.modelcontextprotocol/"
 OFFERS = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {"form": {}, "url": {}}}
 INFO = {"name": "suite", "version": "1"}
+FILE_PATH = os.path.realpath(mcp_ref.__file__)
 
 # Many tools fail on purpose. Their log messages would only disturb the output of the tests.
 logging.getLogger(mcp_ref.__name__).addHandler(logging.NullHandler())
@@ -746,15 +746,14 @@ class Link:
 class Process:
     """A server in another process, which is connected by its stdin and stdout.
 
-    chunk says how lines are written: 0 one line at a time, 1 one byte at a time, 2 two lines at
-    once.
+    chunk says how lines are written: 0 one line at a time, 1 one byte at a time.
     """
 
     def __init__(self, command: List[str], chunk: int = 0, **options: Any) -> None:
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       bufsize=0, **options)
         self.lines: "queue.Queue[bytes]" = queue.Queue()
-        self.chunk, self.kept = chunk, b""
+        self.chunk = chunk
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self) -> None:
@@ -772,26 +771,17 @@ class Process:
         return {"child": self.child}
 
     def give(self, line: bytes) -> None:
-        data = self.kept + line + b"\n"
-        self.kept = b""
-        if self.chunk == 2 and data.count(b"\n") < 2:
-            self.kept = data
-            return
-        self.write(data)
+        self.write(line + b"\n")
 
     def write(self, data: bytes) -> None:
         assert self.child.stdin
         try:
-            for start in range(0, len(data), 1 if self.chunk == 1 else len(data)):
-                self.child.stdin.write(data[start:start + (1 if self.chunk == 1 else len(data))])
+            for part in (bytes([byte]) for byte in data) if self.chunk else [data]:
+                self.child.stdin.write(part)
         except OSError:  # the process has ended; take() will find no line
             pass
 
-    def take(self, seconds: float) -> Optional[bytes]:
-        if self.kept:  # the test waits now, so write this line without a second one
-            kept, self.kept = self.kept, b""
-            self.write(kept)
-        return Memory.take(self, seconds)  # type: ignore[arg-type]
+    take = Memory.take
 
     def closed(self) -> bool:
         return False
@@ -939,6 +929,12 @@ class Place:
 def text_of(result: Any) -> str:
     """Return the text of a tool's result."""
     return str(result["content"][0]["text"])
+
+
+def hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
+    """Set the hints of a function, and its name to `take`."""
+    fn.__annotations__, fn.__name__ = hints, "take"
+    return fn
 
 
 def fixture_elicit(params: Any) -> Any:
@@ -1178,6 +1174,7 @@ def execute(code: str, context: Context) -> str:
 """
 PROCESS_HERE = "os.write(2, b'here\\n'); "  # code for the tool
 PROCESS_STUCK = PROCESS_HERE + "threading.Event().wait()"
+PROCESS_HANG = "(os.write(2, b'here\\n'), threading.Event().wait())"  # the same, an expression
 PROCESS_HOLD = PROCESS_HERE + "os.read(GATE, 1)"  # waits until the test closes gate
 PROCESS_EVIL = "said\nforged: line\r\x1b[2J\x9b31m\u2028\x00"  # must never be printed unchanged
 PROCESS_BAD = "^forged|[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]"  # must not match printed text
@@ -1206,7 +1203,7 @@ class ProcessChild(Process):
         assert self.relay.stdin and self.child.stdin
         self.relay.stdin.close(), os.close(gate)
         self.stdin, self.gate = self.child.stdin, open(end, "wb", 0)
-        self.chunk, self.kept, self.said = 0, b"", ""
+        self.chunk, self.said = 0, ""
         self.lines, self.errors = queue.Queue(), queue.Queue()  # type: ignore[var-annotated]
         for pipe in (self.relay.stdout, self.lines), (self.child.stderr, self.errors):
             threading.Thread(target=self.pour, args=pipe, daemon=True).start()
@@ -1292,8 +1289,8 @@ class ProcessShared(Process):
         return line and self.ids.come(line)
 
 
-# --- Part 1: A server for tools -------------------------------------------------------------------
-# Messages, the lifecycle in both eras, and tools. (The schemas of their arguments are in Part 6.)
+# --- Messages, the lifecycle and tools ------------------------------------------------------------
+# Messages, the lifecycle in both eras, and tools.
 
 
 def peer_request(rid: str, method: str = '"no/such"') -> str:
@@ -1323,7 +1320,7 @@ ENVELOPE: List[Tuple[str, bytes, Optional[Tuple[Any, int]]]] = [(
         "5", "null", "true", '["ping"]', "{}")),
     ("Method is not method", '{"jsonrpc":"2.0","id":"","Method":"no/such"}', ("", -32600)),
     *((f"params {it}", '{"jsonrpc":"2.0","id":1,"method":"no/such","params":%s}' % it, (1, -32600))
-      for it in ("null", "0", "5", '""', '"a"', "true", "false")),
+      for it in ("0", "5", '""', '"a"', "true", "false")),
     # An object without an id is a notification only if the rest of it is valid. [jsonrpc 7]
     ("bad params without an id", '{"jsonrpc":"2.0","method":"no/such","params":0}', (None, -32600)),
     ("other members are allowed", '{"x":1,' + peer_request("1")[1:], (1, -32601)),
@@ -1391,9 +1388,6 @@ class TestEnvelope(unittest.TestCase):
                 if name == "fixture":
                     talk.open()
                 play_envelope(self, talk)
-
-    def test_a_member_name_that_is_not_a_string_cannot_be_encoded(self) -> None:
-        self.assertRaises(TypeError, mcp_ref.encode, {(1, 2): 3})
 
     def test_a_line_or_a_batch_that_exceeds_its_bound_is_refused(self) -> None:
         line, ping = peer_request('"x"').encode(), {"jsonrpc": "2.0", "method": "ping"}
@@ -1463,10 +1457,6 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":1,"method":5}
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
 
-== The error for a request with the id null has no id  OURS 2025-11-25+ [base.id.not-null]
-   [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":null,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0}}
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
@@ -1474,14 +1464,6 @@ class TestRequests(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     """The exceptions of the module, and the error codes that a server sends."""
-
-    def test_exceptions_for_errors_of_this_end_are_not_rpc_errors(self) -> None:
-        """An RpcError is an error response. It can be pickled, as pools of processes require."""
-        copy = pickle.loads(pickle.dumps(RpcError(code=7, message="no", data=[1])))
-        self.assertEqual((7, "no", [1]), (copy.code, copy.message, copy.data))
-        for kind, base in ((ConnectionClosed, ConnectionError), (RequestTimeout, TimeoutError),
-                           (RequestCancelled, Exception)):
-            self.assertTrue(issubclass(kind, base) and not issubclass(kind, RpcError))
 
     def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
         """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
@@ -1528,20 +1510,6 @@ class TestErrors(unittest.TestCase):
                 self.assertEqual(-32603, got["error"]["code"])
                 self.assertNotIn(words, json.dumps(got))
                 self.assertIn(words, "".join(logs.output))
-
-    def test_a_responder_without_threads_logs_every_notification_that_failed(self) -> None:
-        """A responder with threads logs only the first ten."""
-        class Failing(mcp_ref.Responder):
-            def handle_notification(self, method: str, params: Any) -> None:
-                raise ValueError("bad news")
-
-        one = Failing(lambda line: None)
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for _ in range(12):
-                one.receive(b'{"jsonrpc":"2.0","method":"news"}')
-        mine = [line for line in logs.output if "'news'" in line]  # threads of other tests log, too
-        self.assertEqual(12, len(mine))
-        self.assertRegex(mine[-1], "(?s)ValueError: bad news")
 
 
 # MCP has two eras. In the legacy era (2024-11-05 to 2025-11-25) a handshake opens a session, and
@@ -1876,40 +1844,15 @@ class TestOrderOfChecks(unittest.TestCase):
    {"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"..."}},
    {"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"..."}}]
 
-== A cancelled request does not delay the other responses of its batch  OURS 2025-03-26
-> [{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call",
-   "params":{"name":"hold","arguments":{"key":"a"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
-< [{"jsonrpc":"2.0","id":1,"result":{}}]
-> [{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hold","arguments":{"key":"b"}}}]
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
-
 == In a revision without batches an array gets one error, and its members are not processed  SHOULD
    2025-03-26! [batch.array-rejected]
 > [{"jsonrpc":"2.0","id":1,"method":"ping"},
    {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{"_meta":"$modern"}}]
 < {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
 
-== An initialize inside a batch does not open a session  OURS 2025-03-26 raw
-> [{"jsonrpc":"2.0","id":1,"method":"initialize","params":"$opening"}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 ''')
 class TestLegacyBatches(unittest.TestCase):
     """Batches, which are arrays of messages."""
-
-    def test_the_responses_of_a_batch_are_bounded(self) -> None:
-        """The bound is Bounds.line. The next batch has room again."""
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=10_000)))
-        end.server.tool(name="big")(lambda size: "x" * size)
-        end.open("2025-03-26")
-        for _ in range(2):
-            end.give(b"[%s]" % b",".join(request_line(
-                n, "tools/call", name="big", arguments={"size": 4000}) for n in range(5)))
-            (responses,) = end.run()
-            self.assertEqual([0, 1], [one["id"] for one in responses if "result" in one])
-            self.assertEqual({429}, {one["error"]["code"] for one in responses if "error" in one})
 
 
 LIFE_METHODS = (  # (methods, the revisions that have them, the error code for empty params)
@@ -1982,32 +1925,25 @@ class TestLifecycleTables(unittest.TestCase):
     def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
         """A copy of the module gets a new revision in each era. Its client and its server agree on
         the new revision. With an older server, the client agrees on the newest common revision."""
-        spec = importlib.util.spec_from_file_location(
-            mcp_ref.__name__ + ".tomorrow", mcp_ref.__file__)
-        assert spec and spec.loader
-        copy = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = copy
-        self.addCleanup(sys.modules.pop, spec.name)
-        spec.loader.exec_module(copy)
-        for version, like in (("2025-12-31", "2025-11-25"), ("2027-01-01", "2026-07-28")):
-            copy.REVISIONS[version] = copy.REVISIONS[like]._replace(version=version)
+        with open(FILE_PATH, encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        end = next(one.end_lineno for one in ast.parse("\n".join(lines)).body
+                   if re.match(r"REVISIONS\b", ast.unparse(one)))
+        lines[end:end] = [f"REVISIONS[{new!r}] = REVISIONS[{like!r}]._replace(version={new!r})"
+                          for new, like in (("2025-12-31", LEGACY[-1]), ("2027-01-01", MODERN))]
+        copy: Any = types.ModuleType(mcp_ref.__name__ + ".tomorrow")
+        sys.modules[copy.__name__] = copy
+        self.addCleanup(sys.modules.pop, copy.__name__)
+        exec(compile("\n".join(lines), FILE_PATH, "exec"), vars(copy))
 
-        class Lenient(Link):
-            """A server that answers in its own revision, whatever revision the request names."""
-
-            def send(self, line: bytes) -> None:
-                super().send(line.replace(b"2027-01-01", b"2026-07-28"))
-                self.sent[-1] = json.loads(line)
-
-        for server, wanted, opening, agreed, link_type in (
-                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31", Link),
-                (copy.Server, None, ["server/discover"], "2027-01-01", Link),
-                (Server, "2025-12-31", ["initialize"], "2025-11-25", Link),
-                (Server, None, ["server/discover"] * 2, "2026-07-28", Link),
-                (Server, None, ["server/discover"] * 2, "2026-07-28", Lenient)):
-            with self.subTest(server=server.__module__, agreed=agreed, link=link_type.__name__):
-                link = link_type(server("s", "1"))
-                link.server.tool(name="same")(schema_hinted(lambda a: str(a), a=int))
+        for server, wanted, opening, agreed in (
+                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31"),
+                (copy.Server, None, ["server/discover"], "2027-01-01"),
+                (Server, "2025-12-31", ["initialize"], "2025-11-25"),
+                (Server, None, ["server/discover"] * 2, "2026-07-28")):
+            with self.subTest(server=server.__module__, agreed=agreed):
+                link = Link(server("s", "1"))
+                link.server.tool(name="same")(hinted(lambda a: str(a), a=int))
                 with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
                     self.assertEqual(agreed, client.protocol_version)
                     self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
@@ -2028,10 +1964,9 @@ SERVER_BLOCKS = [
     {"type": "resource", "resource": {"uri": "values://data", "text": "hello"}}]
 SERVER_RETURNS = {  # tool -> the value that it returns, or the exception that it raises
     "nothing": None, "gallery": SERVER_BLOCKS, "schema": {"type": ["\u00e4"]},
-    "note": {"text": "no block"}, "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
+    "mixed": ["a", 1, mcp_ref.image(b"x", "image/png")],
     "set": {1}, "nan": [float("nan")], "words": ValueError("why"), "exit": SystemExit("bye"),
-    "wordless": ZeroDivisionError(), "module": ImportError("no x in '/secret'"),
-    "file": OSError(2, "Not there", "/secret"),
+    "wordless": ZeroDivisionError(), "file": OSError(2, "Not there", "/secret"),
     "refuse": RpcError(4711, "Not today", {"until": "Monday"}),
     "paid": RpcError(-32042, "Pay first.", {"elicitations": [{
         "mode": "url", "message": "Pay.", "url": "https://a.example/", "elicitationId": "7"}]})}
@@ -2063,12 +1998,9 @@ def server_values() -> Server:
     async def array(of: int) -> Any:
         return [1] * of if of else None
 
-    server.tool(name="mean", output_schema={"type": "object", "properties": {
-        "mean": {"type": "number"}}})(lambda: {"mean": type("Float64", (float,), {})(1.5)})
-
     @server.tool
     def who(context: Context) -> str:
-        return str(context.client_info["name"])
+        return f"{context.client_info['name']} {context.revision}"
 
     @server.tool
     def wobble(context: Context) -> None:
@@ -2162,11 +2094,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"text":"$said","...":0}],"isError":true,"...":0}}
 = "no" in said
 
-== If a tool does not find a file, the result has the message of the exception but not the path
-   OURS on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"file"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Not there"}],"isError":true}}
-
 == Since 2025-11-25 a call whose arguments do not fit the input schema gets a result with isError
    SHOULD 2025-11-25+ [tools.call.bad-arguments-iserror]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"x","b":2}}}
@@ -2229,7 +2156,7 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"error":{"code":4711,"message":"Not today","data":{"until":"Monday"}}}
 
 == An exception of a tool, or a value that is not JSON, leads to a result with isError, which has
-   the message but no path  OURS on values [tools.call.execution-error]
+   the message  OURS on values [tools.call.execution-error]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nan"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"set"}}
@@ -2239,41 +2166,19 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wordless"}}
 < {"jsonrpc":"2.0","id":4,"result":{
    "content":[{"type":"text","text":"ZeroDivisionError"}],"isError":true}}
-> {"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"module"}}
-< {"jsonrpc":"2.0","id":5,"result":{
-   "content":[{"type":"text","text":"ImportError"}],"isError":true}}
 > {"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"exit"}}
 < {"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"bye"}],"isError":true}}
 
-== A tool can read the name of its client  OURS on values
+== A tool can read the name of its client and the revision of its request  OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"suite"}],"...":0}}
+< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"$said"}],"...":0}}
+= said == "suite " + revision
 
 == If a tool returns a list with a content block, the other values in the list become text blocks
    OURS on values
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mixed"}}
 < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"a"},
    {"type":"text","text":"1"},{"type":"image","data":"eA==","mimeType":"image/png"}],"...":0}}
-
-== An object that has a text but no type is data and not a content block  OURS modern on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"note"}}
-< {"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"text":"no block"},
-   "content":[{"type":"text","text":"{\"text\": \"no block\"}"}],"...":0}}
-
-== An empty output schema is listed, and structuredContent may then be any value  OURS modern
-   on empty
-! server.tool(name="any", description="?", output_schema={})(lambda: "text")
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-< {"jsonrpc":"2.0","id":1,"result":{"tools":[{
-   "name":"any","description":"?","inputSchema":"...","outputSchema":{}}]}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"any"}}
-< {"jsonrpc":"2.0","id":2,"result":{
-   "content":[{"type":"text","text":"text"}],"structuredContent":"text"}}
-
-== A number is sent as a number even if another library defines its class  OURS 2025-11-25 on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mean"}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":"...","structuredContent":{"mean":1.5}}}
 
 == A tool can raise the error -32042 with the URLs that the user has to visit first  MUST 2025-11-25
    on values [elic.url.required-error] [elic.url.required-error-data]
@@ -2307,21 +2212,6 @@ class TestTools(unittest.TestCase):
 """, [(since, since, ",".join(blocks), ",".join('{"role":"user","content":%s}' % one
                                                  for one in blocks)) for since, blocks in rows])
 
-    def test_a_tool_sees_the_revision_of_its_request(self) -> None:
-        server = Server("s", "1")
-
-        @server.tool
-        def which(context: Context) -> str:
-            """Return the revision."""
-            return context.revision
-
-        for revision in REVISIONS:
-            with self.subTest(revision):
-                talk = Talk(server, revision)
-                self.addCleanup(talk.close)
-                self.assertEqual(revision, text_of(
-                    talk.request("tools/call", {"name": "which"})["result"]))
-
     def test_params_that_do_not_have_the_form_of_their_method_get_an_error(self) -> None:
         """MUST: The code is -32602. [base.error.invalid-params] [tools.call.malformed]
         [comp.validate-input] [comp.missing-argument] [comp.ref-types] [comp.bad-reference]"""
@@ -2332,8 +2222,8 @@ class TestTools(unittest.TestCase):
 < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"...","...":0}}
 """, [(params, method, params) for method, params in (
             ("tools/call", "{}"), ("tools/call", '{"name":5}'), ("tools/list", '{"cursor":5}'),
-            ("tools/call", '{"name":"file","arguments":[]}'), ("tools/list", '{"cursor":null}'),
-            ("tools/call", '{"name":"file","arguments":null}'), ("prompts/get", '{"name":5}'),
+            ("tools/call", '{"name":"file","arguments":[]}'), ("prompts/get", '{"name":5}'),
+            ("tools/list", '{"cursor":"%s"}' % ("9" * 5000)),
             ("resources/list", '{"cursor":"0"}'), ("resources/templates/list", '{"cursor":"ff"}'),
             ("prompts/list", '{"cursor":" 1"}'), ("resources/read", "{}"),
             ("resources/read", '{"uri":5}'), ("resources/read", '{"uri":"values://color/green/a"}'),
@@ -2345,50 +2235,20 @@ class TestTools(unittest.TestCase):
                 ('{"type":"ref/prompt","name":"values://data"}', name),
                 (mix, name + ',"context":{"arguments":{"second":5}}'))))])
 
-    def test_the_log_and_the_model_learn_why_a_result_is_not_json(self) -> None:
-        """OURS: The traceback ends with the cause. From CPython 3.14 on, json adds a note for each
-        object and array around the value. Only the notes follow the cause. The model gets none."""
-        server = Server("s", "1")
-
-        @server.tool
-        def broken() -> Any:
-            "Return a list of an object that holds a set."
-            return [0, {"found": {1}}]
-
-        with self.assertLogs(mcp_ref.__name__) as logs, Client(server) as client:
-            result = client.call_tool("broken")
-        text = result["content"][0]["text"]
-        self.assertTrue(result["isError"])
-        self.assertIn("{1}", text)
-        self.assertNotIn("when serializing", text)
-        lines = [line.strip() for line in logs.records[-1].getMessage().splitlines()]
-        self.assertIn("broken", lines[0])
-        self.assertEqual("Traceback (most recent call last):", lines[1])
-        below = lines[lines.index(f"TypeError: {text}") + 1:]
-        self.assertLessEqual(len(below), 2)
-        self.assertEqual([], [line for line in below if not line.startswith("when serializing")])
-
 
 class TestReadyMadeResults(unittest.TestCase):
     """Result({...}) is sent unchanged, and ToolError is a failure that the tool expects."""
 
     def test_a_result_is_sent_as_it_is_apart_from_what_the_revision_lacks(self) -> None:
         """Its members have priority over those that the module would add. Blocks and structured
-        content that the revision does not have are replaced or left out. A missing content is
-        empty."""
-        meta = {"anthropic/maxResultSizeChars": 5, mcp_ref.META + "serverInfo": {"name": "other"}}
+        content that the revision does not have are replaced or left out."""
         given = {"content": [{"type": "text", "text": "a", "_meta": {"x/y": 1}}], "isError": True,
-                 "_meta": meta, "x/more": [1]}
-        sound, server = mcp_ref.audio(b"a", "audio/wav"), Server("s", "1")
-        for name, result in (("given", given), ("sound", {"content": [sound]}),
-                             ("data", {"structuredContent": {"a": 1}}),
-                             ("number", {"structuredContent": 1})):
-            server.tool(name=name, description="?")(server_function(Result(result)))
-        contents = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}]
-        server.resource("ui://a", mime_type="text/html;profile=mcp-app")(
-            server_function(Result({"contents": contents})))
-        server.prompt(name="p", description="?")(server_function(Result(
-            description="own", messages=[{"role": "user", "content": sound}], _meta={"x/y": 1})))
+                 "_meta": {"x/y": 5, META + "serverInfo": {"name": "other"}}, "x/more": [1]}
+        contents, server = [{"uri": "ui://a", "text": "<p>", "_meta": {"ui": {}}}], Server("s", "1")
+        for name, result in (("given", given), ("number", {"structuredContent": 1}),
+                             ("sound", {"content": [mcp_ref.audio(b"a", "audio/wav")]})):
+            server.tool(name=name)(server_function(Result(result)))
+        server.resource("ui://a")(server_function(Result({"contents": contents})))
         for revision in REVISIONS:
             with self.subTest(revision), Client(
                     server, protocol_version=revision, timeout=DEADLINE) as client:
@@ -2396,44 +2256,12 @@ class TestReadyMadeResults(unittest.TestCase):
                 result.pop("resultType", None)
                 self.assertEqual(given, result)
                 self.assertEqual(contents, client.read_resource("ui://a")["contents"])
-                prompt = client.get_prompt("p")
-                self.assertEqual(("own", 1), (prompt["description"], prompt["_meta"]["x/y"]))
-                kind = "audio" if revision >= "2025-03-26" else "text"
-                self.assertEqual([kind] * 2, [block["type"] for block in (
-                    client.call_tool("sound")["content"][0], prompt["messages"][0]["content"])])
-                data, number = client.call_tool("data"), client.call_tool("number")
-                self.assertEqual([[], []], [data["content"], number["content"]])
-                self.assertEqual(revision >= "2025-06-18", "structuredContent" in data)
-                self.assertEqual(revision not in LEGACY, "structuredContent" in number)
-
-    def test_structured_content_of_a_result_has_to_fit_the_output_schema(self) -> None:
-        """A result with isError need not have it. The hint Result makes no output schema."""
-        server, results = Server("s", "1"), {
-            "good": {"structuredContent": {"x": 1}}, "failed": {"isError": True},
-            "wrong": {"structuredContent": {"x": "a"}}, "missing": {}}
-
-        @server.tool(output_schema={"type": "object", "properties": {"x": {"type": "integer"}},
-                                    "required": ["x"]})
-        def tool(name: str) -> Result:
-            """Return it."""
-            return Result(results[name])
-
-        @server.tool
-        async def free() -> Result:
-            """Return tuples and enums."""
-            return Result(content=({"type": "text", "text": SchemaColor.RED},))
-
-        with Client(server, timeout=DEADLINE) as client:
-            tools = {tool["name"]: tool for tool in client.list_tools()}
-            self.assertNotIn("outputSchema", tools["free"])
-            self.assertEqual("red", text_of(client.call_tool("free")))
-            good = client.call_tool("tool", {"name": "good"})
-            self.assertEqual({"x": 1}, good["structuredContent"])
-            self.assertEqual([], client.call_tool("tool", {"name": "failed"})["content"])
-            for name in "wrong", "missing":
-                with self.assertLogs(mcp_ref.__name__, "WARNING"):
-                    said = text_of(client.call_tool("tool", {"name": name}))
-                self.assertIn("structuredContent", said)
+                self.assertEqual("audio" if revision >= "2025-03-26" else "text",
+                                 client.call_tool("sound")["content"][0]["type"])
+                number = client.call_tool("number")
+                self.assertEqual([], number["content"])
+                if revision not in LEGACY[2:]:  # these may send {"result": 1}
+                    self.assertEqual(revision == MODERN, "structuredContent" in number)
 
     def test_output_fits_the_schema_that_is_listed_in_the_revision(self) -> None:
         """If structured content can only be an object, other output is listed and sent inside of
@@ -2444,10 +2272,11 @@ class TestReadyMadeResults(unittest.TestCase):
                 ({"type": "array", "items": {"$ref": "#/definitions/one"},
                   "definitions": {"one": one}}, [{"x": 1}]),
                 ({"type": ["object", "null"]}, {"x": 1}), ({"type": ["object", "null"]}, None),
+                ({"anyOf": [one, {"type": "null"}]}, {"x": 1}), ({}, "text"),
                 ({"properties": {"x": {"type": "integer"}}}, {"x": 1}), (one, {"x": 1})):
             server = Server("s", "1")
-            server.tool("plain", output_schema=schema, description="?")(lambda: value)
-            server.tool("ready", output_schema=schema, description="?")(
+            server.tool(name="plain", output_schema=schema)(lambda: value)
+            server.tool(name="ready", output_schema=schema)(
                 lambda: Result({"structuredContent": value}))
             for revision in REVISIONS:
                 with self.subTest(schema, revision=revision), Client(
@@ -2459,38 +2288,40 @@ class TestReadyMadeResults(unittest.TestCase):
                         self.assertIn(result.get("structuredContent", value),
                                       (value, {"result": value}))
 
+    def test_a_result_with_wrong_or_missing_structured_content_fails(self) -> None:
+        """A result with isError need not have it."""
+        server = Server("s", "1")
+        for name, result in (("failed", {"isError": True}), ("missing", {}),
+                             ("wrong", {"structuredContent": [1]})):
+            server.tool(name=name, output_schema={"type": "object"})(
+                server_function(Result(result)))
+        with Client(server, timeout=DEADLINE) as client:
+            self.assertEqual([], client.call_tool("failed")["content"])
+            for name in "wrong", "missing":
+                self.assertIs(True, client.call_tool(name).get("isError"), name)
+
     def test_a_tool_error_reaches_the_model_and_nothing_is_logged(self) -> None:
         """In a resource or a prompt it becomes an error response with the same text. NotFound has
         the code of the revision. [res.not-found.32002] [res.not-found.32602]"""
-        failures = {"fail": ToolError("not today"), "lack": NotFound("no such thing")}
-
-        def fail(name: str = "fail") -> None:
-            raise failures[name]
-
-        server = Server("s", "1")
-        server.tool(description="?")(fail)
-        server.resource("x://{name}")(fail)
-        server.prompt(fail)
-        for revision, name in itertools.product(REVISIONS, failures):
-            with self.subTest(revision, name=name), self.assertLogs() as logs, Client(
+        for revision, error in itertools.product(REVISIONS, (ToolError("no"), NotFound("none"))):
+            fail, server = hinted(server_function(error)), Server("s", "1")
+            server.tool(fail), server.prompt(fail), server.resource("x://a")(fail)
+            with self.subTest(revision, error=error), self.assertLogs() as logs, Client(
                     server, timeout=DEADLINE, protocol_version=revision) as client:
                 logging.warning("the only line")
-                said = str(failures[name])
-                result = client.call_tool("fail", {"name": name})
-                self.assertEqual((said, True), (text_of(result), result["isError"]))
-                found = []
-                for ask in (lambda: client.read_resource("x://" + name),
-                            lambda: client.get_prompt("fail", {"name": name})):
+                result, found = client.call_tool("take"), []
+                self.assertEqual((str(error), True), (text_of(result), result["isError"]))
+                for ask, what in (client.read_resource, "x://a"), (client.get_prompt, "take"):
                     with self.assertRaises(RpcError) as caught:
-                        ask()
-                    self.assertEqual(said, caught.exception.message)
+                        ask(what)
+                    self.assertEqual(str(error), caught.exception.message)
                     found.append(caught.exception.code)
-                missing = -32602 if revision not in LEGACY else -32002
-                self.assertEqual([-32603] * 2 if name == "fail" else [missing, -32602], found)
+                missing = [-32602 if revision not in LEGACY else -32002, -32602]
+                self.assertEqual(missing if str(error) == "none" else [-32603] * 2, found)
                 self.assertEqual(1, len(logs.output), logs.output)
 
 
-# --- Part 2: Side by side -------------------------------------------------------------------------
+# --- Side by side ---------------------------------------------------------------------------------
 # Several requests at the same time; log messages, progress and cancellation; a server as a process.
 
 
@@ -2508,47 +2339,6 @@ class TestReadyMadeResults(unittest.TestCase):
 """)
 class TestSideBySide(unittest.TestCase):
     """The order of messages, and the bounds of a connection."""
-
-    def test_requests_begin_and_notifications_are_handled_in_order_of_arrival(self) -> None:
-        """Notifications do not wait until earlier requests have run."""
-        end, seen = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.session = Peer(end.lines.put, end.start, methods={"see": seen.append})
-        for n in range(5):
-            end.say("see", [f"request {n}"], id=n)
-            end.say("see", [f"note {n}"])
-        end.run()
-        self.assertEqual([f"{kind} {n}" for kind in ("note", "request") for n in range(5)], seen)
-
-    def test_no_notification_about_a_request_follows_its_response(self) -> None:
-        """Threads that a tool has left behind log until its response is sent, and once more."""
-        end, threads = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        logged, answered, late = set(), set(), []  # type: ignore[var-annotated]
-        end_of_test = time.monotonic() + DEADLINE
-
-        def send(line: bytes) -> None:  # has to be quick, or the log messages pile up
-            kind, about = re.findall(rb'"(id|data)":\[?(\d+)', line)[0]
-            late.extend([line] if int(about) in answered else [])
-            (answered if kind == b"id" else logged).add(int(about))
-
-        @end.server.tool
-        def leave(context: Context) -> None:
-            def log() -> None:
-                while context.request_id not in answered and time.monotonic() < end_of_test:
-                    context.log("info", data)
-                context.log("info", data)
-
-            data = [context.request_id, *range(2_000)]  # long data, so that encoding is slow
-            threads.extend(threading.Thread(target=log, daemon=True) for _ in range(3))
-            for thread in threads[-3:]:
-                thread.start()
-
-        end.session = end.server.connect(send, end.start)
-        for rid in range(10):
-            end.call(rid, "leave")
-        end.run()
-        for thread in threads:
-            thread.join(DEADLINE)
-        self.assertEqual(([], set(range(10)), True), (late, answered, bool(logged)))
 
     def test_each_request_gets_one_response_and_a_cancelled_request_gets_none(self) -> None:
         """Calls, cancellations and invalid lines come at random, also while a tool runs, and ids
@@ -2590,47 +2380,18 @@ class TestSideBySide(unittest.TestCase):
                         self.assertIn(one["error"]["code"], (-32700, -32600, -32601))
             self.assertEqual(({}, {True}), (running, set(begun)))
 
-    def test_an_id_may_be_used_again_as_soon_as_send_gets_its_response(self) -> None:
-        """No lock is held while send() runs, so that send() may call receive()."""
-        lines: "queue.Queue[bytes]" = queue.Queue()
+    def test_a_request_beyond_the_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
+        """[base.error.own-codes-outside] The bound is Bounds.requests."""
+        end = HeldServer(fixture_server(bounds=Bounds(requests=3)))
+        for rid in (10, 20):
+            for n in range(4):
+                end.call(rid + n, "echo", text="a")
+            self.assertEqual([(rid + 3, 429)], [
+                (one["id"], one["error"]["code"]) for one in end.out()])
+            self.assertEqual([rid, rid + 1, rid + 2], [one["id"] for one in end.run()])
 
-        def send(line: bytes) -> None:
-            lines.put(line)
-            if lines.qsize() < 3:
-                ask()
-
-        peer = Peer(send, lambda job: job(), methods={"get": lambda: [1]})
-        ask = functools.partial(peer.receive, b'{"jsonrpc":"2.0","id":1,"method":"get"}')
-        threading.Thread(target=ask, daemon=True).start()
-        for _ in range(3):
-            self.assertEqual([1], json.loads(lines.get(timeout=DEADLINE))["result"])
-
-    def test_a_request_beyond_a_bound_is_refused_until_an_earlier_request_is_done(self) -> None:
-        """[base.error.own-codes-outside] The bounds are Bounds.requests and, in bytes,
-        Bounds.memory. A cancelled request counts until its job has been taken, and then frees
-        exactly one place. The transport may also withdraw the job."""
-        for bounds, text in (Bounds(requests=3), "a"), (Bounds(memory=3_000), "x" * 1000):
-            end = HeldServer(fixture_server(bounds=bounds))
-            for rid in (10, 20, 30):
-                for n in range(4):
-                    end.call(rid + n, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-                end.call(rid + 4, "echo", text=text)
-                self.assertEqual([(rid + 3, 429), (rid + 4, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                end.jobs.pop(0)()  # the job of the cancelled request
-                end.call(rid + 5, "echo", text=text)
-                end.call(rid + 6, "echo", text=text)
-                self.assertEqual([(rid + 6, 429)], [
-                    (one["id"], one["error"]["code"]) for one in end.out()])
-                self.assertEqual([rid + 1, rid + 2, rid + 5], [one["id"] for one in end.run()])
-            end.session.withdraw = lambda job: end.jobs.remove(job) is None
-            for rid in range(40, 60):
-                end.call(rid, "echo", text=text)
-                end.say("notifications/cancelled", {"requestId": rid})
-            self.assertEqual(([], []), (end.jobs, end.out()))
-
-    def test_a_request_whose_job_cannot_be_started_gets_an_error_and_frees_its_place(self) -> None:
+    def test_a_request_for_which_no_thread_can_be_started_gets_a_response(self) -> None:
+        """It frees its place in the bound."""
         def start(job: Any) -> None:
             raise RuntimeError("can't start new thread")
 
@@ -2638,71 +2399,7 @@ class TestSideBySide(unittest.TestCase):
         end.session = end.server.connect(end.lines.put, start)
         for rid in (1, 2):
             end.call(rid, "echo", text="a")
-            self.assertEqual([-32603], [one["error"]["code"] for one in end.out()])
-
-    def test_no_job_begins_while_too_much_waits_for_a_client_that_does_not_read(self) -> None:
-        """The bound is Bounds.line. Otherwise all workers would go on adding results."""
-        reads, writes, began = threading.Event(), threading.Event(), []  # type: ignore
-        end = HeldServer(Server("s", "1", bounds=Bounds(line=1_000)))
-        end.server.tool(name="big")(lambda: began.append(reads.is_set()) or "x" * 2000)
-        end.session = end.server.connect(
-            lambda line: (writes.set(), reads.wait(DEADLINE)), end.jobs.append)
-        for rid in range(5):
-            end.call(rid, "big")
-        first, second, *others = [threading.Thread(target=job, daemon=True) for job in end.jobs]
-        first.start()
-        self.assertTrue(writes.wait(DEADLINE))
-        second.start()
-        second.join(DEADLINE)  # its result waits
-        for thread in others:
-            thread.start()
-            thread.join(0.05)  # without the bound, it would begin now
-        reads.set()
-        for thread in first, *others:
-            thread.join(DEADLINE)
-        self.assertEqual([False, False, True, True, True], began)
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_memory_stays_bounded_whatever_a_client_sends(self) -> None:
-        """The client sends cancelled calls, responses, notifications and invalid messages."""
-        import tracemalloc
-
-        end, ballast = HeldServer(fixture_server(bounds=Bounds(requests=10))), "x" * 1000
-
-        def flood(count: int) -> None:
-            for n in range(count):
-                end.call(n, "echo", text=ballast)
-                end.say("notifications/cancelled", {"requestId": n})
-                end.say(ballast + str(n), {})
-                end.give(b'{"jsonrpc":"2.0","id":"%d","result":"%s"}' % (n, ballast.encode()))
-                end.give(b'{"jsonrpc":"2.0","id":["%s"],"method":"x"}' % ballast.encode())
-                end.out()
-
-        flood(20)
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        before = tracemalloc.get_traced_memory()[0]
-        flood(300)
-        self.assertLess(tracemalloc.get_traced_memory()[0] - before, 100_000)  # 1.5 MB were sent
-
-    def test_of_many_warnings_of_one_kind_ten_are_logged_and_then_their_number(self) -> None:
-        """The text of each may be another one. Kinds are counted separately."""
-        peer = Peer(lambda line: None, lambda job: job(), methods={"news": lambda: 1 / 0})
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            for n in range(30):
-                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n)
-                peer.receive(b'{"jsonrpc":"2.0","method":"news"}')
-            self.assertEqual(20, len(logs.output))
-            self.assertRegex(logs.output[1], "(?s)'news'.*ZeroDivisionError")
-            peer.close()
-            self.assertEqual(2, sum(":20 more " in line for line in logs.output[20:]))
-        self.assertEqual(22, len(logs.output))
-        end = Wire(LEGACY[-1])
-        end.respond = lambda message: None
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs, end.client:
-            for n in range(30):
-                end.give(b"print %d" % n)
-        self.assertEqual(11, len(logs.output))
+            self.assertEqual([rid], [one["id"] for one in end.out()])
 
 
 # The tool `hold` is running when it has reported progress. When the tool `stopped` has returned,
@@ -2742,7 +2439,7 @@ class TestSideBySide(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}
 
 == The data of a log message may be null  MUST modern on empty [log.shape]
-! server.tool(schema_hinted(lambda context: context.log("info", None), context=Context))
+! server.tool(hinted(lambda context: context.log("info", None), context=Context))
 = raised is None
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
    "name":"take","_meta":{"io.modelcontextprotocol/logLevel":"info"}}}
@@ -2825,27 +2522,15 @@ class TestUtilities(unittest.TestCase):
     """Log messages, progress and cancellation."""
 
     def test_progress_is_rate_limited(self) -> None:
-        """SHOULD: Fifty reports are sent at once, then fifty a second, and always the last one.
+        """SHOULD: Of many reports at once, the first ones and the last one are sent.
         [progress.rate-limited]"""
         begun, end = time.monotonic(), Memory(fixture_server())
         end.give(request_line(1, "tools/call", name="count", arguments={"to": 1000},
                               _meta={**modern_meta(), "progressToken": "t"}))
         lines = iter(lambda: json.loads(end.take(DEADLINE) or b"{}").get("params"), None)
         told = [params["progress"] for params in lines]
-        self.assertEqual([*range(1, 51), 1000], told[:50] + told[-1:])
-        self.assertLessEqual(len(told), 52 + 50 * (time.monotonic() - begun))
-
-    def test_a_log_level_selects_messages_of_this_level_and_of_higher_levels(self) -> None:
-        """MUST: [log.setlevel-threshold] [log.optin-threshold]"""
-        message = '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s",%s}}'
-        plays_rows(self, r"""
-== A request gets messages from this log level on  MUST modern on values
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"climb",
-   "_meta":{"io.modelcontextprotocol/logLevel":"%s"}}}
-%s
-< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-""", [(level, level, "\n".join(message % (one, '"data":{"n":1}') for one in SERVER_LEVELS[n:]))
-      for n, level in enumerate(SERVER_LEVELS)])
+        self.assertEqual(([1, 2, 3], 1000), (told[:3], told[-1]))
+        self.assertLess(len(told), 200 + 100 * (time.monotonic() - begun))
 
 
 # In these tests a server is a process. Its pipes fill up and break, its tools misbehave, and its
@@ -2888,77 +2573,30 @@ for fd in range(1, 256):
         os.write(fd, b"said by the child\\n")
     except OSError:  # the descriptor does not exist or is read-only
         pass
-os.write(2, b"here\\n")
-os.read(GATE, 1)
-os.write(2, b"the child lived on\\n")"""
-        # The server passes GATE, which it got from the test, on to the child. The test closes the
-        # other end.
-        before = f"import shlex, subprocess\nchild = [*{PYTHON!r}, '-c', {script!r}]"
-        before += "\nchild[-1] = child[-1].replace('GATE', str(GATE))"
+os.write(2, b"here\\n"), os.read(%d, 1), os.write(2, b"the child lived on\\n")"""
+        child = self.start()
+        child.run(f"import shlex\nchild = [*{PYTHON!r}, '-c', {script!r} % GATE]\n"
+                  "os.system(shlex.join(child) + ' &')", "started")
+        self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
+        child.stdin.close()
+        self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
+        self.assertEqual(0, child.child.wait(DEADLINE))
+        child.gate.close()
+        child.read_stderr("the child lived on")
+        self.assertIn("the child lived on", child.said)
 
-        def check(way: str) -> None:
-            child = self.start(before=before)
-            child.run(way, "started")
-            self.assertIn(b'"done"', child.lines.get(timeout=DEADLINE))
-            child.stdin.close()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # stdout has ended
-            self.assertEqual(0, child.child.wait(DEADLINE))
-            child.gate.close()
-            child.read_stderr("the child lived on")
-            self.assertIn("the child lived on", child.said)
-
-        self.beside(check, [
-            ("subprocess", "inside.append(subprocess.Popen(child, close_fds=False))"),
-            ("a shell", "os.system(shlex.join(child) + ' &')")])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_child_that_a_tool_has_forked_and_that_goes_on_does_not_answer(self) -> None:
-        """It would answer as well when it returns from the tool, and read stdin afterwards. With
-        workers=0, the tool runs on the main thread."""
-        def check(workers: int, code: str) -> None:
+    def test_a_process_that_a_tool_forks_writes_nothing_to_the_protocol(self) -> None:
+        """Neither a log message nor what it prints. The tool itself goes on."""
+        code = """pid = os.fork()
+if not pid:
+    context.log("error", "said by the child"), print("child"), os._exit(0)
+os.waitpid(pid, 0), context.log("error", "said by the tool")"""
+        for workers in 64, 0:
             child = self.start(f"workers={workers}")
-            fork = "pid = os.fork()\nout = str(pid > 0)\n"
-            for rid in range(3):
-                child.send(process_run(rid, f"{fork}if pid: os.waitpid(pid, 0)\nelse: {code}"))
-                self.assertEqual("True", text_of(child.until(rid)["result"]))
-            for rid in range(3, 6):
-                child.send(request_line(rid))
-            self.assertEqual([3, 4, 5], [*child.end()])  # in order, and nothing else
-
-        self.beside(check, [(f"{case}", *case) for case in (
-            (64, "pass"), (64, "raise SystemExit"), (0, "pass"), (0, "context.progress(1)"))])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    @unittest.skipIf(sys.implementation.name == "pypy", "only its main thread may set handlers")
-    def test_a_process_of_multiprocessing_in_a_tool_can_be_terminated(self) -> None:
-        """SIGTERM ends it as any other process, and not as the server."""
-        code = """import multiprocessing
-process = multiprocessing.get_context("fork").Process(target=threading.Event().wait)
-process.start(), process.terminate(), process.join(%s)
-out = process.exitcode""" % DEADLINE
-
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}")
-            self.assertEqual(["-15"] * 9, [child.out(code) for _ in range(9)])
-            self.assertEqual(({}, ""), (child.end(), child.said))
-
-        self.beside(check, [("64", 64), ("0", 0)])
-
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_forked_child_that_outlives_a_killed_server_does_not_hold_stdout_open(self) -> None:
-        """The host sees the end of stdout."""
-        def check(fork: str) -> None:
-            child = self.start()
-            child.run(f"{fork}\n    {PROCESS_HOLD}\n    os.write(2, b'lived on\\n'), os._exit(0)")
-            child.until("run")
-            child.child.kill()
-            self.assertIsNone(child.lines.get(timeout=DEADLINE))  # the end, and not Empty
-            child.gate.close()
-            child.read_stderr("lived on")
-            self.assertIn("lived on", child.said)
-
-        self.beside(check, [("a tool", "if not os.fork():"), (
-            "a child of a child", "if not os.fork() and not os.fork():")])
+            child.send(process_run(1, code))
+            self.assertEqual("said by the tool",
+                             child.until("notifications/message")["params"]["data"])
+            self.assertEqual([1], [*child.end()])
 
     # Workers.
 
@@ -2973,20 +2611,6 @@ out = process.exitcode""" % DEADLINE
         child.until("now")
         child.gate.close()
         self.assertEqual(50, max(itertools.accumulate(json.loads(child.out("out = inside")))))
-
-    def test_the_limit_of_workers_holds_when_a_client_reads_late(self) -> None:
-        """A long response fills the pipe while one call runs and others wait for the worker."""
-        child = self.start("workers=1")
-        child.stop_relay()
-        code = f"inside.append(1)\n{PROCESS_HOLD}\n"
-        code += "threading.Event().wait(0.03)\ninside.append(-1)"  # time to overlap
-        child.run(code)
-        stray = b'{"jsonrpc":"2.0","id":"all lines","result":{}}'  # the server logs this id
-        child.send(request_line("x" * (1 << 18)), *(process_run(n, code) for n in range(9)), stray)
-        child.read_stderr("all lines")
-        child.gate.close()
-        child.relay.send_signal(signal.SIGCONT)
-        self.assertEqual(1, max(itertools.accumulate(json.loads(child.out("out = inside")))))
 
     def test_calls_begin_in_order_of_arrival(self) -> None:
         """A cancelled call does not begin. Without workers, all calls run on the thread that called
@@ -3003,29 +2627,6 @@ out = process.exitcode""" % DEADLINE
             self.assertEqual(str(workers == 0), child.out(
                 "out = threading.current_thread() is threading.main_thread()"))
 
-    def test_a_ping_is_answered_at_once_while_calls_are_stuck(self) -> None:
-        """[ping.answered]"""
-        child, times = self.start(), []
-        for number in range(9):
-            child.run(PROCESS_STUCK, f"stuck {number}")
-            began = time.monotonic()
-            child.send(request_line(number))
-            child.until(number)
-            times.append(time.monotonic() - began)
-        self.assertLess(sorted(times)[-2], 0.2)
-
-    def test_each_async_call_runs_in_its_own_event_loop(self) -> None:
-        for workers in (4, 0):
-            child = self.start(f"workers={workers}", before="""import asyncio
-@server.tool
-async def loop() -> int:
-    "Count the event loops."
-    inside.append(asyncio.get_running_loop())
-    await asyncio.sleep(0)
-    return len({*map(id, inside)})""")
-            child.send(*(request_line(rid, "tools/call", name="loop") for rid in range(9)))
-            self.assertEqual(9, max(int(text_of(one["result"])) for one in child.end().values()))
-
     # How a server ends.
 
     def test_a_server_that_ends_does_not_wait_for_a_stuck_tool_and_logs_its_name(self) -> None:
@@ -3036,53 +2637,28 @@ async def loop() -> int:
             child.run(code)
             child.send(*(process_run(rid, code) for rid, code in enumerate(more)))
             self.assertEqual({*range(len(more))}, {*child.end()})
-            self.assertIn("execute", child.said)
+            self.assertRegex(child.said, "execute|tools/call")
             self.assertNotIn("Traceback", child.said)
 
         self.beside(check, [
             ("in Python", PROCESS_STUCK, "1"), ("in C", PROCESS_HOLD, "1"),
             ("no thread", PROCESS_STUCK, "threading.stack_size(1 << 48)", *["1"] * 9)])
 
-    def test_a_server_may_wait_without_limit_for_calls_that_run_when_stdin_ends(self) -> None:
-        """The argument `drain` of run() may be very large or infinite."""
-        def check(workers: int, drain: float) -> None:
-            child = self.start(f"workers={workers}", "inf = float('inf')", drain=drain)
-            child.run(PROCESS_HERE + "threading.Event().wait(0.3)")
-            self.assertEqual("done", text_of(child.end()["run"]["result"]))
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), (1e10, float("inf")))])
-
     def test_after_eof_a_server_waits_only_for_responses_that_somebody_wants(self) -> None:
-        """It does not wait for a cancelled call, nor for any call if a response can no longer be
-        written because stdout is closed, too."""
-        for stdout_breaks in False, True:
-            child = self.start(drain=9 * DEADLINE)
-            child.run(PROCESS_STUCK, "stuck")
-            child.send(process_run(  # list_roots() fails when stdin has ended
-                "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
-            child.until("roots/list")
-            if not stdout_breaks:
-                child.send(cancel_line("stuck"))
-            child.stdin.close()
-            child.read_stderr("here")
-            if stdout_breaks:
-                child.relay.kill(), child.relay.wait()
-            else:
-                self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
-            child.gate.close()  # now the held call returns
-            ids = [json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)]
-            self.assertEqual([] if stdout_breaks else ["held"], ids)
-            self.assertEqual(0, child.wait_for_end())
-
-    def test_a_tool_that_fails_because_the_client_is_gone_can_still_log_that(self) -> None:
-        child = self.start()
-        child.run(PROCESS_HERE + "\ntry: context.list_roots()\nexcept ConnectionError:\n"
-                  "    threading.Event().wait(0.1)\n    os.write(2, b'late\\n')")
-        child.relay.kill(), child.relay.wait()
-        child.send(request_line(1))
+        """It does not wait for a cancelled call."""
+        child = self.start(drain=9 * DEADLINE)
+        child.run(PROCESS_STUCK, "stuck")
+        child.send(process_run(  # list_roots() fails when stdin has ended
+            "held", f"try: context.list_roots()\nexcept ConnectionError: {PROCESS_HOLD}"))
+        child.until("roots/list")
+        child.send(cancel_line("stuck"))
+        child.stdin.close()
+        child.read_stderr("here")
+        self.assertRaises(subprocess.TimeoutExpired, child.child.wait, 0.3)  # it waits
+        child.gate.close()  # now the held call returns
+        self.assertEqual(["held"], [
+            json.loads(line)["id"] for line in iter(lambda: child.take(DEADLINE), None)])
         self.assertEqual(0, child.wait_for_end())
-        self.assertIn("late", child.said)
 
     def signal(self, child: ProcessChild, *numbers: int) -> None:
         """Send signals that end a process."""
@@ -3098,12 +2674,20 @@ async def loop() -> int:
 
     def test_a_signal_ends_a_server_quietly_with_status_128_plus_its_number(self) -> None:
         """The server is idle, or a tool does not return, on a worker or on the main thread, or a
-        tool swallows the exception. Calls that wait behind the tool do not begin. A second signal
-        is ignored."""
+        tool swallows the exception. Calls that wait behind the tool do not begin. `finally` and
+        atexit are executed."""
         swallow = f"try: {PROCESS_STUCK}\nexcept BaseException: pass"
+        main = """import atexit
+atexit.register(os.write, 2, b"atexit\\n")
+try:
+    server.run()
+finally:
+    os.write(2, b"finally\\n")"""
 
         def check(workers: int, code: str, *numbers: int) -> None:
-            child = self.start(f"workers={workers}")
+            child = self.start(f"workers={workers}", main=main)
+            child.send(*OPENING)
+            child.until("hello")
             if code:
                 child.run(code)
             if code and not workers:
@@ -3112,34 +2696,21 @@ async def loop() -> int:
             self.signal(child, *numbers)
             self.assertIn(child.wait_for_end() - 128, numbers)
             self.assertNotRegex(child.said, "Traceback|begun")
-            self.assertIn("execute" if code == PROCESS_STUCK else "", child.said)
+            self.assertRegex(child.said, "(?s)finally\n.*atexit\n")
 
         self.beside(check, [(f"{case}", *case) for case in itertools.product(
             (64, 0), ("", PROCESS_STUCK), (signal.SIGTERM, signal.SIGINT))] + [
-                ("swallowed", 0, swallow, signal.SIGTERM),
-                ("at once", 64, "", signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT)])
+                ("swallowed", 0, swallow, signal.SIGTERM)])
 
-    def test_after_a_signal_finally_and_atexit_are_executed(self) -> None:
-        """A tool does not return. The server runs on worker threads, or on the main thread."""
-        def check(workers: int, number: int) -> None:
-            child = self.start(f"workers={workers}", main="""
-import atexit
-atexit.register(os.write, 2, b"atexit\\n")
-try:
-    server.run()
-except SystemExit as error:
-    os.write(2, b"SystemExit %d\\n" % error.code)
-    raise
-finally:
-    os.write(2, b"finally\\n")""")
-            child.send(*OPENING)
-            child.run(PROCESS_STUCK)
-            self.signal(child, number)
-            self.assertEqual(128 + number, child.wait_for_end())
-            self.assertRegex(child.said, rf"(?s)SystemExit {128 + number}\nfinally\n.*atexit\n")
-
-        self.beside(check, [(f"{case}", *case) for case in itertools.product(
-            (64, 0), (signal.SIGTERM, signal.SIGINT))])
+    def test_a_second_signal_ends_a_server_whatever_hangs(self) -> None:
+        child = self.start(main=f"import atexit\natexit.register(lambda: {PROCESS_HANG})\n"
+                                "server.run()")
+        child.send(*OPENING)
+        child.until("hello")
+        self.signal(child, signal.SIGTERM)
+        child.read_stderr("here")
+        child.child.send_signal(signal.SIGTERM)
+        self.assertIn(child.child.wait(DEADLINE), (128 + signal.SIGTERM, -signal.SIGTERM))
 
     # A client that does not read.
 
@@ -3158,36 +2729,11 @@ finally:
 
     # run() in a program that continues afterwards.
 
-    def test_run_does_not_restore_stdout_while_a_line_is_being_written(self) -> None:
-        """The client does not read, so the line blocks. Text that is printed after run() would
-        stand inside of it. [stdio.stdout-only-messages]"""
-        child = subprocess.Popen([*PYTHON, "-c", """
-import mcp_ref
-server = mcp_ref.Server("s", "1")
-@server.tool
-def long() -> str:
-    "Return much."
-    return "x" * 1_000_000
-server.run(drain=0.1)
-print("printed", flush=True)
-"""], stdin=-1, stdout=-1, stderr=-1, env=PROCESS_ENV)
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        ended = threading.Timer(DEADLINE, child.kill)
-        self.addCleanup(ended.cancel)
-        ended.start()
-        assert child.stdin and child.stdout and child.stderr
-        child.stdin.write(request_line(1, "tools/call", name="long", _meta=modern_meta()) + b"\n")
-        child.stdin.close()
-        self.assertIn(b"printed\n", [*child.stderr])
-        self.assertNotIn(b"printed", child.stdout.read())
-
     def test_run_restores_descriptors_streams_and_signal_handlers_and_ends_threads(self) -> None:
-        """Text that a tool has printed does not appear on stdout afterwards either.
-        [stdio.stdout-only-messages]"""
+        """The program may go on, and may call run() again. [stdio.stdout-only-messages]"""
         host = f"""
-import io, signal
-LINES = {[*OPENING, process_run(1, "print('printed'); signal.signal(15, print)")]}
+import signal
+LINES = {[*OPENING, process_run(1, "print('printed')")]}
 
 def facts():
     for one in {{*threading.enumerate()}} - {{threading.main_thread(), threading.current_thread()}}:
@@ -3213,11 +2759,8 @@ def once():
             ("twice", "once(), once()", *2 * once),
             ("in a thread", "one = threading.Thread(target=once)\none.start(), one.join()", *once),
             ("tools on this thread",
-             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once),
-            ("slow write", "LINES.pop()\nserver.trace = lambda way, line: way == '>' and "
-             "threading.Event().wait(0.5)\nonce()", "hello", 1),
-            ("no stdin", "os.close(0)\nserver.run()\nprint('{\"id\":1}')", 1),
-            ("own stdout", "for sys.stdout in (None, io.StringIO()): once(), once()", *4 * once)])
+             "server = Server('', '', workers=0)\nserver.tool(execute)\nonce()", *once)])
+
 
 
 class TestFaults(ProcessCase):
@@ -3255,16 +2798,6 @@ class TestFaults(ProcessCase):
         child.until("late")
         self.assertEqual(-32700, child.end()[None]["error"]["code"])
 
-    def stops_and_goes_on(self, child: ProcessChild) -> None:
-        """The client stops and goes on. It receives every line completely."""
-        texts = {n: f"{n}\n" * 50_000 for n in range(4)}  # together less than bounds.line
-        child.stop_relay()
-        child.send(*(process_run(n, f"out = {text!r}") for n, text in texts.items()))
-        child.run(PROCESS_HERE)
-        child.relay.send_signal(signal.SIGCONT)
-        answers = child.end()
-        self.assertEqual(texts, {n: text_of(answers[n]["result"]) for n in texts})
-
     def flood(self, child: ProcessChild) -> int:
         """Write pings until the server stops reading. Return how many bytes it has taken."""
         stdin, data, taken = child.stdin.fileno(), (request_line(1) + b"\n") * 9999, 0
@@ -3288,13 +2821,6 @@ class TestFaults(ProcessCase):
         self.assertEqual(["large 0", "large 1", "last"], sorted({*ids} - {1}))
         self.assertEqual("last", ids[-1])
 
-    def never_reads(self, child: ProcessChild) -> None:
-        """The client never reads. The server stops reading, too, and a signal still ends it."""
-        child.stop_relay()
-        self.assertLess(self.flood(child), 1 << 24)
-        child.child.terminate()
-        self.assertEqual(128 + signal.SIGTERM, child.wait_for_end())
-
     def test_a_server_copes_with_whatever_its_client_does_at_any_moment(self) -> None:
         """[stdio.newline-delimited] [stdio.no-embedded-newline] [stdio.shutdown.server-eof-exit]"""
         def check(fault: Callable[[ProcessChild], None], moment: str) -> None:
@@ -3308,31 +2834,34 @@ class TestFaults(ProcessCase):
         self.beside(check, [
             (f"{fault.__name__}, {moment}", fault, moment) for fault in (
                 self.killed, self.closes_stdout, self.floods_and_closes_stdin,
-                self.sends_half_a_line, self.stops_and_goes_on, self.reads_late,
-                self.never_reads)
-            for moment in ("nothing is requested", "a response is owed", "all is answered")])
+                self.sends_half_a_line, self.reads_late)
+            for moment in ("a response is owed", "all is answered")])
 
     # Misbehaviour of a tool.
 
     def test_a_misbehaving_tool_harms_neither_other_responses_nor_the_end(self) -> None:
-        """The code of the tools is in mischief.txt."""
-        with open(os.path.join(HERE, ".ci", "mischief.txt"), encoding="utf-8") as file:
-            rows = re.findall(r"^== (.*?)(: an error)?\n((?:    .*\n)+)", file.read(), re.M)
-        self.assertGreater(len(rows), 15)
-
+        """After each tool, the next call and a ping are answered. No result has a traceback."""
         def check(workers: int) -> None:
             child = self.start(f"workers={workers}")
-            for why, fails, code in rows:
-                code = textwrap.dedent(code)
+            for fails, code in (
+                    (True, "raise SystemExit('told so')"), (True, "raise KeyboardInterrupt"),
+                    (True, "raise MemoryError"), (True, "raise GeneratorExit"),
+                    (True, "globals()['again'] = lambda: again()\nagain()"),
+                    (False, "out = 'x' * (16 << 20)"), (False, "os.chdir('/')"),
+                    (False, "os.close(1)"), (False, "sys.stdout.close()"),
+                    (False, "sys.stdout = sys.__stdout__ = None"),
+                    (False, "threading.stack_size(1 << 48)")):  # no thread can be started any more
                 child.send(process_run(1, code), process_run(2, "out = 'x'"), request_line(3))
                 got = {one["id"]: one["result"] for one in [child.until(1, 2, 3) for _ in range(3)]}
-                self.assertEqual((fails != "", "x", {}), (
-                    got[1].get("isError", False), got[2]["content"][0]["text"], got[3]), why)
+                self.assertEqual((fails, "x", {}), (
+                    got[1].get("isError", False), text_of(got[2]), got[3]), code)
                 self.assertNotRegex(str(got[1]), "Traceback|" + os.path.dirname(json.__file__))
             child.stdin.close()
             self.assertEqual(0, child.child.wait(DEADLINE))
 
         self.beside(check, [(f"workers={workers}", workers) for workers in (64, 0)])
+
+    # Misbehaviour of a tool.
 
 
 class TestSurroundings(ProcessCase):
@@ -3351,134 +2880,56 @@ class TestSurroundings(ProcessCase):
         self.assertLess(spent[1][0] - spent[0][0], 0.05)  # seconds
         self.assertLess(spent[1][1] - spent[0][1], 60)  # 120 if a thread polls every 5 ms
 
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_line_beyond_the_bound_is_not_kept_in_memory(self) -> None:
-        child = self.start("bounds=Bounds(line=1 << 16)", before="import tracemalloc as memory")
-        child.out("memory.start()")
-        child.send(b"x" * 20_000_000)
-        self.assertEqual(-32700, child.until(None)["error"]["code"])
-        self.assertLess(int(child.out("out = memory.get_traced_memory()[1]")), 2_000_000)
-
-    @unittest.skipUnless(sys.platform == "linux", "other systems do not enforce this limit")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy aborts if its heap cannot grow")
-    @unittest.skipIf(sysconfig.get_config_var("Py_GIL_DISABLED"),
-                     "the allocator of free-threaded Python keeps memory in reserve")
-    def test_a_result_that_does_not_fit_into_memory_leads_to_an_error(self) -> None:
-        """[base.error.internal]"""
-        # These settings prevent malloc from keeping memory in reserve.
-        env = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-        child = self.start(env=env, before="""
-import logging, resource, traceback
-threading.stack_size(1 << 18)
-large = "x" * (40 << 20)""")
-        child.out("""
-with open("/proc/self/statm") as file:
-    size = int(file.read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (size + (20 << 20),) * 2)""")
-        child.send(process_run(1, "out = large"), request_line(2))
-        codes = {rid: one.get("error", {}).get("code") for rid, one in child.end().items()}
-        self.assertEqual({1: -32603, 2: None}, codes)
-
     def test_a_server_works_without_stderr_and_ends_without_stdin_or_stdout(self) -> None:
-        """Without stdin no request can arrive, and without stdout no response can be sent. If
-        stderr cannot be flushed at the end, Python itself sets the status 120."""
-        def check(shell: str, count: int) -> None:
-            if "/dev/full" in shell and not os.path.exists("/dev/full"):
-                self.skipTest("there is no /dev/full")
-            if "ulimit" in shell and "-S" not in PYTHON:
-                self.skipTest("coverage could not write what it measures")
-            with tempfile.NamedTemporaryFile() as file:
-                done = subprocess.run(
-                    ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
-                    env={**PROCESS_ENV, "FILE": file.name}, stdout=-1, stderr=-1)
-            self.assertIn(done.returncode, (0, 120) if count and "&-" not in shell else (0,))
-            self.assertEqual({"hello", 1, 2} if count else set(),
-                             {json.loads(line)["id"] for line in done.stdout.splitlines()})
+        """Without stdin no request can arrive, and without stdout no response can be sent. SIGINT
+        ends a server even if the shell ignores it."""
+        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+
+        def check(shell: str, code: str, status: int, *ids: Any) -> None:
+            lines = b"\n".join((*OPENING, process_run(1, code), request_line(2)))
+            done = subprocess.run(
+                ["sh", "-c", shell, "sh", *PYTHON, "-c", script], input=lines, timeout=DEADLINE,
+                env=PROCESS_ENV, stdout=-1, stderr=-1)
+            self.assertEqual(status, done.returncode)
+            if not status:
+                self.assertEqual({*ids}, {json.loads(line)["id"] for line in
+                                          done.stdout.splitlines()})
             self.assertNotIn(b"Traceback", done.stderr)
 
-        lines = b"\n".join((*OPENING, process_run(1, "os.write(1, b'out')"), request_line(2)))
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
+        out, every = "os.write(1, b'out')", ("hello", 1, 2)
         self.beside(check, [
-            ("no stderr", 'exec "$@" 2>&-', 3), ("no stdin", 'exec "$@" <&-', 0),
-            ("neither", 'exec "$@" <&- 2>&-', 0), ("no stdout", 'exec "$@" >&-', 0),
-            ("a full disk behind stderr", 'exec "$@" 2>/dev/full', 3),
-            ("stderr of limited size", 'ulimit -f 0; exec "$@" 2>"$FILE"', 3),
-            ("stdout of limited size", 'ulimit -f 0; exec "$@" >"$FILE"', 0)])
+            ("no stderr", 'exec "$@" 2>&-', out, 0, *every), ("no stdin", 'exec "$@" <&-', out, 0),
+            ("neither", 'exec "$@" <&- 2>&-', out, 0), ("no stdout", 'exec "$@" >&-', out, 0),
+            ("SIGINT", 'trap "" INT; exec "$@"', "os.kill(os.getpid(), 2)", 130)])
 
-    def test_sigint_ends_a_server_even_if_the_shell_ignores_sigint(self) -> None:
-        script = PROCESS_SERVER.replace("OPTIONS", "") + "server.run()"
-        done = subprocess.run(
-            ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *PYTHON, "-c", script], stdout=-1,
-            input=b"\n".join((*OPENING, process_run(1, "os.kill(os.getpid(), 2)"))),
-            env=PROCESS_ENV, timeout=DEADLINE)
-        self.assertEqual(130, done.returncode)
-
-    @unittest.skipUnless(sys.platform == "linux" and shutil.which("cc"), "needs LD_PRELOAD and cc")
-    @unittest.skipIf(sys.implementation.name == "pypy", "PyPy does not see such handlers")
-    def test_a_server_keeps_the_signal_handler_of_a_c_library(self) -> None:
-        """The library was loaded before Python started. Other signals still end the server."""
-        if "-S" not in PYTHON:
-            self.skipTest("coverage sets a handler of its own")
-        source = """#include <signal.h>
-#include <unistd.h>
-static void handle(int number) { if (write(2, "kept\\n", 5)) {} }
-__attribute__((constructor)) static void load(void) { signal(SIGTERM, handle); }"""
-        with tempfile.TemporaryDirectory() as folder:
-            library = os.path.join(folder, "handler.so")
-            subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], check=True,
-                           input=source.encode(), timeout=3 * DEADLINE)
-            child = self.start(env={"LD_PRELOAD": library})
-            child.child.send_signal(signal.SIGTERM)
-            child.read_stderr("kept")
-            self.assertIn("kept", child.said)
-            self.assertEqual("done", child.out(""))
-            child.child.send_signal(signal.SIGINT)
-            self.assertEqual(128 + signal.SIGINT, child.wait_for_end())
-
-    def test_the_descriptors_of_a_server_may_be_non_blocking_and_beyond_1023(self) -> None:
+    def test_the_descriptors_of_a_server_may_be_non_blocking(self) -> None:
         """A line that does not fit into the pipe arrives completely, in both directions. Another
         process that shares the descriptors may make them non-blocking at any time."""
-        child = self.start(main="""
-import resource
-shared = os.dup(0), os.dup(1)
-try:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, 1200))
-    [os.dup(2) for _ in range(1050)]
-except (ValueError, OSError):
-    print("limited", flush=True)
-server.run()""")
-        child.send(*OPENING)
-        limited = child.take(DEADLINE) == b"limited"
+        child = self.start(before="shared = os.dup(0), os.dup(1)")
         child.out("out = [os.set_blocking(one, False) for one in shared]")
         child.send(process_run(1, f"out = {'x' * 300_000!r}"))
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
-        if limited:
-            self.skipTest("descriptors beyond 1023 are not allowed here")
 
-    def test_a_client_may_be_stopped_or_killed_in_the_middle_of_a_call(self) -> None:
-        """The response waits until a stopped client goes on. A server does not outlive a client
-        that was killed. If a tool ends its server, the exception in the client has the exit status.
+    def test_a_server_does_not_outlive_a_client_that_was_killed(self) -> None:
+        """If a tool ends its server, the exception in the client has the exit status.
         [stdio.shutdown.server-initiated]"""
         server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
-        stop = "import signal\nos.kill(os.getppid(), signal.%s)\n" + PROCESS_HERE
 
         def check(code: str, *seen: Any) -> None:
             child = self.start(main=f"""
 from mcp_ref import Client, ConnectionClosed
 with Client({server!r}) as client:
     try:
-        print(len(str(client.call_tool("execute", {{"code": {code!r}}}))) > 200_000, flush=True)
+        client.call_tool("execute", {{"code": {code!r}}})
     except ConnectionClosed as error:
         print("status 9" in str(error), flush=True)""")
             child.read_stderr("here")
-            child.child.send_signal(signal.SIGCONT)
             self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
 
         self.beside(check, [
-            ("stopped", stop % "SIGSTOP" + "out = 'x' * 200_000", b"True", 0),
-            ("killed", stop % "SIGKILL" + "threading.Event().wait()", None, -signal.SIGKILL),
-            ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
+            ("killed", f"import signal\nos.kill(os.getppid(), signal.SIGKILL)\n{PROCESS_STUCK}",
+             None, -signal.SIGKILL), ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
 
     def test_a_client_or_a_tool_cannot_forge_a_line_of_the_log(self) -> None:
         """The log shows messages of the client and exceptions of the tool in escaped form, and not
@@ -3520,70 +2971,14 @@ class TestTranscriptsOverPipes(ProcessCase):
         self.assertEqual(0, child.close())
 
     def test_transcripts_that_share_a_connection_pass_over_pipes(self) -> None:
-        """Bytes are written line by line, as single bytes, or two lines at a time.
-        [stdio.newline-delimited]"""
-        cases = [(chunk, self.selected(30)) for chunk in (0, 1, 2)]
+        """Lines are written in one piece or as single bytes. [stdio.newline-delimited]"""
+        cases = [(chunk, self.selected(30)) for chunk in (0, 1)]
         cases.append((0, self.selected(5, "offers")))
         self.beside(self.play_all, [(f"{revision}, {chunk}", chunk, revision, those)
                                     for revision in REVISIONS for chunk, those in cases])
 
-    def test_transcripts_that_open_their_own_session_pass_over_pipes(self) -> None:
-        raw = self.selected(10, "raw")
-        self.beside(self.play_all, [(one.title, 0, one.revisions[-1], [one])
-                                    for one in raw[::len(raw) // 10]])
 
-    def test_no_invalid_line_ends_a_connection_over_pipes(self) -> None:
-        def check(revision: str) -> None:
-            child = Process(PROCESS_FIXTURE, env=PROCESS_ENV, stderr=subprocess.DEVNULL)
-            self.addCleanup(child.close)
-            talk = Play(Transcript("Envelope", "", (), (), (), []), revision, child,
-                        deadline=3 * DEADLINE)
-            talk.open()
-            play_envelope(self, talk)
-            self.assertEqual(0, child.close())
-
-        self.beside(check, [(revision, revision) for revision in REVISIONS[2:]])
-
-
-class TestSchedules(ProcessCase):
-    """A server works in whatever order its threads run."""
-
-    DELAYS = r"""
-import mcp_ref, time
-
-here = threading.local()  # .quick: this thread has run slow() and is not delayed any more
-
-def hold_up(frame, event, arg):
-    if event == "return" and frame.f_code.co_name == "slow":
-        here.quick = True
-    elif event == "call" and frame.f_code.co_filename == mcp_ref.__file__:
-        if not getattr(here, "quick", False):
-            time.sleep(0.001)
-
-def slow(seconds):
-    time.sleep(seconds)
-
-sys.setswitchinterval(1e-5)
-threading.setprofile(hold_up)
-"""
-
-    def test_every_request_is_answered_when_slow_and_quick_calls_end_at_the_same_time(self) -> None:
-        """Each function of the module takes a millisecond, except on the thread that ends a slow
-        call. So the end of that call falls into each gap between two steps of other threads."""
-        def check(workers: int) -> None:
-            child = self.start(f"workers={workers}", before=self.DELAYS)
-            for number in range(1, 60):
-                codes = [f"slow({0.011 + number % 29 / 1000})", *["out = 'quick'"] * 5]
-                for index, code in enumerate(codes):
-                    child.send(process_run(f"{number} {index}", code))
-                for _ in codes:
-                    self.assertIsNotNone(child.take(DEADLINE))
-            child.end()
-
-        self.beside(check, [(f"workers={number}", number) for number in (64, 2, 1)])
-
-
-# --- Part 3: Asking the user ----------------------------------------------------------------------
+# --- Asking the user ------------------------------------------------------------------------------
 # While a server processes a request, it may need input from the client: a form that the user fills
 # in or a URL that the user visits (elicitation), an answer of the client's model (sampling), or the
 # list of roots. In the legacy era the server sends a request to the client. In the modern era the
@@ -3661,86 +3056,35 @@ SERVERS["plain"] = lambda: types.SimpleNamespace(  # type: ignore[assignment, re
 class TestPeer(unittest.TestCase):
     """A peer sends requests, and answers those of the other side. Without MCP this is JSON-RPC."""
 
-    def test_a_timeout_names_the_method_even_if_params_are_positional_or_absent(self) -> None:
-        peer = Peer(lambda line: None, lambda job: job())
-        for params in ([1, 2], None):
-            with self.assertRaisesRegex(RequestTimeout, r"\bsum\b"):
-                peer.request("sum", params).result(0)
-
-    def test_an_error_with_a_different_id_does_not_end_a_pending_request(self) -> None:
-        """In Python true equals 1, but it is not an id. Two requests are pending, so an error
-        without an id may belong to either. It ends the only pending request."""
-        peer = Peer(lambda line: None, lambda job: job())
-        pending, other = peer.request("a"), peer.request("b")
-        for rid in (b"true", b"3", b"null", b'"x"', b"1.5", b"[1]", b"{}", b"1"):
-            self.assertFalse(pending.wait(0))
-            peer.receive(b'{"jsonrpc":"2.0","id":%s,"error":{"code":5,"message":"no"}}' % rid)
-        self.assertRaisesRegex(RpcError, r"^no \(5\)$", pending.result, DEADLINE)
-        peer.receive(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}')
-        self.assertRaisesRegex(RpcError, "-32700", other.result, 0)
-
-    def test_a_request_fails_at_once_if_its_response_is_malformed(self) -> None:
-        """No other response will come. The id is another one, or the message, the batch or the line
-        around it is malformed."""
-        for members in ('"id":"1","result":{}}', '"id":1.0,"result":{}}', '"id":1}',
-                        '"id":"1","error":{"code":5,"message":"no"}}', '"id":1,"error":"no"}',
-                        '"id":1,"result":{},"error":{}}', '"id":1,"result":{},"error":null}',
-                        '"id":1,"error":{"code":"1"}}', '"id":1,"result":NaN}',
-                        '"id":1,"result":{"a":', '"result":{"a":"%s,"id":1}' % ("x" * 2000)):
-            line = '{"jsonrpc":"2.0",' + members
-            with self.subTest(line):
-                peer = Peer(lambda line: None, lambda job: job())
-                pending, other = peer.request("a"), peer.request("b")
-                peer.receive(line.encode())
-                self.assertEqual([True, False], [one.wait(0) for one in (pending, other)])
-                self.assertRaises(ValueError, pending.result)
-        end = Wire("2025-11-25")  # a revision without batches
-        end.respond = lambda message: None
-        pending = end.client.connect().start("x/one")
-        end.give(b'[{"jsonrpc":"2.0","id":%d,"result":{}}]' % pending.id)
-        self.assertRaisesRegex(ValueError, "batch", pending.result, 0)
-
-    def test_a_request_that_cannot_be_written_raises_connection_closed_with_the_cause(self) -> None:
-        broken = Peer(lambda line: os.write(-1, line) and None, lambda job: job())
-        with self.assertRaisesRegex(ConnectionClosed, os.strerror(errno.EBADF)):
-            broken.request("a").result(DEADLINE)
-
     def test_whatever_send_raises_closes_the_connection(self) -> None:
-        """For example, a closed file raises ValueError."""
-        for error in (ValueError("closed file"), RuntimeError("loop is closed"), OSError("gone")):
+        """The exception of the request has the cause."""
+        for error in (ValueError("closed file"), RuntimeError("loop is closed"),
+                      OSError(errno.EBADF, "gone")):
             def send(line: bytes, error: Exception = error) -> None:
                 raise error
 
             with self.subTest(repr(error)):
-                peer = Peer(send, lambda job: job())
+                pending = Peer(send, lambda job: job()).request("a")
+                self.assertRaisesRegex(
+                    ConnectionClosed, re.escape(str(error)), pending.result, DEADLINE)
+
+    def test_only_a_response_with_the_id_of_a_request_ends_it(self) -> None:
+        """In Python true equals 1, but it is not an id. A response with the right id and a fault is
+        the last one that will come."""
+        error = '"error":{"code":5,"message":"no"}'
+        for rid in ("true", "3", "null", '"1"', "1.0", "[1]", "{}"):
+            with self.subTest(rid):
+                peer = Peer(lambda line: None, lambda job: job())
+                first, _ = peer.request("a"), peer.request("b")
+                peer.receive(b'{"jsonrpc":"2.0","id":%s,%s}' % (rid.encode(), error.encode()))
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,"result":"right"}' % first.id)
+                self.assertEqual("right", first.result(DEADLINE))
+        for fault in ('"error":"no"', '"result":{},"error":{}', '"error":{"code":"1"}'):
+            with self.subTest(fault):
+                peer = Peer(lambda line: None, lambda job: job())
                 pending = peer.request("a")
-                self.assertTrue(pending.wait(0))
-                self.assertRaisesRegex(ConnectionClosed, str(error), pending.result, 0)
-
-    def test_a_batch_of_requests_is_one_line_and_its_responses_may_have_any_order(self) -> None:
-        """[jsonrpc 6]"""
-        lines: List[Any] = []
-        peer = Peer(lambda line: lines.append(json.loads(line)), lambda job: job())
-        pending = peer.request_batch([("sum", [1, 2]), ("news", None)])
-        self.assertEqual([[
-            {"jsonrpc": "2.0", "id": pending[0].id, "method": "sum", "params": [1, 2]},
-            {"jsonrpc": "2.0", "id": pending[1].id, "method": "news"}]], lines)
-        for one in reversed(pending):
-            peer.receive(json.dumps({"jsonrpc": "2.0", "id": one.id, "result": one.id}).encode())
-        self.assertEqual([one.id for one in pending], [one.result(0) for one in pending])
-
-    def test_a_request_gets_an_error_if_no_thread_can_be_started_for_it(self) -> None:
-        """Each job of a peer runs on a new thread, unless the peer was given another `start`."""
-        lines: "queue.Queue[Any]" = queue.Queue()
-        peer = Peer(lambda line: lines.put(json.loads(line)), methods={"name": lambda: (
-            threading.current_thread() is not threading.main_thread())})
-        with unittest.mock.patch.object(
-                threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
-            peer.receive(request_line(1, "name"))
-        got = lines.get(timeout=DEADLINE)
-        self.assertEqual((1, -32603), (got["id"], got["error"]["code"]))
-        peer.receive(request_line(1, "name"))
-        self.assertIs(True, lines.get(timeout=DEADLINE)["result"])
+                peer.receive(b'{"jsonrpc":"2.0","id":%d,%s}' % (pending.id, fault.encode()))
+                self.assertRaises(ValueError, pending.result, DEADLINE)
 
 
 ASKING_FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -3750,21 +3094,22 @@ def asking_server(**options: Any) -> Server:
     """Build a server that asks the client in other ways than the fixture."""
     server, runs = Server("asking", "1.0", **options), itertools.count(1)
 
+    @server.method("vendor/both")
+    def vendor_both(context: Context) -> Dict[str, Any]:
+        """Ask for the roots and for a name at the same time."""
+        got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
+            "message": "Who?", "requestedSchema": ASKING_FORM})})
+        roots = got["where"]["roots"]
+        return {"text": f"{got['who'].get('content', 'nobody')} has {len(roots)} roots"}
+
     @server.tool
     @server.prompt
     @server.resource("asking://both/{a}/{b}")
     def both(context: Context, a: str = "", b: str = "") -> str:
-        """Ask for the roots and for a name at the same time."""
         try:
-            got = context.ask({"where": ("roots/list", {}), "who": ("elicitation/create", {
-                "message": "Who?", "requestedSchema": ASKING_FORM})})
+            return str(vendor_both(context)["text"])
         except Exception:
             return "caught an exception"  # must not happen: asking is not a failure
-        return f"{got['who'].get('content', 'nobody')} has {len(got['where']['roots'])} roots"
-
-    @server.method("vendor/both")
-    def vendor_both(context: Context) -> Dict[str, Any]:
-        return {"text": both(context)}
 
     @server.tool
     def thrice(words: List[str], context: Context) -> str:
@@ -3783,15 +3128,15 @@ def asking_server(**options: Any) -> Server:
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
+    def code(context: Context) -> str:
+        """Ask for a code in capital letters."""
+        return str(context.elicit("?", {"type": "object", "properties": {
+            "code": {"type": "string", "pattern": "^[A-Z]+$"}}}))
+
+    @server.tool
     def fickle(context: Context) -> str:
         """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
-
-    @server.tool
-    def keyed(context: Context) -> str:
-        """Ask twice, with keys that the tool chooses."""
-        roots = context.list_roots(key="where")
-        return str(context.sample([{"role": "user", "content": roots}], 9, key="what")["model"])
 
     @server.tool
     def anything(method: str, params: Dict[str, Any], context: Context) -> str:
@@ -3824,7 +3169,6 @@ def cancels(server: Server, session: Any) -> None:
 SERVERS.update(
     asking=asking_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    two=lambda: fixture_server(bounds=Bounds(subscriptions=2)),
     cancelling=lambda: moment_server(b'"roots/list"', cancels),
     changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
 
@@ -3899,6 +3243,20 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","result":{"action":"perhaps"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
+== An error that the client sends to a tool is a failure of the tool, and not an error of the server
+   OURS legacy 2025-06-18+ offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"confirm"}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$q","error":{"code":-32000,"message":"no"}}
+< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
+
+== The answer of the user has to fit the pattern in the form of the author  OURS legacy 2025-06-18+
+   offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code"}}
+< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
+> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"code":"Xx"}}}
+< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
+
 == Context.ask sends a legacy client one request for each key, and other requests are served
    meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
@@ -3930,63 +3288,9 @@ SERVERS.update(
 class TestRequestsToTheClient(unittest.TestCase):
     """The legacy era: a server sends requests to its client."""
 
-    def test_a_tool_whose_call_is_cancelled_while_it_asks_the_client_is_not_logged(self) -> None:
-        end = HeldServer(fixture_server())
-        end.server.tool(name="asks")(schema_hinted(
-            lambda context: context.list_roots(), context=Context))
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "asks"}, id=1)
-        call = threading.Thread(target=end.jobs.pop())
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            call.start()
-            self.assertIn(b"roots/list", end.take(DEADLINE) or b"")
-            end.say("notifications/cancelled", {"requestId": 1})
-            call.join(DEADLINE)
-            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
-        self.assertEqual([], [one["id"] for one in end.out() if "id" in one])
-        self.assertNotIn("asks", "".join(logs.output))
-
-    def test_a_form_that_cannot_be_checked_is_refused_before_the_user_sees_it(self) -> None:
-        shown: List[Any] = []
-        server = Server("s", "1")
-
-        @server.tool
-        def ask(context: Context) -> str:
-            """Ask with a form that has an error."""
-            form = {"type": "object", "properties": {"a": {"type": "string", "minLength": "x"}}}
-            return str(context.elicit("?", form))
-
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), Client(
-                    server, timeout=DEADLINE, protocol_version=revision,
-                    on_elicit=shown.append) as client, self.assertLogs(mcp_ref.__name__):
-                self.assertIn("minLength", text_of(client.call_tool("ask")))
-        self.assertEqual([], shown)
-
-    def test_a_tool_whose_client_is_gone_is_cancelled_and_gets_connection_closed(self) -> None:
-        """Asking fails because the connection is broken, and not because the call was cancelled."""
-        end, gone, seen = HeldServer(Server("s", "1")), [], []  # type: ignore[var-annotated]
-
-        def ask(context: Context) -> None:
-            seen.append(context.cancelled)
-            gone.append(1)
-            end.give(request_line(2))  # its response cannot be written
-            seen.append(context.cancelled)
-            try:
-                context.list_roots()
-            except Exception as error:
-                seen.append(type(error))
-
-        end.server.tool(description="Ask.")(ask)
-        end.session = end.server.connect(lambda line: gone and os.write(-1, line), end.start)
-        end.open("2025-11-25", OFFERS)
-        end.say("tools/call", {"name": "ask"}, id=1)
-        end.run()
-        self.assertEqual([False, True, ConnectionClosed], seen)
-
     def test_a_tool_that_asks_the_client_after_its_response_gets_request_cancelled(self) -> None:
         end, contexts = HeldServer(Server("s", "1")), []  # type: ignore[var-annotated]
-        end.server.tool(name="late")(schema_hinted(
+        end.server.tool(name="late")(hinted(
             lambda context: contexts.append(context), context=Context))
         end.open("2025-11-25", OFFERS)
         end.say("tools/call", {"name": "late"}, id=1)
@@ -4053,6 +3357,19 @@ class TestRequestsToTheClient(unittest.TestCase):
    "inputResponses":{"$b":{"roots":[{"uri":"file:///a"}]},"more":{}},"requestState":"$two?"}}
 < {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"file:///a"}],"...":0}}
 
+== An answer that does not fit the pattern in the form of the author is requested again  OURS
+   modern offers on asking
+> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code"}}
+< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$one","...":0}}
+> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"code","inputResponses":{
+   "$a":{"action":"accept","content":{"code":"Xx"}}},"requestState":"$one"}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$a":"..."},
+   "requestState":"$two","...":0}}
+> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"code","inputResponses":{
+   "$a":{"action":"accept","content":{"code":"X"}}},"requestState":"$two"}}
+< {"jsonrpc":"2.0","id":3,"result":{"content":"..."}}
+
 == The rounds of two requests that require input may be interleaved on one connection  SHOULD modern
    offers [state.interleaved-contexts]
 > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"text":"Who?"}}}
@@ -4075,19 +3392,8 @@ class TestRequestsToTheClient(unittest.TestCase):
    "method":"elicitation/create","params":{"message":"1?","...":0}}},"requestState":"$one","...":0}}
 > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fickle",
    "inputResponses":{"$a":{"action":"decline"}},"requestState":"$one"}}
-# The user would be asked for ever, so the model reads that the question has changed.
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","isError":true,
-   "content":["$why"],"...":0}}
-= "2?" in why["text"]
-
-== A tool may choose the keys of its input requests  OURS modern offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"keyed"}}
-< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"where":{
-   "method":"roots/list","params":{}}},"requestState":"$one","...":0}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"keyed",
-   "inputResponses":{"where":{"roots":[]}},"requestState":"$one"}}
-< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"what":{
-   "method":"sampling/createMessage","params":"..."}},"requestState":"$two","...":0}}
+< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"$b":{
+   "method":"elicitation/create","params":{"message":"2?","...":0}}},"requestState":"$two","...":0}}
 
 == A server ignores a requestState in a request that cannot require input  OURS
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"requestState":"of another"}}
@@ -4203,16 +3509,6 @@ class TestRequestState(unittest.TestCase):
                     self.assertEqual(outcome, got["error"]["code"] if "error" in got else sorted(
                         result.get("inputRequests", [])) or re.findall("Ada|nobody", str(result)))
 
-    def test_a_response_that_does_not_fit_is_asked_for_again_and_logged(self) -> None:
-        """OURS: A response that is missing is not logged."""
-        method, params = ASKING_REQUESTS[0]
-        state = self.talk.request(method, params)["result"]["requestState"]
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            self.talk.request(method, params, requestState=state, inputResponses={
-                "who": {"action": "accept", "content": {"name": 5}}})
-        self.assertEqual(1, len(logs.output), logs.output)
-        self.assertRegex(logs.output[0], r"elicitation/create: .*name.*integer.*asked again")
-
     def test_a_request_state_contains_the_answers_of_earlier_rounds(self) -> None:
         """Each answer has a unique key, or the key that the tool has chosen. [mrtr.repeatable]
         [mrtr.keys-unique]"""
@@ -4257,22 +3553,11 @@ class TestRequestState(unittest.TestCase):
             "result"]["requestState"]
         for bad in (*(state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1:] for at in range(len(
                 state))), state + " ", state + "x", state[:-1], state[1:], " " + state, state * 2,
-                    "", "{}", "\u00e9", "x" * 5000, 5, None, {}, []):
+                    "", "{}", "\u00e9", "x" * 5000, 5, {}, []):
             with self.subTest(bad):
                 got = self.talk.request(method, params, requestState=bad)
                 self.assertEqual(-32602, got["error"]["code"])
         got = Talk(asking_server()).request(method, params, requestState=state)
-        self.assertEqual(-32602, got["error"]["code"])
-
-    def test_without_a_state_key_each_server_has_a_random_one(self) -> None:
-        """Not even a server that was made by the same code accepts the state of another one."""
-        method, params = ASKING_REQUESTS[0]
-        one, other = Talk(asking_server()), Talk(asking_server())
-        self.addCleanup(one.close)
-        self.addCleanup(other.close)
-        state = one.request(method, params)["result"]["requestState"]
-        self.assertIn("result", one.request(method, params, requestState=state))
-        got = other.request(method, params, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
     def test_a_request_state_expires(self) -> None:
@@ -4284,24 +3569,8 @@ class TestRequestState(unittest.TestCase):
             got = self.talk.request("tools/call", {"name": "hurry"}, requestState=state)
         self.assertEqual(-32602, got["error"]["code"])
 
-    def test_a_retry_can_be_served_by_another_process_with_the_same_state_key(self) -> None:
-        """[state.no-connection-affinity] [mrtr.no-retry-assumption]"""
-        program = PROCESS_FIXTURE[-1].replace(
-            "fixture_server().run", "fixture_server(state_key=b'k' * 32).run")
 
-        def run(**more: Any) -> Any:
-            line = request_line(1, "tools/call", name="roots", _meta=modern_meta(OFFERS), **more)
-            done = subprocess.run([*PYTHON, "-c", program], input=line, env=PROCESS_ENV, check=True,
-                                  stdout=subprocess.PIPE, timeout=DEADLINE)
-            return json.loads(done.stdout)["result"]
-
-        asked = run()
-        done = run(requestState=asked["requestState"], inputResponses=dict.fromkeys(
-            asked["inputRequests"], {"roots": [{"uri": "file:///a"}]}))
-        self.assertEqual("file:///a", text_of(done))
-
-
-# --- Part 4: Changes ------------------------------------------------------------------------------
+# --- Changes --------------------------------------------------------------------------------------
 # Lists and resources change. A legacy client gets notifications about all lists, and a modern
 # client about those to which it has subscribed.
 
@@ -4448,11 +3717,6 @@ class Subscriber(Talk):
 <* {"jsonrpc":"2.0","id":0,"result":{"resultType":"complete",
    "_meta":{"io.modelcontextprotocol/subscriptionId":0,"...":0}}}
 
-== A modern server declares the changes to which a client can subscribe  OURS modern
-> {"jsonrpc":"2.0","id":1,"method":"server/discover"}
-< {"jsonrpc":"2.0","id":1,"result":{"capabilities":{
-   "resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true},"...":0},"...":0}}
-
 == A legacy subscription belongs to one connection, and other connections get no notification  MUST
    legacy [res.subscribe.only-subscribed]
 ! lines = queue.Queue(); other = server.connect(lines.put, lambda job: job())
@@ -4504,105 +3768,42 @@ class Subscriber(Talk):
 > {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
 < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 
-== The URIs of open modern subscriptions count towards the bound when another subscription is opened
-   OURS modern on two
-> {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",
-   "params":{"notifications":{"resourceSubscriptions":["fixture://text"]}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","id":2,"error":{"code":"$ours:429","message":"..."}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-> {"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
-> {"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{}}}
-< {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":"..."}
 ''')
 class TestSubscriptions(unittest.TestCase):
     """Notifications about changes, and the clients that get them."""
 
     def test_a_client_that_does_not_read_delays_neither_publisher_nor_other_clients(self) -> None:
-        """OURS: There are two subscribers. One of them does not read a response, or does not read a
-        notification. The other one is served, and gets its notifications."""
-        def check(revision: str, word: bytes) -> None:
-            server, first, over = fixture_server(), threading.Lock(), threading.Event()
-            self.addCleanup(over.set)
-            deaf: "queue.Queue[Subscriber]" = queue.Queue()
-
-            def write(client: Subscriber, line: bytes) -> None:
-                if word in line and first.acquire(False):
-                    deaf.put(client)
-                    over.wait(6 * DEADLINE)
-                client.lines.put(line)
-
-            both = [Subscriber(server, revision, write) for _ in range(2)]
-            if word == b'"stuck"':
-                both[0].say("stuck", "resources/read", {"uri": "fixture://text"})
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing = later(server.resource_updated, "fixture://text")
-            if len(both) > 1:  # it is not known which subscriber is notified first
-                both.remove(deaf.get(timeout=DEADLINE))
-            publishing.result(DEADLINE)
-            self.assertIn(Subscriber.UPDATED, both[0].take(DEADLINE) or b"nothing arrived")
-            got = both[0].request("tools/call", {"name": "echo", "arguments": {"text": "served"}})
-            self.assertEqual("served", text_of(got["result"]))
-
-        for revision, word in itertools.product(
-                (LEGACY[-1], MODERN), (b'"stuck"', Subscriber.UPDATED)):
-            with self.subTest(revision, word=word):
-                check(revision, word)
-
-    def test_notifications_to_a_client_that_does_not_read_are_dropped_beyond_a_bound(self) -> None:
-        """OURS: The bound is Bounds.line, for changes and for log messages. The response to the
-        call arrives, and so do notifications when the client has read."""
-        for revision, way in itertools.product((LEGACY[-1], MODERN), ("change", "log")):
-            with self.subTest(revision, way=way):
-                writes, reads, done = threading.Event(), threading.Event(), threading.Event()
+        """OURS: Of two subscribers, the one that is notified first does not read. Beyond
+        Bounds.line, further notifications for it are dropped."""
+        for revision in LEGACY[-1], MODERN:
+            with self.subTest(revision):
+                reads, deaf = threading.Event(), queue.Queue()  # type: ignore[var-annotated]
+                first = threading.Lock()
                 self.addCleanup(reads.set)
 
                 def write(client: Subscriber, line: bytes) -> None:
-                    if Subscriber.UPDATED in line and not reads.is_set():
-                        writes.set()
+                    if Subscriber.UPDATED in line and first.acquire(False):
+                        deaf.put(client)
                         reads.wait(3 * DEADLINE)
                     client.lines.put(line)
 
                 server = fixture_server(bounds=Bounds(line=2000))
-
-                @server.tool
-                def talk(context: Context) -> None:
-                    "Send much more than may wait."
-                    for _ in range(100):
-                        if way == "log":
-                            context.log("info", "x" * 100)
-                        else:
-                            server.resource_updated("fixture://text")
-                    done.set()
-
-                client = Subscriber(server, revision, write)
-                server.resource_updated("fixture://text")
-                self.assertTrue(writes.wait(DEADLINE))  # the first notification is being written
-                client.say("end", "tools/call", {"name": "talk"})
-                self.assertTrue(done.wait(DEADLINE))
+                both = [Subscriber(server, revision, write) for _ in range(2)]
+                publishing = later(server.resource_updated, "fixture://text")
+                slow = deaf.get(timeout=DEADLINE)
+                both.remove(slow)
+                publishing.result(DEADLINE)
+                quick, = both
+                self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
+                for _ in range(100):
+                    later(server.resource_updated, "fixture://text").result(DEADLINE)
+                    self.assertIn(Subscriber.UPDATED, quick.take(DEADLINE) or b"nothing arrived")
                 reads.set()
-                lines = iter(lambda: client.take(DEADLINE) or b'"end" did not arrive', None)
-                sizes = [len(line) for line in itertools.takewhile(
-                    lambda line: b'"end"' not in line, lines)]
-                self.assertEqual(2000 // sizes[1] + 2, len(sizes))
-                server.resource_updated("fixture://text")
-                self.assertIn(Subscriber.UPDATED, client.take(DEADLINE) or b"nothing arrived")
-
-    def test_subscriptions_to_uris_beyond_a_number_of_bytes_are_refused(self) -> None:
-        """Whoever unsubscribes may subscribe to another URI."""
-        end = HeldServer(fixture_server(bounds=Bounds(memory=11_000)))
-        end.open("2025-11-25")
-        uris = [f"demo://{n}{'x' * 1000}" for n in range(4)]
-        for n, (verb, uri) in enumerate([("", uris[0]), ("", uris[1]), ("", uris[2]),
-                                         ("un", uris[0]), ("un", uris[0]), ("", uris[2]),
-                                         ("", uris[3])]):
-            end.say(f"resources/{verb}subscribe", {"uri": uri}, id=n)
-        self.assertEqual([2, 6], [one["id"] for one in end.run() if "error" in one])
+                last = [line for line in iter(lambda: slow.take(0.2), None)]
+                self.assertLess(len(last), 2000 // len(last[0]) + 3)
 
 
-# --- Part 5: Resources, prompts and completion ----------------------------------------------------
+# --- Resources, prompts and completion ------------------------------------------------------------
 # Also the pages and the entries of all four lists, extensions, and methods of the author.
 
 
@@ -4731,21 +3932,6 @@ class TestResourcesAndPrompts(unittest.TestCase):
                 "a%00", "a/../../x", ".%2e", "%2Fetc", "", "a?b")),
             "x" + place + "a", "FIXTURE://text", "fixture://text\\n", "text", "")])
 
-    def test_a_uri_that_leads_to_another_drive_of_windows_is_unknown(self) -> None:
-        """os.path.join("D:\\data", "C:name") is "C:name"."""
-        code = """import ntpath, os, mcp_ref
-server = mcp_ref.Server("s", "1")
-server.resource("x://{name}")(lambda name: name)
-with mcp_ref.Client(server) as client:
-    print(client.read_resource("x://C:name")["contents"][0]["text"])
-    os.path.splitdrive = ntpath.splitdrive  # as on Windows
-    client.read_resource("x://C:name")
-"""
-        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, capture_output=True,
-                              timeout=DEADLINE)
-        self.assertEqual((b"C:name\n", 1), (done.stdout, done.returncode))
-        self.assertIn(b"(-32602)", done.stderr)
-
     def test_a_completion_has_at_most_100_values_and_their_total_number(self) -> None:
         """MUST: The values are the first ones that the function returns, in the same order.
         [comp.max-100] [comp.ranked]"""
@@ -4841,8 +4027,7 @@ class TestLists(unittest.TestCase):
             ("resources/templates/list", "resourceTemplates"), ("resources/read", "contents"))])
 
     def test_an_entry_of_a_list_has_the_name_and_the_docstring_of_its_function(self) -> None:
-        """OURS: A name or a description that is passed to the decorator takes precedence. The
-        decorators accept a name alone."""
+        """OURS: A name or a description that is passed to the decorator takes precedence."""
         def spoken() -> None:
             """Say it.
 
@@ -4851,56 +4036,68 @@ class TestLists(unittest.TestCase):
 
             """
 
-        server = Server("s", "1")
+        server, said = Server("s", "1"), "Say it.\n\nExample:\n    x = 1"
         self.assertIs(spoken, server.tool(spoken))
-        self.assertEqual([spoken] * 2, [server.tool("alone")(spoken), server.prompt("one")(spoken)])
-        server.tool(name="named", description=" Do it. \n  First: \n    x\n   y")(spoken)
-        said = "Say it.\n\nExample:\n    x = 1"
+        self.assertIs(spoken, server.tool(name="named", description="Do it.")(spoken))
+        server.prompt(name="one")(spoken)
         with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(
-                [("spoken", said), ("alone", said), ("named", "Do it.\nFirst:\n  x\n y"),
-                 ("one", said)],
-                [(one["name"], one.get("description"))
-                 for one in client.list_tools() + client.list_prompts()])
+            self.assertEqual([("spoken", said), ("named", "Do it."), ("one", said)], [
+                (one["name"], one.get("description"))
+                for one in client.list_tools() + client.list_prompts()])
 
-    def test_a_wrong_registration_or_removal_is_refused_and_changes_nothing(self) -> None:
-        """OURS: The message has the wrong value. (.ci/mistakes.txt has more.) [tools.name.unique]
+    def test_a_mistake_of_the_author_raises_at_its_line_with_place_name_and_value(self) -> None:
+        """OURS: One sentence. A refused registration changes nothing. [tools.name.unique]
         [tools.def.input-root-object] [base.method.rpc-prefix] [res.custom-scheme]
         [res.template.rfc6570]"""
-        def key(key: str) -> str:
-            return key
+        def steps(a: int) -> Iterator[int]:
+            yield a
 
-        server = fixture_server()
-        resource, client = server.resource, Client(server, timeout=DEADLINE).connect()
+        def plain() -> str:
+            return ""
+
+        server, wrong = fixture_server(), {"type": "string"}
+        tool, resource, key = server.tool, server.resource, hinted(lambda key: key, key=str)
+        client = Client(server, timeout=DEADLINE).connect()
         self.addCleanup(client.close)
         before = client.list_tools(), client.list_prompts(), client.list_resource_templates()
-        for words, kind, register in (
-                ("echo", ValueError, lambda: server.tool(name="echo")(key)),
-                ("greet", ValueError, lambda: server.prompt(name="greet")(key)),
-                ("fixture://text", ValueError, lambda: resource("fixture://text")(lambda: "")),
-                ("", TypeError, lambda: server.tool(meta={"a": {1}})(key)),
-                ("object", ValueError, lambda: server.tool(input_schema={"type": "string"})(key)),
+        for words, kind, mistake in (
+                # the ten mistakes that people make most often
+                ("take context", TypeError, lambda: tool(hinted(lambda context: context.meta))),
+                ("take context", TypeError, lambda: tool(hinted(lambda context: 0, context=int))),
+                ("take self", TypeError, lambda: tool(hinted(lambda self, a: 0, a=int))),
+                ("generator", TypeError, lambda: tool(steps)),
+                *((f"take spot {words}", TypeError, lambda hint=hint: tool(
+                    hinted(lambda spot: 0, spot=hint))) for words, hint in (
+                    ("bytes", List[bytes]), ("set", set), ("int", Dict[int, str]))),
+                ("take Nobody", TypeError, lambda: tool(hinted(lambda spot: 0, spot="Nobody"))),
+                ("take a", TypeError, lambda: tool(hinted(lambda a={1}: 0))),
+                ("echo", ValueError, lambda: tool(name="echo")(plain)),
+                ("greet", ValueError, lambda: server.prompt(name="greet")(plain)),
+                ("fixture://text", ValueError, lambda: resource("fixture://text")(plain)),
+                ("x://{other} take key", (TypeError, ValueError),
+                 lambda: resource("x://{other}")(key)),
+                ("python x.py", TypeError, lambda: Client("python x.py")),
+                ("Server", TypeError, lambda: Client(Server)),
+                ("connect()", ConnectionClosed, lambda: Client(server).list_tools()),
+                # and others
+                ("object", ValueError, lambda: tool(name="new", input_schema=wrong)(plain)),
                 ("greet", ValueError, lambda: server.completion("greet", "name")(lambda a, b: [])),
-                ("tools/list", ValueError, lambda: server.method("tools/list")(key)),
-                ("rpc.own", ValueError, lambda: server.method("rpc.own")(key)),
+                ("tools/list", ValueError, lambda: server.method("tools/list")(plain)),
+                ("rpc.own", ValueError, lambda: server.method("rpc.own")(plain)),
                 ("nobody", KeyError, lambda: server.remove_tool("nobody")),
                 ("nobody", KeyError, lambda: server.remove_prompt("nobody")),
                 ("x://{nobody}", KeyError, lambda: server.remove_resource("x://{nobody}")),
                 *((uri, ValueError, lambda uri=uri: resource(uri)(key)) for uri in (
-                    "no scheme", "1x://{key}", "/etc/{key}", "x://{+key}", "x://{", "x://{key}}",
-                    "x://{key}/{key}", "x://{?key}", "x://{key}{1}"))):
-            with self.subTest(words), self.assertRaisesRegex(kind, re.escape(words)):
-                register()
+                    "no scheme", "/etc/{key}", "x://{", "x://{key}}", "x://{+key}"))):
+            with self.subTest(words):
+                with self.assertRaises(kind) as caught:
+                    mistake()
+                said = str(caught.exception)
+                self.assertNotIn("\n", said)
+                for word in words.split():
+                    self.assertIn(word, said)
         self.assertEqual(before, (
             client.list_tools(), client.list_prompts(), client.list_resource_templates()))
-
-
-def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
-    """Return the first thing that is wanted."""
-    while True:
-        thing = heard.get(timeout=DEADLINE)
-        if wanted(thing):
-            return thing
 
 
 @plays(r'''
@@ -4912,23 +4109,6 @@ def until(heard: "queue.Queue[Any]", wanted: Callable[[Any], bool]) -> Any:
 > {"jsonrpc":"2.0","id":2,"method":"own/sum","params":{"b":2}}
 < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"..."}}
 
-== A method that its author has added may have the name of a member  OURS on empty
-! for name in ("title", "icons", "_meta"): server.method(name)(lambda: {"n": 1})
-= raised is None
-> {"jsonrpc":"2.0","id":1,"method":"title"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":2,"method":"icons"}
-< {"jsonrpc":"2.0","id":2,"result":{"n":1}}
-> {"jsonrpc":"2.0","id":3,"method":"_meta"}
-< {"jsonrpc":"2.0","id":3,"result":{"n":1}}
-
-== A method cannot be added twice under the same name  OURS on empty
-! server.method("sum")(lambda: {"n": 1})
-= raised is None
-! server.method("sum")(lambda: {"n": 2})
-= type(raised) is ValueError
-> {"jsonrpc":"2.0","id":1,"method":"sum"}
-< {"jsonrpc":"2.0","id":1,"result":{"n":1}}
 ''')
 class TestRegistration(unittest.TestCase):
     """Registering tools, prompts, completions and further methods."""
@@ -4948,56 +4128,30 @@ class TestRegistration(unittest.TestCase):
                 self.assertEqual([], client.list_tools() + client.list_prompts())
                 client.subscribe(tools=True)
                 if revision not in LEGACY:
-                    until(heard, lambda method: method.endswith("acknowledged"))
-                server.tool(name="t", description="?")(lambda: 1)
-                self.assertEqual("notifications/tools/list_changed", until(
-                    heard, lambda method: method.endswith("changed")))
+                    self.assertIn("acknowledged", heard.get(timeout=DEADLINE))
+                server.tool(name="t")(lambda: 1)
+                self.assertIn("tools/list_changed", heard.get(timeout=DEADLINE))
                 self.assertEqual(["t"], [tool["name"] for tool in client.list_tools()])
-        self.assertRaisesRegex(ValueError, "capabilities.*'tool'.*tools", Server, "s", "1",
-                               capabilities=["tool"])
-
-    def test_a_session_type_can_serve_some_requests_in_another_way(self) -> None:
-        class Echo(mcp_ref.ServerSession):
-            def admit_request(self, request: Any) -> Any:
-                if request.method == "example/echo":
-                    return lambda request: {"params": request.params}
-                return super().admit_request(request)
-
-        end = HeldServer(fixture_server())
-        end.session = end.server.connect(end.lines.put, end.start, session_type=Echo)
-        end.open("2025-11-25")
-        end.say("example/echo", {"a": 1}, id=1)
-        end.say("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, id=2)
-        echo, added = (one["result"] for one in end.run())
-        self.assertEqual(({"params": {"a": 1}}, "3"), (echo, text_of(added)))
+        self.assertRaisesRegex(ValueError, "tool", Server, "s", "1", capabilities=["tool"])
 
 
 class TestExtensions(unittest.TestCase):
     """Extensions of MCP, such as MCP Apps, are declared as capabilities."""
 
     def test_each_side_sees_the_extensions_of_the_other_side_in_both_eras(self) -> None:
-        """[ver.ext.fallback] A tool of MCP Apps names its ui:// resource in its _meta."""
-        ui, seen = "io.modelcontextprotocol/ui", []  # type: Tuple[str, List[Any]]
-        server = Server("s", "1", extensions={ui: {}, "example.com/x": {"deep": [1]}})
-
-        @server.tool(meta={"ui": {"resourceUri": "ui://clock"}})
-        def clock(context: Context) -> str:
-            """Show the time."""
-            seen.append(context.client_capabilities.get("extensions"))
-            return "12:00"
-
-        offered = {ui: {"mimeTypes": ["text/html;profile=mcp-app"]}}
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision):
-                with Client(server, protocol_version=revision, extensions=offered,
-                            timeout=DEADLINE) as client:
-                    self.assertEqual({ui: {}, "example.com/x": {"deep": [1]}},
-                                     client.server_capabilities["extensions"])
-                    self.assertEqual("ui://clock",
-                                     client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
-                    client.call_tool("clock")
-                with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
-                    self.assertEqual("12:00", text_of(client.call_tool("clock")))
+        """[ver.ext.fallback]"""
+        own, seen = {"example.com/x": {"deep": [1]}}, []  # type: Tuple[Any, List[Any]]
+        server = Server("s", "1", extensions=own)
+        server.tool(name="clock", meta={"ui": {"resourceUri": "ui://clock"}})(hinted(
+            lambda context: seen.append(context.client_capabilities.get("extensions")),
+            context=Context))
+        offered = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+        for revision, more in itertools.product((LEGACY[-1], MODERN), (offered, None)):
+            with self.subTest(revision), Client(server, protocol_version=revision, extensions=more,
+                                                timeout=DEADLINE) as client:
+                self.assertEqual(own, client.server_capabilities["extensions"])
+                self.assertEqual("ui://clock", client.list_tools()[0]["_meta"]["ui"]["resourceUri"])
+                client.call_tool("clock")
         self.assertEqual([offered, None] * 2, seen)
 
     def test_the_identifier_of_an_extension_has_a_prefix_and_its_value_is_an_object(self) -> None:
@@ -5006,15 +4160,13 @@ class TestExtensions(unittest.TestCase):
                      lambda value: Client(["x"], extensions=value)):
             for name in "a/b", "io.example/x", "a-b.c1/d_e.f-g", "A/0":
                 make({name: {}})
-            for name in ("a", "a/", "/a", "a.b", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.",
-                         "a b/c", "\u00e4/b", "a/b\n"):
-                with self.subTest(name), self.assertRaisesRegex(ValueError, "extensions"):
+            for name in "a", "a/", "/a", "1a/b", "a-/b", "a..b/c", "a/b/c", "a/_b", "a/b.", "a/b\n":
+                with self.subTest(name), self.assertRaises(ValueError):
                     make({name: {}})
-            self.assertRaisesRegex(TypeError, "a/b", make, {"a/b": True})
-            self.assertRaisesRegex(TypeError, "extensions", make, ["a/b"])
+            self.assertRaises((TypeError, ValueError), make, {"a/b": True})
 
 
-# --- Part 6: Schemas and hints --------------------------------------------------------------------
+# --- Schemas and hints ----------------------------------------------------------------------------
 # JSON Schema, the type hints of functions, and arguments that do not fit.
 
 # (keyword, its argument, then as in SCHEMAS)
@@ -5025,104 +4177,77 @@ SCHEMA_KEYWORDS: List[Tuple[Any, ...]] = [
     ("type", "string", ["", "\ud800"], [None, 1], ": string integer"),
     ("type", ["object", "null"], [{}, None], ["", []], ": object null array"),
     ("enum", [1, [True], {"a": 1}], [1, 1.0, [True], {"a": 1.0}], [True, [1], {"a": True}, {}]),
-    ("enum", [1, 2], [2], [3], ": [1, 2] 3"), ("const", False, [False], [0, None]),
-    ("const", 0, [0.0, -0.0], [False, "0"], ": 0 '0'"), ("const", None, [None], [0, {}]),
+    ("enum", [1, 2], [2], [3], ": 3"), ("const", False, [False], [0, None]),
+    ("const", 0, [0.0, -0.0], [False, "0"], ": '0'"), ("const", None, [None], [0, {}]),
     ("const", {"a": 1, "b": 2}, [{"b": 2, "a": 1.0}], [{"a": 1}]),
     ("multipleOf", 0.01, [4.35, 19.99, 1e20, "a"], [0.005, float("inf")]),  # decimal, not binary
     ("multipleOf", 2, [10**400, -4.0], [10**400 + 1, 3], ": 2 3"),
     ("maximum", 3, [3, 3.0, "9"], [10**40, 3.1], ": 3 3.1"),
-    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0], ": 3 3.0"),
+    ("exclusiveMaximum", 3, [2.9, "9"], [3, 3.0], ": 3.0"),
     ("minimum", 3, [3, 10**400, False], [2, 2.9], ": 3 2.9"),
-    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0], ": 3 3.0"),
+    ("exclusiveMinimum", 3, [3.1, ""], [3, 3.0], ": 3.0"),
     ("minLength", 2.0, ["ab", 1], ["\U0001f600"]), ("minLength", 2, [[]], ["a"], ": 2 'a'"),
     ("maxLength", 2, ["\U0001f600" * 2, [1] * 3], ["abc"], ": 2 'abc'"),
     ("pattern", "b+", ["abc", 5], ["ac"], ": b+ 'ac'"),
-    ("pattern", r"^\d[$]\$$", ["1$$"], ["1$$\n", "\u0661$$"]),  # as in ECMA, not as in Python
-    ("pattern", "^a\nb$", ["a\nb"], ["a\nb\n"]), ("pattern", r"^\\p{2}$", [r"\pp"], [r"\p{2}"]),
-    ("prefixItems", [{"const": 1}, {"const": 2}], [[], [1], [1, 2, 3], {}], [[2], [1, 1]],
-     "[1]: 2 1"),
-    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 1 2"),
+    ("pattern", r"^\d[$]$", ["1$"], ["1$\n", "\u0661$"]),  # as in ECMA, not as in Python
+    ("items", {"const": 1}, [[], [1, 1], {"a": 2}], [[1, 2]], "[1]: 2"),
     ("items", {}, [[]], [[{1}]], "[0]: set"), ("minItems", 1, [[1], "", {}], [[]], ": 1 []"),
-    ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1 [1, 2]"),
-    ("contains", {"const": 1}, [[2, 1], {}], [[], [2]], ": 0"), ("$id", "a:b", [1], []),
+    ("maxItems", 1, [[1], "abc", {}], [[1, 2]], ": 1"), ("$id", "a:b", [1], []),
     ("uniqueItems", False, [[1, 1]], []),
-    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[{"a": [1]}, {"a": [1.0]}], [1, 1.0]],
-     ": [1, 1.0]"),
+    ("uniqueItems", True, [[1, True, [1], [True]], "aa"], [[{"a": [1]}, {"a": [1.0]}], [1, 1.0]]),
     ("minProperties", 1, [{"a": 1}, []], [{}], ": 1 {}"),
-    ("maxProperties", 0, [{}, [1]], [{"a": 1}], ": 0 {'a': 1}"),
-    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{"a": 1}, {}], ": a b"),
-    ("dependentRequired", {"a": ["b"]}, [{}, {"a": 1, "b": 1}, 5], [{"a": 1}], ": b"),
-    ("dependentSchemas", {"a": {"required": ["b"]}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}],
-     ": b"),
+    ("maxProperties", 0, [{}, [1]], [{"a": 1}], ": 0"),
+    ("required", ["a", "b"], [{"a": 1, "b": None}, []], [{}, {"a": 1}], ": b"),
     ("properties", {"a": {"const": 1}, "not": {}}, [{"not": 1, "a": 1}, 5], [{"a": 2}], ".a: 1 2"),
-    ("patternProperties", {"^n": {"const": 1}}, [{"n": 1, "an": 2}], [{"n": 1, "n-n": 2}],
-     ".n-n: 1 2"),
-    ("propertyNames", {"maxLength": 1}, [{"a": 1}, "ab"], [{"ab": 1}], ".ab: 1 'ab'"),
     ("allOf", [{"minimum": 1}, {"maximum": 2}], [1, 2, ""], [0, 3], ": 2 3"),
-    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": integer number 2 1.5"),
-    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 3 1 2 1"),
+    ("anyOf", [{"type": "integer"}, {"minimum": 2}], [1, 2.5, 3], [1.5], ": 1.5"),
+    ("oneOf", [{"minimum": 3}, {"multipleOf": 2}], [2, 3], [4, 1], ": 1"),
     ("oneOf", [{}, {"minimum": 1}], [0], [1], ": "), ("not", False, [1], []),
     ("not", {}, [], [1], ": "),
     *[("$schema", "https://json-schema.org/draft/2020-12/schema" + a, [1], []) for a in ("", "#")],
-    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect when alone
-        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": "", "if": False,
-        "then": False, "else": False, "minContains": 2, "maxContains": 0}.items()],
+    *[(word, argument, [1, "a"], []) for word, argument in {  # no effect
+        "format": "email", "default": [], "examples": [], "x-y": 0, "$comment": ""}.items()],
 ]
 # (name, schema, values that fit, values that do not fit[, the fault of the last one]). A fault is
-# the place in the value, a colon, and words of the message: what was expected, and what was there.
+# the place in the value, a colon, and words of the message.
 SCHEMAS: List[Tuple[Any, ...]] = [
     *[(word, {word: argument}, *values) for word, argument, *values in SCHEMA_KEYWORDS],
     ("true", True, [None, 1], [(1,)]), ("false", False, [], [None, 1]), ("{}", {}, [1], [b"", {1}]),
-    ("items: after prefixItems", {"prefixItems": [{}], "items": False}, [[2]], [[1, 2]], "[1]: "),
-    ("minContains", {"contains": {"const": 1}, "minContains": 2}, [[1, 2, 1]], [[1, 2], []]),
-    ("minContains: 0", {"contains": False, "minContains": 0}, [[], [1]], []),
-    ("maxContains", {"contains": {"const": 1}, "maxContains": 1}, [[1, 2, 2]], [[1, 1], [2]]),
-    ("additionalProperties: the rest", {"properties": {"a": {}}, "patternProperties": {"^n": {}},
-                                        "additionalProperties": {"properties": {"c": False}}},
-     [{"a": {"c": 1}, "n": {"c": 1}, "b": {}}, []], [{"an": {"c": 1}}, {"b": {"c": 1}}], ".b.c: "),
+    ("additionalProperties: the rest", {"properties": {"a": {}}, "additionalProperties": {
+        "properties": {"c": False}}}, [{"a": {"c": 1}, "b": {}}, []], [{"b": {"c": 1}}], ".b.c: "),
     ("additionalProperties: none", {"properties": {"b": {}, "c": {}},
                                     "additionalProperties": False}, [{}], [{"a": 1}], ".a: b c"),
-    ("if", {"if": {"const": 1}, "then": False, "else": {"const": 2}}, [2], [1, 3], ": 2 3"),
-    ("then", {"if": {"const": 1}, "then": {"type": "null"}}, [2], [1], ": null integer"),
     ("$ref: keywords beside it count", {"$ref": "#/$defs/a", "minimum": 2, "$defs": {
         "a": {"type": "integer"}}}, [2], [1, "a"], ": integer string"),
-    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]],
-     "[0]: 1 [1, 2]"),
-    ("$ref: into a list", {"allOf": [{"const": 1}, {"$ref": "#/allOf/0"}]}, [1], [2]),
+    ("$ref: recursion", {"items": {"$ref": "#"}, "maxItems": 1}, [[], [[[]]]], [[[1, 2]]], "[0]: "),
     ("$ref: escapes, UTF-8, and the old name of $defs", {"$ref": "#/definitions/a~1b~0c%25%C3%A9",
      "definitions": {"a/b~c%\u00e9": {"const": 1}}}, [1], [2]),
-    ("$anchor", {"$ref": "#n", "$defs": {"a": {"$anchor": "n", "const": 1}}}, [1], [2]),
 ]
-SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the place that the message names)
-    *[(ValueError, {word: it}, f"#/{word}") for word, arguments in {
-        "type": [5, None, "int", "Integer", ["any"], [5], []], "multipleOf": [0, -1, "1"],
-        "$ref": [1, "#/$defs/a", "#a", "#/$ref"], "required": ["a", [1]], "items": [[True]],
-        **{one: [1] for one in ("enum", "uniqueItems", "$anchor", "pattern", "not", "anyOf")},
-        "then": [5], "else": [5],  # even where they do not apply
-        "patternProperties": [[]], "properties": [[]], "allOf": [[]], "maximum": [True],
-        "minimum": ["1"], "dependentRequired": [{"a": "b"}],
-        **{most + of: [-1, 0.5, True, "1", None] for most in ("max", "min")
-           for of in ("Length", "Items", "Contains", "Properties")}
+SCHEMA_REFUSED: List[Tuple[Any, Any, str]] = [  # (error, schema, the keyword in the message)
+    *[(ValueError, {word: it}, word) for word, arguments in {
+        "type": [5, None, "int", "Integer", ["any"], [5]], "$ref": [1, "#/$defs/a"],
+        "required": ["a"], "items": [[True]], "properties": [[]],
+        **{one: [1] for one in ("enum", "uniqueItems", "pattern", "not", "anyOf")},
+        "minimum": ["1"], "multipleOf": ["1"], "minLength": ["1", None],
     }.items() for it in arguments],
-    *[(NotImplementedError, {word: it}, f"#/{word}") for word, arguments in {
-        **{f"${one}": ["#a"] for one in ("dynamicRef", "dynamicAnchor", "recursiveRef")},
-        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$recursiveAnchor": [True],
-        "pattern": [r"\p{L}", r"\\\P{L}", "(", "a{2,1}"], "patternProperties": [{"[": {}}],
-        "$ref": ["https://a.example/b", "b.json#/a"],
+    *[(NotImplementedError, {word: it}, word) for word, arguments in {
+        "unevaluatedProperties": [False], "unevaluatedItems": [False], "$dynamicRef": ["#a"],
+        "pattern": ["(", "a{2,1}"], "$ref": ["https://a.example/b", "b.json#/a"],
         "$schema": ["http://json-schema.org/draft-07/schema#", "https://example.org/x"],
     }.items() for it in arguments],
-    *[(ValueError, {"$ref": "#/allOf/" + at, "allOf": [{}]}, "#/$ref") for at in ("-1", "x", "1")],
-    *[(ValueError, schema, "#") for schema in (None, [], 1, "string")],
-    (NotImplementedError, {"anyOf": [True, {"$id": "https://a.example/b"}]}, "#/anyOf/1/$id"),
-    (ValueError, {"not": {"properties": {"a/b": {"type": ""}}}}, "#/not/properties/a~1b/type")]
+    *[(ValueError, schema, "") for schema in (None, [], 1, "string")],
+    (ValueError, {"not": {"properties": {"a": {"type": ""}}}}, "type")]
+# These would restrict values, but are so rare that the module does without them.
+SCHEMA_RARE = {
+    "prefixItems": [{}], "contains": {}, "patternProperties": {"^n": {}}, "propertyNames": {},
+    "dependentRequired": {"a": ["b"]}, "dependentSchemas": {"a": {}}, "if": {}}
 
 
 class TestSchema(unittest.TestCase):
     """validate(value, schema, name) raises ValueError if the value does not fit the schema."""
 
     def test_validate_accepts_values_that_fit_and_refuses_all_others(self) -> None:
-        """[jsonschema.default-2020-12] The message names the place, the expected and the actual
-        value in this order. Other words may stand between them."""
+        """[jsonschema.default-2020-12] The message begins with the place in the value."""
         for why, schema, fits, others, *fault in SCHEMAS:
             for value in fits:
                 with self.subTest(why, schema=schema, fits=value):
@@ -5130,10 +4255,9 @@ class TestSchema(unittest.TestCase):
             for value in others:
                 pattern = "^x"
                 if fault and value is others[-1]:
-                    place, _, named = fault[0].partition(": ")
+                    place, _, words = fault[0].partition(": ")
                     pattern += re.escape(place) + ": " + "".join(
-                        rf".*(?<!\w){re.escape(word)}(?!\w)" for word in re.findall(
-                            r"\[.*\]|\{.*\}|\S+", named))
+                        rf"(?=.*(?<!\w){re.escape(word)}(?!\w))" for word in words.split())
                 with self.subTest(why, schema=schema, value=value):
                     with self.assertRaisesRegex(ValueError, pattern):
                         mcp_ref.validate(value, schema, "x")
@@ -5142,9 +4266,10 @@ class TestSchema(unittest.TestCase):
     def test_a_schema_that_is_invalid_or_not_supported_is_refused(self) -> None:
         """[jsonschema.declared-dialect] [jsonschema.unsupported-dialect] [jsonschema.schemas-valid]
         [jsonschema.ref-unresolved-reject] Nor can a tool be registered with such a schema."""
-        for kind, schema, place in SCHEMA_REFUSED:
+        rare = [(NotImplementedError, {word: it}, word) for word, it in SCHEMA_RARE.items()]
+        for kind, schema, word in SCHEMA_REFUSED + rare:
             with self.subTest(schema=schema):
-                with self.assertRaisesRegex(kind, re.escape(place) + r"(?![\w/])"):
+                with self.assertRaisesRegex(kind, re.escape(word)):
                     mcp_ref.validate(1, schema)
                 for role in ("input_schema", "output_schema") if isinstance(schema, dict) else ():
                     register = Server("s", "1").tool(**{role: {"type": "object", **schema}})
@@ -5169,36 +4294,19 @@ class TestSchema(unittest.TestCase):
 
         deep: Any = nested(5000, [], lambda x: [x])
         ways = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(20)}
+        numbers = [*range(12_000)]
         for schema, value in (
                 *[(nested(5000, {}, lambda inner: {word: inner}), 1) for word in (
-                    "not", "items", "additionalProperties", "if", "properties", "enum")],
+                    "not", "items", "additionalProperties", "properties", "enum")],
                 ({"$ref": "#/$defs/0", "$defs": {**ways, "20": {}}}, 1), ({"const": 1}, deep),
-                ({"$ref": "#"}, 1), ({"if": {"$ref": "#"}}, 1), ({"items": {"$ref": "#"}}, deep)):
+                ({"$ref": "#"}, 1), ({"items": {"$ref": "#"}}, deep),
+                ({"allOf": [{"const": numbers}] * 3_000}, numbers),
+                ({"allOf": [{"uniqueItems": True}] * 3_000}, numbers)):
+            began = time.process_time()
             self.assertRaises(ValueError, mcp_ref.validate, value, schema)
-        mcp_ref.validate(1, nested(90, {"default": deep}, lambda inner: {"items": inner}))
+            self.assertLess(time.process_time() - began, 4.0)
         mcp_ref.validate(nested(40, [], lambda inner: [inner]), {"items": {"$ref": "#"}})
         mcp_ref.validate([1] * 100_000, {"items": {"minimum": 1}})
-
-    def test_a_check_ends_soon_whatever_it_compares(self) -> None:
-        """Either the value fits, or the number of steps is the fault. The work may not be quadratic
-        without costing steps."""
-        numbers = [*range(12_000)]
-        names = {f"n{n}": n for n in range(200)}
-        for why, schema, value in (
-                ("enum", {"items": {"enum": numbers}}, numbers),
-                ("uniqueItems", {"allOf": [{"uniqueItems": True}] * 3_000}, [*range(20_000)]),
-                ("const", {"allOf": [{"const": numbers}] * 3_000}, numbers),
-                ("patternProperties", {"additionalProperties": {}, "patternProperties": {
-                    f"^{n}$": {} for n in range(600)}}, names)):
-            with self.subTest(why):
-                began = time.process_time()
-                try:
-                    mcp_ref.validate(value, schema)
-                except ValueError as error:
-                    self.assertIn("too much", str(error))
-                self.assertLess(time.process_time() - began, 4.0)
-        with self.assertRaises(ValueError):
-            mcp_ref.validate([5, 12_000], {"items": {"enum": numbers}})
 
 
 SchemaColor = enum.Enum("SchemaColor", {"RED": "red", "BLUE": "blue"})
@@ -5207,20 +4315,13 @@ SchemaLevel = enum.IntEnum("SchemaLevel", {"LOW": 1})
 
 @dataclasses.dataclass
 class SchemaPoint(Place):  # inherits x: int and y: int = 0
-    LIMIT: ClassVar[Any] = open  # is not part of the schema
     color: SchemaColor = SchemaColor.RED
-    tags: List[Tuple[int, str]] = dataclasses.field(default_factory=list)
-    seen: int = dataclasses.field(init=False, default=0)  # not a parameter
+    tags: List[str] = dataclasses.field(default_factory=list)
 
 
 SchemaOptions = TypedDict("SchemaOptions", {
     "deep": Annotated[bool, "how deep"], "at": SchemaPoint}, total=False)
 SchemaTotal = TypedDict("SchemaTotal", {"a": int, "b": "typing.NotRequired[int]"})
-SchemaPartial = TypedDict("SchemaPartial", {"a": "typing.Required[int]", "b": int}, total=False)
-SchemaBytes = TypedDict("SchemaBytes", {"key": bytes})
-SchemaTree = TypedDict("SchemaTree", {"kids": "List[SchemaTree]"})
-# Classes of other libraries with the name of a known hint. numpy, for example, has a bool.
-SchemaBool, SchemaUnion = (type(name, (), {"__module__": "other"}) for name in ("bool", "Union"))
 
 
 class SchemaBoth(SchemaOptions):
@@ -5231,27 +4332,12 @@ class SchemaBoth(SchemaOptions):
 class SchemaNull:
     a: Optional[float] = None
     b: Optional[float] = 1.5
-    c: typing.Union[int, str, None] = None
-    d: Annotated[Optional[List[str]], "text"] = None
 
 
 @dataclasses.dataclass
-class SchemaRing:
-    back: Optional["SchemaRing"]
-
-
-SchemaDeep = TypedDict("SchemaDeep", {"deep": List[SchemaNull]})
-SchemaMaybe = TypedDict("SchemaMaybe", {"key": Optional[int]}, total=False)
-
-
-@dataclasses.dataclass
-class SchemaSpan:
-    first: int
-    last: int
-
-    def __post_init__(self) -> None:
-        if self.last < self.first:
-            raise ValueError("last is before first")
+class SchemaSlots:
+    __slots__ = ("x",)
+    x: int
 
 
 class SchemaSpot(TypedDict):
@@ -5259,55 +4345,37 @@ class SchemaSpot(TypedDict):
     x: int
 
 
-def schema_object(properties: Any, *names: str) -> Any:
-    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
-
-
-def schema_hinted(fn: Callable[..., Any], **hints: Any) -> Callable[..., Any]:
-    """Set the hints of a function, and its name to `take`."""
-    fn.__annotations__, fn.__name__ = hints, "take"
-    return fn
-
-
 class SchemaTool:
     async def method(self, a: int) -> Any:
         return [str(a), SchemaColor.RED]
 
-    __call__, of_class = method, classmethod(method)
+
+def schema_object(properties: Any, *names: str) -> Any:
+    return dict(type="object", properties=properties, required=[*names], additionalProperties=False)
 
 
 SCHEMA_INT, SCHEMA_STR, SCHEMA_LIST = {"type": "integer"}, {"type": "string"}, {"type": "array"}
 SCHEMA_MAYBE = {"anyOf": [SCHEMA_INT, {"type": "null"}]}
 SCHEMA_COLOR = {"type": "string", "enum": ["red", "blue"]}
 SCHEMA_ITEMS = {**SCHEMA_LIST, "items": {}}
-SCHEMA_TAG = {**SCHEMA_LIST, "items": {"anyOf": [SCHEMA_INT, SCHEMA_STR]}, "minItems": 2,
-              "maxItems": 2}
 SCHEMA_POINT = schema_object({
     "x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}, "color": {**SCHEMA_COLOR, "default": "red"},
-    "tags": {**SCHEMA_LIST, "items": SCHEMA_TAG}, "seen": {**SCHEMA_INT, "default": 0}}, "x")
-SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": [[3, "a"]], "seen": 0}  # on the wire
-SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, [(3, "a")])  # in Python
+    "tags": {**SCHEMA_LIST, "items": SCHEMA_STR}}, "x")
+SCHEMA_P = {"x": 1, "y": 2, "color": "blue", "tags": ["a"]}  # on the wire
+SCHEMA_Q = SchemaPoint(1, 2, SchemaColor.BLUE, ["a"])  # in Python
 HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the wire, in Python)
     ("str", SCHEMA_STR, "a", "a"), ("int", SCHEMA_INT, 1.0, 1), ("Any", {}, [1.0], [1.0]),
     ("float", {"type": "number"}, 1.5, 1.5), ("float", {"type": "number"}, 1, 1),
     ("bool", {"type": "boolean"}, True, True), ("None", {"type": "null"}, None, None),
-    ("list", SCHEMA_ITEMS, [1, "a"], [1, "a"]), ("tuple", SCHEMA_ITEMS, [1, 2], (1, 2)),
-    ("List[Any]", SCHEMA_ITEMS, [1, "a"], [1, "a"]),
+    *[(hint, SCHEMA_ITEMS, [1, "a"], [1, "a"]) for hint in ("list", "List[Any]")],
     ("List[SchemaColor]", {**SCHEMA_LIST, "items": SCHEMA_COLOR}, ["red"], [SchemaColor.RED]),
     ("Dict[str, int]", {"type": "object", "additionalProperties": SCHEMA_INT}, {"a": 1.}, {"a": 1}),
     *[(hint, {"type": "object"}, {"a": 1.0}, {"a": 1.0}) for hint in ("dict", "Dict[str, Any]")],
     ("Tuple[int, ...]", {**SCHEMA_LIST, "items": SCHEMA_INT}, [1.0, 2], (1, 2)),
-    ("tuple[int, str]", SCHEMA_TAG, [1.0, "a"], (1, "a")),
-    ("tuple[int, int, int]", {**SCHEMA_LIST, "items": SCHEMA_INT, "minItems": 3, "maxItems": 3},
-     [1.0, 2, 3], (1, 2, 3)),
     ("Optional[int]", SCHEMA_MAYBE, 2.0, 2), ("Optional[int]", SCHEMA_MAYBE, None, None),
     ("typing.Union[SchemaColor, str]", {"anyOf": [SCHEMA_COLOR, SCHEMA_STR]}, "green", "green"),
     ("typing.Union[int, SchemaPoint]", {"anyOf": [SCHEMA_INT, SCHEMA_POINT]}, SCHEMA_P, SCHEMA_Q),
     ("Literal['a', 'b']", {"type": "string", "enum": ["a", "b"]}, "b", "b"),
-    ("Literal['a', 1, 'b']", {"anyOf": [{"type": "string", "enum": ["a", "b"]},
-                                        {"type": "integer", "enum": [1]}]}, 1, 1),
-    ("Literal['a', None]", {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]},
-     None, None),
     ("SchemaColor", SCHEMA_COLOR, "red", SchemaColor.RED),
     ("SchemaLevel", {"type": "integer", "enum": [1]}, 1, SchemaLevel.LOW),
     ("SchemaPoint", SCHEMA_POINT, SCHEMA_P, SCHEMA_Q),
@@ -5317,50 +4385,33 @@ HINTS: List[Tuple[str, Any, Any, Any]] = [  # (hint, its schema, a value on the 
     ("Annotated[int, 'size']", {**SCHEMA_INT, "description": "size"}, 1.0, 1),
     ("list[Annotated[int, {'minimum': 0}, 'size']]", {"type": "array", "items": {
         **SCHEMA_INT, "minimum": 0, "description": "size"}}, [1.0], [1]),
-    ("Annotated[int, {'minimum': 1}, 5]", {**SCHEMA_INT, "minimum": 1}, 1.0, 1),  # 5 is ignored
-    ("SchemaSpot", {**schema_object({"x": SCHEMA_INT}, "x"), "description": "Where it is."},
-     {"x": 1.0}, {"x": 1}),
-    ("Place", {**schema_object({"x": SCHEMA_INT, "y": {**SCHEMA_INT, "default": 0}}, "x"),
-               "description": "A point of the plane."}, {"x": 1, "y": 2}, Place(1, 2)),
+    ("SchemaSlots", schema_object({"x": SCHEMA_INT}, "x"), {"x": 1}, SchemaSlots(1)),
     *[("int | None", SCHEMA_MAYBE, 2.0, 2)] * (sys.version_info >= (3, 10)),
-    *[(hint, schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
-      for hint in ("SchemaTotal", "SchemaPartial") if sys.version_info >= (3, 11)]]
-HINTS_REFUSED: List[Tuple[str, str]] = [  # (hint, words of the message besides take and spot)
-    *[(hint, "bytes") for hint in ("bytes", "Dict[str, bytes]", "List[bytes]", "Optional[bytes]",
-                                   "Tuple[int, bytes]", "Annotated[bytes, 'x']")],
-    ("Annotated[int, {'minimun': 0}]", "minimun"),
-    ("set", "set"), ("object", "object"), ("Dict[int, str]", "int"), ("Literal[b'x']", "b'x'"),
-    ("Callable[[], int]", "Callable"), ("SchemaBytes", "key"), ("SchemaBool", "bool"),
-    ("SchemaTree", "spot.kids: SchemaTree contains itself"), ("SchemaUnion", "Union"),
-    ("SchemaRing", "spot.back: SchemaRing contains itself"),
-    ("enum.Enum('Pair', {'ONE': (1, 2)})", "1, 2")]
+    *[("SchemaTotal", schema_object({"a": SCHEMA_INT, "b": SCHEMA_INT}, "a"), {"a": 1.0}, {"a": 1})
+      ] * (sys.version_info >= (3, 11))]
 SIGNATURES: List[Tuple[str, Any, Any, Any, Any]] = [  # (name, function, schema, arguments, result)
     *[(why, fn, schema_object({"a": SCHEMA_INT}, "a"), {"a": 1.0}, ["1", "red"]) for why, fn in (
-        ("async method", SchemaTool().method), ("class method", SchemaTool.of_class),
-        ("object with __call__", SchemaTool()),
-        ("wrapped method", functools.wraps(SchemaTool().method)(lambda **a: [str(a["a"]), "red"])),
-        ("cached", functools.lru_cache()(schema_hinted(lambda a: [str(a), "red"], a=int))))],
-    ("defaults", schema_hinted(
+        ("async method", SchemaTool().method),
+        ("lambda", hinted(lambda a: [str(a), "red"], a=int)))],
+    ("defaults", hinted(
         lambda a, b="x", *, c=SchemaColor.RED, d=None, e=(1, 2): [a, b, c, d, e],
-        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]"), schema_object({
+        a="int", b="Annotated[str, 'text']", c="SchemaColor", d="Optional[int]", e="Tuple[int, ...]"
+        ), schema_object({
             "a": SCHEMA_INT, "b": {**SCHEMA_STR, "description": "text", "default": "x"},
             "c": {**SCHEMA_COLOR, "default": "red"}, "d": SCHEMA_INT,
-            "e": {"default": [1, 2]}}, "a"), {"a": 1}, [1, "x", "red", None, [1, 2]]),
-    ("no hints", lambda a, b=1, **more: [a, b, more], {
-        **schema_object({"a": {}, "b": {"default": 1}}, "a"), "additionalProperties": True},
-     {"a": None, "c": [1]}, [None, 1, {"c": [1]}]),
-    *[("Context, and hinted keyword arguments", schema_hinted(
-        lambda context, **more: [str(one) for one in more.values()], context=hint, more="int"),
-       {**schema_object({}), "additionalProperties": SCHEMA_INT}, {"c": 1, "d": 1.0}, ["1", "1"])
-      for hint in ("Context", "Optional[Context]",
-                   *["mcp_ref.Context | None"] * (sys.version_info >= (3, 10)))]]
+            "e": {**SCHEMA_LIST, "items": SCHEMA_INT, "default": [1, 2]}}, "a"),
+     {"a": 1}, [1, "x", "red", None, [1, 2]]),
+    ("Context", hinted(lambda context, a: [str(a)], context="Context", a="int"),
+     schema_object({"a": SCHEMA_INT}, "a"), {"a": 1}, ["1"])]
 # (hint, value, content or None if the call fails, revisions with structuredContent)
 RESULTS: List[Tuple[Any, ...]] = [
-    ("str", "a", ["a"], ()), ("SchemaColor", SchemaColor.RED, ["red"], ()), ("None", None, [], ()),
-    ("int", 0, [0], REVISIONS[2:]), ("tuple", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
+    ("str", "a", ["a"], ()), ("None", None, [], ()),
+    ("int", 0, [0], REVISIONS[2:]),
+    ("Tuple[SchemaColor, ...]", (SchemaColor.RED,), [["red"]], REVISIONS[2:]),
     ("SchemaPoint", SCHEMA_Q, [SCHEMA_P], REVISIONS[2:]), ("SchemaPoint", None, None, ()),
     ("SchemaBoth", {"name": "n"}, [{"name": "n"}], REVISIONS[2:]), ("SchemaBoth", {}, None, ()),
-    ("SchemaPoint", SchemaPoint("a"), None, ())]
+    ("SchemaSlots", SchemaSlots(1), [{"x": 1}], REVISIONS[2:]),
+    ("typing.Union[int, str]", 5, [5], REVISIONS[2:])]
 
 
 class TestHints(unittest.TestCase):
@@ -5370,14 +4421,11 @@ class TestHints(unittest.TestCase):
         """List and call a function as a tool. Return its entry in the list and the result."""
         server = Server("s", "1")
         server.tool(name="tool")(fn)
-        steps = [(">", '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
-                 ("<", '{"jsonrpc":"2.0","id":1,"result":{"tools":["$tool"]}}'),
-                 (">", json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-                     "name": "tool", "arguments": arguments or {}}})),
-                 ("<", '{"jsonrpc":"2.0","id":2,"result":"$result"}')]
-        one = Play(Transcript("", "", (revision,), (), (), steps), revision, Memory(server))
-        one.run()
-        return one.names["tool"], one.names["result"]
+        with Client(server, protocol_version=revision, timeout=DEADLINE) as client:
+            tool, = client.list_tools()  # from now on the client checks structured results
+            result = client.call_tool("tool", arguments or {})
+        result.pop("_meta", 0), result.pop("resultType", 0)
+        return tool, result
 
     def test_a_hint_becomes_a_schema_and_a_json_value_becomes_a_python_value(self) -> None:
         """[jsonschema.schemas-valid] Hints may be strings. A returned value becomes JSON again."""
@@ -5385,28 +4433,16 @@ class TestHints(unittest.TestCase):
             for hint in (words, eval(words)):
                 with self.subTest(hint):
                     got: List[Any] = []
-                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                    self.assertEqual(schema_object({"it": schema}, "it"), mcp_ref.schema_of(take))
+                    take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                    shown = json.dumps(mcp_ref.schema_of(take))
+                    shown = shown.replace(', "additionalProperties": true', "")  # says nothing
+                    self.assertEqual(schema_object({"it": schema}, "it"), json.loads(shown))
                     result = self.use(take, {"it": given})[1]
                     self.assertEqual(repr([value]), repr(got))
                     self.assertEqual({"it": given}, result["structuredContent"])
 
-    def test_a_hint_that_json_cannot_express_is_refused(self) -> None:
-        """The tool is refused when it is registered. The message names function, parameter and
-        hint."""
-        for words, also in HINTS_REFUSED:
-            for hint in (words, eval(words)):
-                with self.subTest(hint), self.assertRaisesRegex(
-                        TypeError, rf"^(?=.*take)(?=.*\bspot\b).*{re.escape(also)}"):
-                    Server("s", "1").tool(schema_hinted(lambda spot: 0, spot=hint))
-        for fn, word in ((schema_hinted(lambda spot: 0, spot="Nobody"), "take.*Nobody"),
-                         (object(), "object"),
-                         (schema_hinted(lambda: 0, **{"return": SchemaBytes}), "take.*key"),
-                         (lambda *a: 0, "lambda"), (eval("lambda a, /: 0"), "lambda")):
-            self.assertRaisesRegex(TypeError, word, Server("s", "1").tool, fn)
-
     def test_arguments_are_passed_to_the_parameters_of_the_same_name(self) -> None:
-        """Many kinds of callables can be tools. A parameter with a default is optional."""
+        """Many kinds of functions can be tools. A parameter with a default is optional."""
         for why, fn, schema, arguments, value in SIGNATURES:
             with self.subTest(why):
                 tool, result = self.use(fn, arguments)
@@ -5414,112 +4450,65 @@ class TestHints(unittest.TestCase):
                 self.assertEqual(value, result["structuredContent"])
 
     def test_a_result_becomes_json_and_has_to_fit_the_hint_of_the_function(self) -> None:
-        """[tools.output.conforms] [tools.structured.object] [tools.structured.any]
-        [tools.structured.absent-early] [tools.structured.text-copy]"""
+        """If the schema allows other values than objects, the legacy revisions list and send it
+        inside of an object. [tools.output.conforms] [tools.structured.object]
+        [tools.structured.any] [tools.structured.absent-early] [tools.structured.text-copy]"""
         for (hint, value, content, structured), revision in itertools.product(RESULTS, REVISIONS):
             with self.subTest(hint, value=value, revision=revision):
-                fn = schema_hinted(lambda: value, **{"return": hint})
+                fn = hinted(lambda: value, **{"return": hint})
                 tool, result = self.use(fn, revision=revision)
                 if (hint, revision) == ("SchemaPoint", MODERN):
                     self.assertEqual(SCHEMA_POINT, tool["outputSchema"])
                 texts = [block["text"] for block in result.pop("content")]
-                if content is None:
+                if content is None and "outputSchema" in tool:
                     self.assertEqual({"isError": True}, result)
-                else:
+                elif content is not None:
                     self.assertEqual(content, list(map(json.loads, texts)) if structured else texts)
                     whole = content[0] if content else None
                     if revision in LEGACY and not isinstance(whole, dict):
                         whole = {"result": whole}
                     data = {"structuredContent": whole} if revision in structured else {}
                     self.assertEqual(data, result)
-
-    def test_a_result_that_does_not_fit_its_hint_is_a_failure_where_a_schema_is_listed(self) -> None:
-        """OURS: A client that checks results would refuse it. Older revisions get the text."""
-        for revision in REVISIONS:
-            with self.subTest(revision), self.assertLogs(mcp_ref.__name__, "WARNING"):
-                tool, result = self.use(schema_hinted(lambda: "a", **{"return": "int"}),
-                                        revision=revision)
-                self.assertEqual("outputSchema" in tool, result.get("isError", False))
-                self.assertEqual("outputSchema" not in tool, text_of(result) == "a")
+                    if revision in LEGACY and "outputSchema" in tool:
+                        mcp_ref.validate(whole, tool["outputSchema"])
+                        self.assertEqual("object", tool["outputSchema"]["type"])
 
     def test_dates_paths_and_the_like_are_strings_in_json(self) -> None:
-        """OURS: As parameters, as defaults, inside of other types, and as results."""
-        import datetime
-        import decimal
-        import pathlib
-        import uuid
-        Pair = NamedTuple("Pair", [("day", datetime.date), ("count", int)])
+        """OURS: As parameters, inside of other types, and as results. An author may add a row to
+        HINTS."""
+        self.addCleanup(mcp_ref.HINTS.pop, "fractions.Fraction", None)
+        mcp_ref.HINTS["fractions.Fraction"] = mcp_ref.Hint(
+            SCHEMA_STR, lambda kind, string: kind(string), str)
         day = datetime.date(2026, 7, 28)
         noon = datetime.datetime(2026, 7, 28, 12, tzinfo=datetime.timezone.utc)
-        one = uuid.UUID(int=1)
         for hint, given, value in (
                 (datetime.date, "2026-07-28", day),
-                (datetime.datetime, "2026-07-28T12:00:00Z", noon),
                 (datetime.time, "12:30:00", datetime.time(12, 30)),
-                (uuid.UUID, str(one), one),
+                (datetime.datetime, "2026-07-28T12:00:00Z", noon),
+                (uuid.UUID, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
                 (decimal.Decimal, "1.50", decimal.Decimal("1.50")),
                 (pathlib.Path, "a/b", pathlib.Path("a/b")),
+                (fractions.Fraction, "1/3", fractions.Fraction(1, 3)),
                 (List[datetime.date], ["2026-07-28"], [day]),
-                (Optional[datetime.date], "2026-07-28", day),
-                (Pair, ["2026-07-28", 2], Pair(day, 2))):
-            for revision in REVISIONS:
-                with self.subTest(hint, revision=revision):
-                    got: List[Any] = []
-                    take = schema_hinted(lambda it: got.append(it) or {"it": it}, it=hint)
-                    result = self.use(take, {"it": given}, revision)[1]
-                    self.assertEqual([value], got)
-                    self.assertEqual(type(value), type(got[0]))
-                    back = json.loads(text_of(result))["it"]
-                    self.assertEqual(given, back.replace("+00:00", "Z") if hint is datetime.datetime
-                                     else back)
-        wrong = schema_hinted(lambda it: None, it=datetime.date)
-        result = self.use(wrong, {"it": "tomorrow"})[1]
+                (Optional[datetime.date], "2026-07-28", day)):
+            with self.subTest(hint):
+                got: List[Any] = []
+                take = hinted(lambda it: got.append(it) or {"it": it}, it=hint)
+                result = self.use(take, {"it": given})[1]
+                self.assertEqual(([value], type(value)), (got, type(got[0])))
+                back = result["structuredContent"]["it"]
+                self.assertEqual(given, back.replace("+00:00", "Z") if value is noon else back)
+        result = self.use(hinted(lambda it: None, it=datetime.date), {"it": "tomorrow"})[1]
         self.assertTrue(result["isError"])
         self.assertIn("tomorrow", text_of(result))
 
-    def test_a_description_does_not_replace_how_a_date_is_written(self) -> None:
-        """The description comes first. That of another class is replaced."""
-        import datetime
-        import uuid
-
-        tool = schema_hinted(
-            lambda day, one, at, end: None, day=Annotated[datetime.date, "When."],
-            one=Annotated[uuid.UUID, "Which."], at=Annotated[SchemaSpot, "The place."],
-            end=datetime.date)
-        tool.__doc__ = "Take them.\n\nArgs:\n    end: Until when."
-        members = mcp_ref.schema_of(tool)["properties"]
-        self.assertEqual(
-            {"day": "When. A date, YYYY-MM-DD.", "one": "Which. A UUID.", "at": "The place.",
-             "end": "Until when. A date, YYYY-MM-DD."},
-            {name: one["description"] for name, one in members.items()})
-
-    def test_a_dataclass_may_refuse_arguments_in_its_post_init(self) -> None:
-        """The tool is not called, and the model reads the text of the exception."""
-        called: List[Any] = []
-        take = schema_hinted(lambda spans: called.append(spans), spans=List[SchemaSpan])
-        result = self.use(take, {"spans": [{"first": 1, "last": 2}, {"first": 2, "last": 1}]})[1]
-        self.assertEqual((True, []), (result["isError"], called))
-        self.assertIn("last is before first", text_of(result))
-        self.use(take, {"spans": [{"first": 1, "last": 2}]})
-        self.assertEqual([[SchemaSpan(1, 2)]], called)
-
     def test_a_form_may_be_a_dataclass(self) -> None:
         """OURS: An accepted form is an instance; None means that the user declined."""
-        @dataclasses.dataclass
-        class Spot:
-            x: int
-            y: int = 2
-
         server, forms = Server("s", "1"), []
-
-        @server.tool
-        def ask(context: Context) -> str:
-            "Ask."
-            spot = context.elicit("Where?", Spot)
-            return repr(spot)
-
+        server.tool(name="ask")(hinted(
+            lambda context: repr(context.elicit("Where?", Place)), context=Context))
         for revision in "2025-11-25", MODERN:
-            for action, content, answer in (("accept", {"x": 1}, repr(Spot(1, 2))),
+            for action, content, answer in (("accept", {"x": 1}, repr(Place(1, 0))),
                                             ("decline", None, "None")):
                 def fill_in(params: Any) -> Any:
                     forms.append(set(params["requestedSchema"]["properties"]))
@@ -5531,200 +4520,70 @@ class TestHints(unittest.TestCase):
                     self.assertEqual(answer, text_of(client.call_tool("ask")))
         self.assertEqual([{"x", "y"}] * 4, forms)
 
-    def test_the_schemas_of_hints_use_only_keywords_that_hosts_accept(self) -> None:
-        """They have no prefixItems, no list of types, and no true or false as a schema, except in
-        additionalProperties."""
-        def check(schema: Any, place: str) -> None:
-            self.assertIsInstance(schema, dict, place)
-            self.assertNotIn("prefixItems", schema, place)
-            self.assertIsInstance(schema.get("type", ""), str, place)
-            if schema.get("type") == "array":
-                self.assertIn("items", schema, place)
-            inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-            inner += [schema["items"]] if "items" in schema else []
-            if not isinstance(schema.get("additionalProperties", True), bool):
-                inner.append(schema["additionalProperties"])
-            for one in inner:
-                check(one, place)
-
-        for words, *_ in HINTS:
-            check(mcp_ref.schema_of(schema_hinted(lambda it: it, it=words)), words)
-        for hint in "SchemaPoint", "SchemaNull":
-            tool, _ = self.use(schema_hinted(lambda: SCHEMA_Q, **{"return": hint}))
-            check(tool["outputSchema"], "output " + hint)
-
     def test_an_optional_member_is_listed_without_null_in_arguments_and_with_null_in_results(
             self) -> None:
         """A result with None in such a member fits the output schema."""
-        tool, result = self.use(schema_hinted(
+        tool, result = self.use(hinted(
             lambda it: it, it="SchemaNull", **{"return": "SchemaNull"}), {"it": {"a": None}})
         number, null = {"type": "number"}, {"type": "null"}
         fields = tool["inputSchema"]["properties"]["it"]["properties"]
-        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5},
-                          "c": {"anyOf": [SCHEMA_INT, SCHEMA_STR]},
-                          "d": {**SCHEMA_LIST, "items": SCHEMA_STR, "description": "text"}}, fields)
-        sent = tool["outputSchema"]["properties"]
-        self.assertEqual({"anyOf": [number, null], "default": None}, sent["a"])
-        self.assertIn(null, sent["c"]["anyOf"])
-        outer, _ = self.use(schema_hinted(
-            lambda: {"deep": [SchemaNull()]}, **{"return": "SchemaDeep"}))
-        deep = outer["outputSchema"]["properties"]["deep"]["items"]["properties"]
-        self.assertIn(null, deep["a"]["anyOf"])
-        self.assertEqual({"a": None, "b": 1.5, "c": None, "d": None}, result["structuredContent"])
+        self.assertEqual({"a": number, "b": {"anyOf": [number, null], "default": 1.5}}, fields)
+        self.assertEqual({"a": None, "b": 1.5}, result["structuredContent"])
         mcp_ref.validate(result["structuredContent"], tool["outputSchema"])
-        fields = mcp_ref.schema_of(schema_hinted(lambda it: it, it="SchemaMaybe"))["properties"]
-        self.assertEqual(schema_object({"key": SCHEMA_INT}), fields["it"])
-
-    def test_only_a_tuple_with_fields_is_a_named_tuple(self) -> None:
-        """Other classes, such as a row of a database, may have the attribute _fields."""
-        class Row(Dict[str, int]):
-            _fields = ("a",)
-
-        _, result = self.use(schema_hinted(lambda: Row(a=1), **{"return": "dict"}))
-        self.assertEqual({"a": 1}, json.loads(text_of(result)))
-
-    def test_args_may_describe_the_context_and_a_server_may_have_only_methods(self) -> None:
-        """Neither leads to a warning."""
-        def take(context: Context) -> Dict[str, Any]:
-            """Take it.
-
-            Args:
-                context: The request.
-            """
-            return {}
-
-        with self.assertLogs() as logs:
-            logging.warning("the only line")
-            Server("s", "1").tool(take)
-        self.assertEqual(1, len(logs.output))
-        own = "import mcp_ref\nserver = mcp_ref.Server('s', '1')\n" \
-              "server.method('x/y')(lambda: {})\nserver.run()"
-        done = subprocess.run([*PYTHON, "-c", own], input=b"", stderr=-1, env=PROCESS_ENV,
-                              timeout=DEADLINE)
-        self.assertEqual((0, b""), (done.returncode, done.stderr))
-
-    def test_a_default_with_none_in_an_optional_member_leads_to_no_warning(self) -> None:
-        """A client can send the listed default back, unchanged."""
-        got: List[Any] = []
-        tool = schema_hinted(lambda it: got.append(it), it="SchemaNull")
-        tool.__defaults__, tool.__doc__ = (SchemaNull(),), "Take it."
-        server = Server("s", "1")
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            server.tool(tool)
-            logging.getLogger(mcp_ref.__name__).warning("the only one")
-        self.assertEqual(1, len(logs.output))
-        with Client(server, timeout=DEADLINE) as client:
-            listed = client.list_tools()[0]["inputSchema"]["properties"]["it"]["default"]
-            client.call_tool("take", {"it": listed})
-        self.assertEqual([SchemaNull()], got)
-
-    def test_each_item_of_a_tuple_is_checked_with_the_hint_of_its_position(self) -> None:
-        """The listed schema allows both types at both positions."""
-        take = schema_hinted(lambda it: repr(it), it="Dict[str, Tuple[int, str]]")
-        tool, result = self.use(take, {"it": {"a": [1, "b"]}})
-        self.assertEqual("{'a': (1, 'b')}", text_of(result))
-        mcp_ref.validate({"it": {"a": ["b", 1]}}, tool["inputSchema"])
-        result = self.use(take, {"it": {"a": ["b", 1]}})[1]
-        self.assertTrue(result["isError"])
-        for words in ("a[0]: expected integer", "a[1]: expected string"):
-            self.assertIn(words, text_of(result))
 
     def test_the_args_section_of_a_docstring_describes_the_parameters(self) -> None:
         """The rest of the docstring describes the tool. A text in Annotated has priority."""
-        def search(words: List[str], limit: int = 5, at: Optional[SchemaSpot] = None,
+        def search(words: List[str], context: Context, limit: int = 5,
                    own: Annotated[str, "Its own."] = "", plain: int = 0) -> None:
             """Search the library.
 
-            All books are searched.
-
             Args:
-                words: Words of the title. An
-                    example: Emma.
+                words: Words of the title.
+                context: The request.
                 limit (int, optional): How many titles.
-                at: Where to search.
                 own: Another text.
-                nobody: There is no such parameter.
-
-            Returns:
-                Nothing.
             """
 
         tool, _ = self.use(search, {"words": []})
-        self.assertEqual("Search the library.\n\nAll books are searched.\n\nReturns:\n    Nothing.",
-                         tool["description"])
+        self.assertEqual("Search the library.", tool["description"])
         self.assertEqual(tool["inputSchema"], mcp_ref.schema_of(search))
         self.assertEqual(
-            {"words": "Words of the title. An example: Emma.", "limit": "How many titles.",
-             "at": "Where to search.", "own": "Its own.", "plain": None},
+            {"words": "Words of the title.", "limit": "How many titles.", "own": "Its own.",
+             "plain": None},
             {name: one.get("description")
              for name, one in tool["inputSchema"]["properties"].items()})
-        for doc, rest, told in (
-                ("Do it.\n\nArgs:\n    none", "Do it.\n\nArgs:\n    none", None),
-                ("Do it.\nArgs:\n\n    a: One.\n\n\nMore.", "Do it.\n\nMore.", "One."),
-                ("Do it.\n\n    Args:\n        a: One.\n    ", "Do it.", "One.")):
-            with self.subTest(doc):
-                take = schema_hinted(lambda a: a, a=str)
-                take.__doc__ = doc
-                tool, _ = self.use(take, {"a": ""})
-                a = tool["inputSchema"]["properties"]["a"]
-                self.assertEqual((rest, told), (tool["description"], a.get("description")))
-        server = Server("s", "1")
-        server.prompt("last")(schema_hinted(lambda a: a, a=Annotated[str, "Own."]))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual([{"name": "a", "description": "Own.", "required": True}],
-                             client.list_prompts()[-1]["arguments"])
-
-    def test_the_fields_of_a_dataclass_may_have_any_names(self) -> None:
-        fields = {"class_": 1, "settable": 2, "members": 3, "hint": 4, "args": 5, "self": 6}
-        any_names = dataclasses.make_dataclass("any_names", [(name, int) for name in fields])
-        take = schema_hinted(lambda it: it, it=any_names)
-        self.assertEqual(fields, self.use(take, {"it": fields})[1].get("structuredContent"))
 
 
 MENDED: List[Tuple[str, Any, Any]] = [  # (hint, a value that does not fit, in Python)
-    ("int", "7", 7), ("int", "7.0", 7), ("float", " 7 ", 7), ("bool", "true", True),
-    ("None", "null", None), ("List[int]", "[1, 2]", [1, 2]), ("List[int]", ["1", 2], [1, 2]),
-    ("Dict[str, int]", {"a": "1"}, {"a": 1}), ("Dict[str, int]", '{"a": 1}', {"a": 1}),
-    ("SchemaSpot", '{"x": 1}', {"x": 1}), ("SchemaSpot", {"x": "1"}, {"x": 1}),
-    ("Optional[List[int]]", "[1]", [1]), ("tuple[int, str]", ["1", "2"], (1, "2")),
-    ("SchemaColor", '"red"', SchemaColor.RED), ("Literal[1, 2]", "2", 2),
-    ("typing.Union[int, List[int]]", "[1]", [1]), ("SchemaMaybe", {"key": None}, {}),
-    ("List[SchemaNull]", [{"b": None, "c": None}], [SchemaNull(b=None)]),
-    ("Dict[str, List[bool]]", {"a.b": ["true"]}, {"a.b": [True]})]
+    ("int", "7", 7), ("float", " 7 ", 7), ("List[int]", "[1, 2]", [1, 2]),
+    ("Dict[str, int]", '{"a": 1}', {"a": 1}), ("SchemaSpot", '{"x": 1}', {"x": 1}),
+    ("Optional[List[int]]", "[1]", [1])]
 UNCHANGED: List[Tuple[str, Any]] = [  # (hint, a value that fits)
     ("str", "7"), ("str", "null"), ("typing.Union[int, str]", "7"), ("Any", "7"),
-    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None}),
-    ("Literal['1', 1]", "1")]
+    ("List[str]", ["[]"]), ("Optional[int]", None), ("Dict[str, Any]", {"a": None})]
 UNMENDED: List[Tuple[str, Any]] = [  # (hint, a value that does not fit and cannot be mended)
     ("int", "one"), ("int", "\u0661"), ("int", '"7"'), ("int", "7 8"), ("int", ""), ("str", 7),
-    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'),
-    ("List[int]", "1"), ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", "1" * 5000),
-    ("int", None), ("int", "\ud800"), ("SchemaSpot", {"x": None}),
-    ("Annotated[str, {'pattern': '^abc$', 'maxLength': 3}]", json.dumps(json.dumps("abc"))),
-    ("SchemaSpot", {"x": "1", "y": "2"}), ("SchemaSpot", {"x": 1, "y": None})]
+    ("float", "NaN"), ("bool", "True"), ("bool", 1), ("List[int]", '["1"]'), ("List[int]", "1"),
+    ("List[int]", [None]), ("List[int]", "[" * 5000), ("int", None), ("int", "\ud800"),
+    ("SchemaSpot", {"x": None}), ("SchemaSpot", {"x": 1, "y": None})]
 
 
 class TestForgiving(unittest.TestCase):
-    """Arguments of a tool that do not fit are mended, if that is possible."""
+    """JSON text where a tool expects an array, an object or a number is read as JSON."""
 
-    def take(self, hint: str, value: Any, **options: Any) -> Tuple[List[Any], Any]:
+    def take(self, hint: str, value: Any) -> Tuple[List[Any], Any]:
         """Call a tool with one argument. Return what it got, and the result."""
         got: List[Any] = []
         server = Server("s", "1")
-        server.tool(name="take", **options)(schema_hinted(lambda it: got.append(it), it=hint))
+        server.tool(name="take")(hinted(lambda it: got.append(it), it=hint))
         with Client(server, timeout=DEADLINE) as client:
             return got, client.call_tool("take", {"it": value})
 
     def test_a_string_that_does_not_fit_is_read_as_json(self) -> None:
-        for hint, value, wanted in MENDED:
+        for hint, value, wanted in MENDED + [(hint, value, value) for hint, value in UNCHANGED]:
             with self.subTest(hint, value=value):
                 got, result = self.take(hint, value)
                 self.assertEqual(repr([wanted]), repr(got), text_of(result) if not got else "")
-
-    def test_a_value_that_fits_is_never_changed(self) -> None:
-        for hint, value in UNCHANGED:
-            with self.subTest(hint, value=value):
-                self.assertEqual(repr([value]), repr(self.take(hint, value)[0]))
 
     def test_if_a_fault_remains_the_result_reports_the_original_faults(self) -> None:
         for hint, value in UNMENDED:
@@ -5732,82 +4591,9 @@ class TestForgiving(unittest.TestCase):
                 got, result = self.take(hint, value)
                 self.assertEqual(([], True), (got, result["isError"]))
                 self.assertRegex(text_of(result), "^arguments.it.*expected|missing|unknown")
-        said = text_of(self.take("Dict[str, int]", {"a": "1", "b": "x"})[1])
-        self.assertIn("it.a: expected integer", said)
-        self.assertIn("it.b: expected integer", said)
-
-    def test_a_null_for_a_parameter_with_a_default_counts_as_not_given(self) -> None:
-        """A null that fits is passed on."""
-        def tool(a: int = 5, b: Optional[int] = None, c: Optional[int] = 7) -> str:
-            return repr((a, b, c))
-
-        server = Server("s", "1")
-        server.tool(description="?")(tool)
-        with Client(server, timeout=DEADLINE) as client:
-            nulls = {"a": None, "b": None, "c": None}
-            self.assertEqual("(5, None, None)", text_of(client.call_tool("tool", nulls)))
-            self.assertTrue(client.call_tool("tool", {"d": None})["isError"])
-
-    def test_a_handwritten_input_schema_is_listed_unchanged_and_forgiving_as_well(self) -> None:
-        schema = {"type": "object", "required": ["it"], "properties": {
-            "it": {"type": ["integer", "null"], "prefixItems": [True]}, "more": {"type": "string"}},
-            "propertyNames": {"pattern": "^[a-z]+$"}}
-        got, _ = self.take("int", "7", input_schema=schema)
-        self.assertEqual([7], got)
-        server = Server("s", "1")
-        server.tool(name="take", input_schema=schema)(lambda **members: sorted(members))
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(schema, client.list_tools()[0]["inputSchema"])
-            result = client.call_tool("take", {"it": None, "more": None})
-            self.assertEqual(["it"], result["structuredContent"])
-            self.assertTrue(client.call_tool("take", {"it": 1, "IT": None})["isError"])
-
-    def test_everything_else_on_the_wire_stays_strict(self) -> None:
-        server = Server("s", "1")
-        server.method("example/double")(schema_hinted(lambda n: {"n": 2 * n}, n="int"))
-        server.tool(name="take")(lambda: 1)
-        with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual(4, client.request("example/double", {"n": 2})["n"])
-            for method, params in (("example/double", {"n": "2"}),
-                                   ("tools/call", {"name": "take", "arguments": "{}"}),
-                                   ("tools/call", {"name": "take", "arguments": None})):
-                with self.subTest(method), self.assertRaises(RpcError) as caught:
-                    client.request(method, params)
-                self.assertEqual(-32602, caught.exception.code)
-
-    def test_a_mended_call_may_ask_the_user(self) -> None:
-        """In the modern era the client repeats the call with the arguments that it sent before."""
-        def tool(n: int, context: Context) -> str:
-            return f"{n} {context.elicit('Well?')['action']}"
-
-        server = Server("s", "1")
-        server.tool(description="?")(tool)
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), Client(
-                    server, protocol_version=revision, timeout=DEADLINE,
-                    on_elicit=lambda params: {"action": "accept"}) as client:
-                self.assertEqual("7 accept", text_of(client.call_tool("tool", {"n": "7"})))
-
-    @unittest.skipIf(sys.implementation.name == "pypy", "tracemalloc is of CPython")
-    def test_a_large_argument_of_the_wrong_type_is_not_copied(self) -> None:
-        """Only strings and nulls are corrected."""
-        import tracemalloc
-
-        end = HeldServer(fixture_server())
-        line = request_line(1, "tools/call", name="echo", _meta=modern_meta(), arguments={
-            "text": [[] for _ in range(50_000)]})
-        peaks = []
-        tracemalloc.start()
-        self.addCleanup(tracemalloc.stop)
-        for use in mcp_ref.decode, lambda line: (end.give(line), end.run()):
-            tracemalloc.reset_peak() if sys.version_info >= (3, 9) else None
-            before = tracemalloc.get_traced_memory()[0]
-            use(line)
-            peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        self.assertLess(peaks[1], 1.3 * peaks[0])
 
 
-# --- Part 7: The client ---------------------------------------------------------------------------
+# --- The client -----------------------------------------------------------------------------------
 # The transcripts test our Client. It writes the lines with ">", and the runner plays the server.
 
 
@@ -5864,14 +4650,6 @@ class TestForgiving(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$again","result":{"resultType":"complete","capabilities":{},
    "supportedVersions":["2026-07-28"]}}
 = client.protocol_version == MODERN and client.close() is None
-
-== A client that was given a modern revision waits for the first response until its timeout, and
-   not only for probe_timeout  OURS modern raw client
-! client = wire.client = Client(wire, protocol_version=revision, probe_timeout=0.0)
-! client.connect()
-> {"jsonrpc":"2.0","id":"$hello","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-= client.protocol_version == revision
 
 == A client does not cancel initialize if the server does not answer, but closes the connection
    MUST legacy raw client [cancel.not-initialize]
@@ -5957,16 +4735,6 @@ class TestForgiving(unittest.TestCase):
 > {"jsonrpc":"2.0","method":"notifications/initialized"}
 = connecting.result(DEADLINE) is client and client.connected
 
-== If a server offers the modern revision first and withdraws it later, the client does not connect
-   OURS 2025-11-25 raw client
-! client = wire.client = Client(wire); client.connect()
-> {"jsonrpc":"2.0","id":"$a","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","error":{"code":-32022,"message":"","data":{
-   "supported":["2026-07-28"]}}}
-> {"jsonrpc":"2.0","id":"$b","method":"server/discover","params":"..."}
-< {"jsonrpc":"2.0","id":"$b","result":{"supportedVersions":["2025-11-25"],"capabilities":{}}}
-= isinstance(raised, ConnectionError) and "2025-11-25" in str(raised)
-
 == Before connect() a client has no information about its server, and its requests fail  OURS
    2025-11-25 raw client
 = (client.protocol_version, client.connected, client.instructions) == (None, False, None)
@@ -6006,7 +4774,7 @@ class TestClientOpening(unittest.TestCase):
 ! client = wire.client = Client(wire, protocol_version=%s); client.connect()
 > {"jsonrpc":"2.0","id":"$a","method":"%s","params":"..."}
 < {"jsonrpc":"2.0","id":"$a",%s}
-= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) == %s
+= wire.ended == 1 and not client.connected and getattr(raised, "code", 0) in (%s, -32022)
 = raised is not None
 """, [*((f"{code} {data}", *how, f'"error":{{"code":{code},"message":"no"{data}}}', code)
             for how, code, data in (
@@ -6038,21 +4806,6 @@ class TestClientOpening(unittest.TestCase):
                     self.assertEqual((opened, True, False),
                                      (end.opened, end.closed(), client.connected))
 
-    def test_close_on_another_thread_ends_a_connect_that_still_ends_the_old_session(self) -> None:
-        """The connect() comes second, and waits for the end of the old server."""
-        end, ending, ends = Wire(LEGACY[-1]), threading.Event(), threading.Event()
-        end.respond = lambda message: None
-        client = end.client.connect()
-        end.respond, close = None, end.close
-        end.close = lambda: (ending.set(), ends.wait(DEADLINE), close())  # type: ignore
-        connecting = later(client.connect)
-        self.assertTrue(ending.wait(DEADLINE))
-        closing = later(client.close)
-        self.assertRaises(concurrent.futures.TimeoutError, closing.result, 0.1)
-        ends.set()
-        self.assertIsInstance(connecting.exception(DEADLINE / 2), ConnectionClosed)
-        closing.result(DEADLINE)
-
     def test_the_arguments_of_a_client_are_checked_at_once(self) -> None:
         """MUST: They are wrong if the client does not speak the revision, or if the URI of a root
         is not a file URI. [roots.uri-file]"""
@@ -6081,13 +4834,6 @@ class TestClientOpening(unittest.TestCase):
 ! three = client.start("x/three")
 > {"jsonrpc":"2.0","id":"$id3","method":"x/three"}
 = id3 not in (id1, id2)
-
-== call_tool() sends the name and the arguments of a tool, and returns the result unchanged  OURS
-   client
-! got = client.call_tool("add", {"x": 1})
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"add","arguments":{"x":1}}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[{"type":"text","text":"1"}]}}
-= got["content"] == [{"type": "text", "text": "1"}]
 
 == The arguments of prompts and completions are strings, and a client sends other values as JSON
    text  MUST client [prompts.arguments-strings] [comp.context] [comp.client-behaviour]
@@ -6187,79 +4933,12 @@ class TestClientOpening(unittest.TestCase):
 ! client.start("tools/list", {})
 > {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
 
-== A client cancels a request when the timeout of result() expires, and refuses a malformed batch
-   OURS client
+== A client cancels a request when the timeout of result() expires  OURS client
 ! client.start("x/one").result(0.01)
 > {"jsonrpc":"2.0","id":"$a","method":"x/one"}
 > {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
 = isinstance(raised, RequestTimeout)
-! client.batch([("ping",)])
-= isinstance(raised, TypeError)
 
-== Each call of result() for a failed request raises the exception without the frames of earlier
-   calls  OURS 2025-11-25 client
-! import traceback; frames = []
-! pending = client.start("x/one"); pending.cancel()
-> {"jsonrpc":"2.0","id":"$a","method":"x/one"}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":"..."}
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-! pending.result(DEADLINE)
-= frames.append([*traceback.walk_tb(raised.__traceback__)]) is None
-= isinstance(raised, RequestCancelled) and len({*map(len, frames)}) == 1
-
-== An on_progress function that does not return delays only its own call, and not beyond the timeout
-   OURS client
-! gate = threading.Event()
-! call = later(
-   client.call_tool, "x", timeout=0.2, on_progress=lambda *step: gate.wait(2 * DEADLINE))
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
-   "progressToken":"$t","...":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[]}}
-= isinstance(call.exception(DEADLINE), RequestTimeout)
-! other = client.start("tools/list", {})
-> {"jsonrpc":"2.0","id":"$b","method":"tools/list"}
-< {"jsonrpc":"2.0","id":"$b","result":{"tools":[]}}
-= other.result(DEADLINE)["tools"] == [] and gate.set() is None
-
-== If a server repeats a response while on_progress is slow, the call gets the first response and no
-   notification is lost  OURS modern client
-! gate = threading.Event()
-! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
-   "progressToken":"$t","...":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[],"n":1}}
-# A notification is dropped if 10,000 callbacks wait. Ignored responses must not wait among them.
-! again = mcp_ref.encode({"jsonrpc": "2.0", "id": a, "result": {"content": [], "n": 2}})
-! for _ in range(10_000): wire.give(again)
-< {"jsonrpc":"2.0","method":"notifications/last"}
-! gate.set()
-= call.result(DEADLINE)["n"] == 1
-= "notifications/last" in [heard.get(timeout=DEADLINE)[0] for _ in range(2)]
-
-== A call whose response waits for on_progress gets the result even if the client is closed
-   meanwhile  OURS client
-! gate = threading.Event()
-! call = later(client.call_tool, "x", on_progress=lambda *step: gate.wait(DEADLINE))
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
-   "progressToken":"$t","...":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
-< {"jsonrpc":"2.0","id":"$a","result":{"content":[],"n":1}}
-! client.close(); gate.set()
-= call.result(DEADLINE)["n"] == 1
-
-== An on_progress function may close the client  OURS client
-! closed = queue.Queue()
-! call = later(client.call_tool, "x", on_progress=lambda *step: closed.put(client.close()))
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":{"name":"x","_meta":{
-   "progressToken":"$t","...":0}}}
-< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"$t","progress":1}}
-> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
-= closed.get(timeout=DEADLINE) is None and isinstance(call.exception(DEADLINE), ConnectionClosed)
 """)
 class TestClientRequests(unittest.TestCase):
     """The requests of a client, their timeouts, and the checks of their results."""
@@ -6282,27 +4961,6 @@ class TestClientRequests(unittest.TestCase):
             ("list_resource_templates", "resources/templates/list", "resourceTemplates"))
             for end in ("", ',"nextCursor":null')])
 
-    def test_a_list_that_a_server_neither_offers_nor_knows_is_empty(self) -> None:
-        """OURS: If the server offers it, or sends another error, the client raises the error."""
-        plays_rows(self, r"""
-== The server answers the request for a list with an error  OURS 2025-11-25 raw client
-! wire.welcome["capabilities"] = %s; client.connect()
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-! got = None; got = client.%s()
-> {"jsonrpc":"2.0","id":"$a","method":"%s"}
-< {"jsonrpc":"2.0","id":"$a","error":{"code":%s,"message":"no"}}
-= (got, getattr(raised, "code", None)) == %s
-""", [(f"{name} {offers} {code}", offers, name, method, code, outcome) for name, method, offer in (
-            ("list_tools", "tools/list", '{"tools": {}}'),
-            ("list_prompts", "prompts/list", '{"prompts": {}}'),
-            ("list_resources", "resources/list", '{"resources": {}}'),
-            ("list_resource_templates", "resources/templates/list", '{"resources": {}}'))
-            for offers, code, outcome in (
-                ("{}", -32601, ([], None)), ("{}", -32603, (None, -32603)),
-                (offer, -32601, (None, -32601)))])
-
     def pages(self, page: Callable[[int], Any], **options: Any) -> Tuple[Client, List[Any]]:
         """Return a client of a server that answers with these pages, and a list of its requests."""
         end, asked = Wire("2025-11-25", **options), []  # type: ignore[var-annotated]
@@ -6311,50 +4969,49 @@ class TestClientRequests(unittest.TestCase):
 
     def test_a_list_that_has_no_end_raises_value_error(self) -> None:
         """OURS: Each page has a new cursor, or a cursor that was there before."""
-        client, asked = self.pages(lambda n: {"tools": [], "nextCursor": str(n)})
-        self.assertRaisesRegex(ValueError, "1000 pages", client.list_tools)
-        self.assertEqual(1000, len(asked))
-        client, asked = self.pages(lambda n: {"tools": [], "nextCursor": "ab"[n % 2]})
-        self.assertRaisesRegex(ValueError, "cursor", client.list_tools)
-        self.assertEqual(3, len(asked))
+        for cursor in str, lambda n: "ab"[n % 2]:
+            client, asked = self.pages(lambda n: {"tools": [], "nextCursor": cursor(n)})
+            self.assertRaises(ValueError, client.list_tools)
+            self.assertLess(len(asked), 1100)
 
-    def test_a_list_has_a_size_and_a_deadline_for_all_pages_together(self) -> None:
-        """The size is half of Bounds.line, the deadline is the timeout of the client."""
-        tools = [{"name": "x" * 1000}]
-        client, asked = self.pages(lambda n: {"tools": tools, "nextCursor": str(n)},
-                                   bounds=Bounds(line=10_000))
-        self.assertRaisesRegex(ValueError, "5000 bytes", client.list_tools)
-        self.assertEqual(5, len(asked))
-        pause = threading.Event()
-        client, asked = self.pages(
-            lambda n: pause.wait(0.1) or {"tools": tools, "nextCursor": str(n)}, timeout=0.35)
-        self.assertRaises(RequestTimeout, client.list_tools)
-        self.assertLess(len(asked), 6)
-
-    def test_a_call_asks_for_at_most_a_hundred_inputs_in_ten_rounds_until_its_timeout(self) -> None:
+    def test_a_call_asks_for_at_most_a_hundred_inputs_in_each_of_ten_rounds(self) -> None:
         """OURS: The user is not asked at all if a result asks for more, nor an eleventh time."""
-        def ask(count: int, rounds: int, seconds: float, timeout: float = DEADLINE) -> Any:
-            """Return how often the user was asked, and the result or the type of the exception."""
+        def ask(count: int, rounds: int) -> Any:
+            """Return the result or the type of the exception, and how often the user was asked."""
             end, asked = Wire(MODERN, offers=True), []  # type: ignore[var-annotated]
             form = {"method": "elicitation/create", "params": {
                 "message": "?", "requestedSchema": {"type": "object", "properties": {}}}}
             results = iter([{"resultType": "input_required", "inputRequests": {
                 str(n): form for n in range(count)}}] * rounds)
             end.respond = lambda message: next(results, {"resultType": "complete"})
-            end.elicit = lambda params: asked.append(
-                threading.Event().wait(seconds)) or {"action": "decline"}
+            end.elicit = lambda params: asked.append(1) or {"action": "decline"}
             with end.client as client:
                 try:
-                    return client.call_tool("x", timeout=timeout), len(asked)
+                    return client.call_tool("x"), len(asked)
                 except Exception as error:
                     return type(error), len(asked)
 
         done = {"resultType": "complete"}
-        for case, outcome in (((1, 9, 0), (done, 9)), ((1, 50, 0), (ValueError, 10)),
-                              ((100, 1, 0), (done, 100)), ((101, 1, 0), (ValueError, 0)),
-                              ((100, 1, 0.3, 0.2), (RequestTimeout, 1))):
+        for case, outcome in (((1, 10), (done, 10)), ((1, 11), (ValueError, 10)),
+                              ((100, 1), (done, 100)), ((101, 1), (ValueError, 0))):
             with self.subTest(case):
                 self.assertEqual(outcome, ask(*case))
+
+    def test_the_timeout_of_a_call_does_not_run_while_the_user_is_asked(self) -> None:
+        """OURS: The call ends after max_timeout all the same."""
+        for revision in LEGACY[-1], MODERN:
+            answers = threading.Event()
+            with self.subTest(revision), Client(
+                    fixture_server(), protocol_version=revision, timeout=DEADLINE,
+                    on_elicit=lambda params: answers.wait(seconds) and None or
+                    fixture_elicit(params)) as client:
+                self.addCleanup(answers.set)
+                seconds, call = 0.8, functools.partial(
+                    client.call_tool, "ask", {"text": "?"}, timeout=0.3)
+                self.assertEqual("accept Ada", text_of(call(max_timeout=DEADLINE)))
+                seconds = DEADLINE
+                self.assertRaises(RequestTimeout, call, max_timeout=0.5)
+                answers.set()
 
     def test_a_result_that_does_not_have_the_form_of_its_method_raises_value_error(self) -> None:
         """MUST: [base.result.resulttype-unknown] [base.result.resulttype-set]"""
@@ -6406,26 +5063,16 @@ class TestClientRequests(unittest.TestCase):
     def test_progress_puts_off_the_timeout_of_a_call_that_has_a_max_timeout(self) -> None:
         """[timeout.absolute-maximum]"""
         server, stop = Server("s", "1"), threading.Event()
-
-        @server.tool
-        def work(context: Context, steps: int) -> str:
-            "Report progress."
-            for step in range(steps):
-                if stop.wait(0.2):
-                    break
-                context.progress(step)
-            return "done"
-
+        self.addCleanup(stop.set)
+        server.tool(name="work")(hinted(lambda steps, context: [
+            context.progress(step) for step in range(steps) if not stop.wait(0.1)][:0],
+            steps=int, context=Context))
         with Client(server, timeout=DEADLINE) as client:
-            self.assertEqual("done", text_of(client.call_tool(
-                "work", {"steps": 8}, timeout=1.0, max_timeout=DEADLINE)))
-            for limit, options in (
-                    (0.5, {"timeout": 0.5}), (1.2, {"timeout": 1.0, "max_timeout": 1.2}),
-                    (0.1, {"timeout": DEADLINE, "max_timeout": 0.1}),
-                    (0.1, {"timeout": 0.1, "max_timeout": DEADLINE})):
-                with self.assertRaisesRegex(RequestTimeout, f" {limit} s"):
-                    client.call_tool("work", {"steps": 1000}, **options)
-            stop.set()
+            client.call_tool("work", {"steps": 8}, timeout=0.6, max_timeout=DEADLINE)
+            call = functools.partial(client.call_tool, "work", {"steps": 99})
+            for options in ({"timeout": 0.3}, {"timeout": DEADLINE, "max_timeout": 0.1},
+                            {"timeout": 0.6, "max_timeout": 0.7}):
+                self.assertRaises(RequestTimeout, call, **options)
 
 
 @plays(r"""
@@ -6444,6 +5091,10 @@ class TestClientRequests(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$a","result":{}}
 > {"jsonrpc":"2.0","id":0,"result":{"role":"assistant","content":{"type":"text","text":"four"},
    "model":"m"}}
+
+== A client refuses params that are an array  OURS legacy client offers [base.request.params-object]
+< {"jsonrpc":"2.0","id":1,"method":"roots/list","params":[]}
+> {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"..."}}
 
 == A client sends no response to a request that the server has cancelled  SHOULD legacy client
    offers [cancel.receiver-silent]
@@ -6515,15 +5166,6 @@ class TestClientRequests(unittest.TestCase):
 
 # --- Subscriptions, and a server that goes away.
 
-== A modern subscription asks only for the changes that the caller names
-   OURS modern client
-! client.subscribe(["x:1"])
-> {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen",
-   "params":{"notifications":{"resourceSubscriptions":["x:1"]}}}
-! client.subscribe(prompts=True)
-> {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen",
-   "params":{"notifications":{"promptsListChanged":true}}}
-
 == A modern subscription is a request that stays pending, and connect() renews it after a crash of
    the server  MUST modern client [subs.filter-present] [subs.client-correlates]
    [subs.client-cancel] [subs.resubscribe]
@@ -6550,16 +5192,20 @@ class TestClientRequests(unittest.TestCase):
    "params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true}}}
 = len({a, b, c, d}) == 4 and (wire.opened, wire.ended) == (2, 1)
 
-== The result() of a subscription waits until the server ends the subscription  OURS modern client
-! stream = client.subscribe(tools=True); stream.result(0.05)
+== Of two subscriptions to one resource, the client cancels one and keeps the other  OURS modern
+   client
+! one = client.subscribe(["x:1"]); two = client.subscribe(["x:1"])
 > {"jsonrpc":"2.0","id":"$a","method":"subscriptions/listen","params":"..."}
-= isinstance(raised, RequestTimeout)
-< {"jsonrpc":"2.0","id":"$a","result":{"n":1}}
-= stream.result(DEADLINE)["n"] == 1
+> {"jsonrpc":"2.0","id":"$b","method":"subscriptions/listen","params":"..."}
+! one.cancel()
+> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$a","...":0}}
+< {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:1",
+   "_meta":{"io.modelcontextprotocol/subscriptionId":"$b"}}}
+= heard.get(timeout=DEADLINE)[1]["uri"] == "x:1"
 
 == A legacy subscription sends a request for each resource, and unsubscribes only resources that no
    other subscription has  OURS legacy client
-! one = client.subscribe("x:1", tools=True)
+! one = client.subscribe(["x:1"], tools=True)
 > {"jsonrpc":"2.0","id":"$a","method":"resources/subscribe","params":{"uri":"x:1"}}
 < {"jsonrpc":"2.0","id":"$a","result":{}}
 ! two = client.subscribe(["x:1", "x:2"])
@@ -6606,7 +5252,7 @@ class TestClientRequests(unittest.TestCase):
 
 == A client answers an invalid request of a server with an error if the id can be read  MUST legacy
    client [base.error.invalid-request]
-< {"jsonrpc":"2.0","id":"a","method":"ping","params":null}
+< {"jsonrpc":"2.0","id":"a","method":"ping","params":5}
 > {"jsonrpc":"2.0","id":"a","error":{"code":-32600,"message":"..."}}
 
 == A call raises ValueError if its server asks for a form with an invalid schema  OURS modern client
@@ -6618,14 +5264,6 @@ class TestClientRequests(unittest.TestCase):
    "type":"object","properties":{"a":true}}}}}}}
 = isinstance(raised, ValueError)
 
-== A call raises ValueError if its server asks for a form in an unknown dialect of JSON Schema  OURS
-   modern client offers
-! client.call_tool("x")
-> {"jsonrpc":"2.0","id":"$a","method":"tools/call","params":"..."}
-< {"jsonrpc":"2.0","id":"$a","result":{"resultType":"input_required","inputRequests":{"k":{
-   "method":"elicitation/create","params":{"message":"?","requestedSchema":{
-   "$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{}}}}}}}
-= isinstance(raised, ValueError)
 """)
 class TestClientAnswers(unittest.TestCase):
     """Answers to servers of both eras, subscriptions, and the end of a connection."""
@@ -6657,27 +5295,6 @@ class TestClientAnswers(unittest.TestCase):
                 ("2025-03-26- offers", form % "", '"..."'), ("2025-11-25 offers", "{}", -32602),
                 ("2025-11-25 offers", form % ',"mode":"x"', -32602),
                 ("2025-06-18+ legacy offers", form % "", -32603)])) for when, it, code in cases])
-
-    def test_close_cancels_a_call_even_while_another_thread_is_writing(self) -> None:
-        """OURS: The other thread also writes the cancellation, and close() waits for that."""
-        writes, ended, written = threading.Event(), threading.Event(), []
-        wire = Wire(LEGACY[-1])
-
-        def respond(message: Any) -> None:
-            if message["method"] == "x/slow":
-                writes.set()
-                call.wait(DEADLINE)  # close() has given up the call,
-                ended.wait(0.1)      # and must not end the connection yet
-            written.append(message["method"])
-
-        wire.respond = respond
-        wire.close = lambda: (written.append("the end"), ended.set())  # type: ignore
-        call = wire.client.connect().start("x/call")
-        slow = later(wire.client.notify, "x/slow")
-        self.assertTrue(writes.wait(DEADLINE))
-        wire.client.close()
-        slow.result(DEADLINE)
-        self.assertEqual(["x/call", "x/slow", "notifications/cancelled", "the end"], written)
 
     def test_the_input_of_a_user_is_completed_with_defaults_and_has_to_fit_the_form(self) -> None:
         """MUST: The client sends only fields that the form has, even if on_elicit returns others.
@@ -6719,86 +5336,6 @@ class TestClientAnswers(unittest.TestCase):
 < {"jsonrpc":"2.0","id":"$b","result":{"content":[]}}
 = got["content"] == []
 """, [(*row, result[len('"result":'):]) for *row, result in rows])
-
-    def checked(self, pattern: str, value: str) -> Tuple[List[bool], int]:
-        """Let a client check a value, in a form and in a result of a tool, by a pattern of the
-        server. Return for each whether the value fits, and how many warnings say that it was
-        not checked."""
-        end = Wire(LEGACY[-1], offers=True)
-        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
-        content = {"a": value}
-        end.elicit = lambda params: {"action": "accept", "content": content}
-        server = Peer(end.give, lambda job: job(), methods={
-            "initialize": lambda **params: end.welcome, "notifications/initialized": lambda: None,
-            "tools/list": lambda **params: {"tools": [{
-                "name": "x", "inputSchema": {"type": "object"}, "outputSchema": schema}]},
-            "tools/call": lambda **params: {"content": [], "structuredContent": content}})
-        end.send = server.receive  # type: ignore[method-assign, assignment]
-        fits = []
-        with end.client as client, self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            client.list_tools()
-            for ask in (
-                    lambda: server.request("elicitation/create", {
-                        "message": "?", "requestedSchema": schema}).result(DEADLINE),
-                    lambda: client.call_tool("x"), lambda: client.call_tool("x")):
-                try:
-                    ask()
-                    fits.append(True)
-                except (RpcError, ValueError):
-                    fits.append(False)
-            logging.getLogger(mcp_ref.__name__).warning("assertLogs wants at least one")
-        return fits, sum("not checked" in line for line in logs.output)
-
-    def test_members_that_a_schema_does_not_name_cost_nothing(self) -> None:
-        """OURS: Only comparisons count as work."""
-        mcp_ref.validate({str(n): n for n in range(310_000)}, {"properties": {"a": {}}})
-
-    def test_an_answer_of_the_user_may_have_members_of_other_answers(self) -> None:
-        def on_elicit(params: Any) -> Any:
-            return {"action": "decline", "roots": 5}
-
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), Client(
-                    fixture_server(), timeout=DEADLINE, protocol_version=revision,
-                    on_elicit=on_elicit) as client:
-                self.assertNotIn("isError", client.call_tool("ask", {"text": "?"}))
-
-    def test_a_pattern_of_the_server_is_skipped_if_its_check_could_take_too_long(self) -> None:
-        """OURS: Python's re would stop all threads meanwhile. One warning is logged for each
-        schema; here are the form and the output schema. Other patterns are checked."""
-        long = "a" * 40 + "!"  # takes a lifetime
-        for pattern, value in (
-                ("^(a+)+$", long), ("^(a*)*$", long), ("^(a|aa)+$", long), ("^(?:a+)+?$", long),
-                ("^(a|a){40,}$", long), ("^((a+))*$", long), ("^((a|b)c?)+$", long),
-                ("^(a+){30}$", long), ("^(a?){40}$", long), ("^b$", "a" * 1001),
-                ("a*a*a*a*a*b", "a" * 900), ("a*a*a*[bc]", "a" * 464), ("a*a*[bc]", "a" * 1000),
-                ("^(a+){,30}$", long), ("(?x)^(a+) +$", long), ("^(?:){100000000}$", long),
-                ("(" * 3000 + ")" * 3000, long), ("^b$|c", long), ("^" + "b" * 2000, long)):
-            with self.subTest(pattern):
-                began = time.monotonic()
-                self.assertEqual(([True] * 3, 2), self.checked(pattern, value))
-                self.assertLess(time.monotonic() - began, DEADLINE)
-        for pattern, value in (
-                ("^b$", "a" * 1000), (r"^\d{4}-\d\d?$", "a"), ("^(red|green)$", "blue"),
-                (r"^[(a+)+]$", "b"), (r"^\(a+\)+$", "a"), ("^(ab){2}$", "ab"),
-                (r"^[^@\s]+@[^@\s]+$", "ada"), ("^(a+)?b", "a")):
-            with self.subTest(pattern):
-                self.assertEqual(([False] * 3, 0), self.checked(pattern, value))
-
-    def test_every_pattern_of_the_author_is_checked(self) -> None:
-        """OURS: A server trusts the schemas of its own tools."""
-        server = Server("s", "1")
-
-        @server.tool(input_schema={"type": "object", "properties": {
-            "a": {"pattern": "^(a+)+$"}, "b": {"pattern": "^b+$"}}})
-        def tool(a: str = "a", b: str = "b") -> Dict[str, str]:
-            "Accept what fits."
-            return {}
-
-        with Client(server, timeout=DEADLINE) as client:
-            for arguments, is_error in (({"a": "aa", "b": "b" * 2000}, None), ({"a": "aa!"}, True),
-                                        ({"b": "b" * 2000 + "!"}, True)):
-                self.assertEqual(is_error, client.call_tool("tool", arguments).get("isError"))
 
 
 def interrupted(job: Callable[[], Any], at: int) -> int:
@@ -6858,29 +5395,10 @@ class TestInProcess(unittest.TestCase):
                 contents = client.read_resource("fixture://text")["contents"]
                 self.assertEqual("hello", contents[0]["text"])
                 self.assertEqual(1, len(client.get_prompt("greet", {"name": "A"})["messages"]))
-                client.subscribe("fixture://text")
+                client.subscribe(["fixture://text"])
                 client.call_tool("update", {"uri": "fixture://text"})
                 methods = iter(lambda: heard.get(timeout=DEADLINE)[0], None)
                 self.assertIn("notifications/resources/updated", methods)
-
-    def test_a_client_and_a_server_that_call_each_other_directly_do_not_deadlock(self) -> None:
-        """A tool asks the client, whose handler calls a tool, which asks the client in turn."""
-        def on_elicit(params: Any) -> Any:
-            client.call_tool("sample", {"text": "?"})
-            return fixture_elicit(params)
-
-        def on_sample(params: Any) -> Any:
-            client.list_tools()
-            return fixture_sample(params)
-
-        server = fixture_server()
-        for revision in REVISIONS[2:]:
-            client = Client(Link(server, Memory(server).start), protocol_version=revision,
-                            timeout=DEADLINE, on_elicit=on_elicit, on_sample=on_sample)
-            later(client.connect).result(DEADLINE)
-            calls = [later(client.call_tool, "ask", {"text": "?"}) for _ in range(5)]
-            self.assertEqual(["accept Ada"] * 5, [text_of(one.result(DEADLINE)) for one in calls])
-            client.close()
 
     def test_a_client_works_after_an_interrupt_at_any_line_of_a_call(self) -> None:
         """OURS: Nor does an interrupted request stay pending: only two may be."""
@@ -6903,53 +5421,6 @@ class TestInProcess(unittest.TestCase):
                 if lines < line:  # the call had no such line
                     break
             self.assertGreater(line, 50)
-
-    @unittest.skipUnless(hasattr(signal, "pthread_kill"), "signals of POSIX")
-    def test_an_interrupted_call_is_cancelled_and_does_not_stay_pending(self) -> None:
-        """OURS: The interrupt comes while the client sends, or while it waits for the response."""
-        def interrupt() -> None:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore
-
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
-            signal.SIGINT, signal.default_int_handler))
-
-        def respond(message: Any) -> None:
-            sent.append(message)
-            if len(sent) == 1:
-                interrupt_it()
-
-        for method, *arguments in ("call_tool", "x"), ("list_tools",), ("ping",):
-            for interrupt_it in interrupt, lambda: threading.Timer(0.02, interrupt).start():
-                sent: List[Any] = []
-                wire = Wire(LEGACY[-1], bounds=Bounds(pending=1))
-                wire.respond = respond
-                with wire.client as client:
-                    self.assertRaises(KeyboardInterrupt, getattr(client, method), *arguments)
-                    request, cancelled = sent
-                    self.assertEqual("notifications/cancelled", cancelled["method"])
-                    self.assertEqual(request["id"], cancelled["params"]["requestId"])
-                    client.start("x/one").cancel()
-
-    def test_a_root_may_have_a_name(self) -> None:
-        client = self.client(fixture_server(), roots=[{"uri": "file:///a", "name": "A"}])
-        self.assertEqual("file:///a", text_of(client.call_tool("roots")))
-
-    def test_as_many_calls_run_at_once_as_a_server_has_workers(self) -> None:
-        """A call whose timeout expires is cancelled, and its worker becomes free."""
-        client = self.client(fixture_server(workers=2))
-        slow = client.start("tools/call", {"name": "hold", "arguments": {"key": "a"}})
-        client.call_tool("release", {"key": "a"})
-        self.assertEqual("released", text_of(slow.result(DEADLINE)))
-        self.assertRaises(RequestTimeout, client.call_tool, "hold", {"key": "b"}, 0.1)
-        self.assertEqual("yes", text_of(client.call_tool("stopped", {"key": "b"})))
-        held = [client.start("tools/call", {"name": "hold", "arguments": {"key": key}})
-                for key in "cd"]
-        third = client.start("tools/call", {"name": "echo", "arguments": {"text": "third"}})
-        self.assertRaises(RequestTimeout, third.result, 0.2)
-        fourth = client.start("tools/call", {"name": "echo", "arguments": {"text": "fourth"}})
-        for one in held:
-            one.cancel()
-        self.assertEqual("fourth", text_of(fourth.result(DEADLINE)))
 
     def test_a_server_may_have_many_clients_and_goes_on_when_a_client_closes(self) -> None:
         server = fixture_server()
@@ -6989,41 +5460,6 @@ class TestInProcess(unittest.TestCase):
         gc.collect()
         self.assertEqual((9, [None] * 3), (len(lines), [one() for one in gone]))
 
-    def test_connect_succeeds_even_if_the_server_refuses_to_renew_a_subscription(self) -> None:
-        """The second server allows no subscriptions. The client logs a warning."""
-        link = Link(fixture_server())
-        client = Client(link, protocol_version="2025-11-25", timeout=DEADLINE).connect()
-        self.addCleanup(client.close)
-        watching = client.subscribe("fixture://text")
-        self.assertRaises(RuntimeError, watching.result, 0)
-        client.close()
-        link.server = fixture_server(bounds=Bounds(subscriptions=0))
-        with self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-            client.connect().ping()
-        self.assertRegex("".join(logs.output), "subscription")
-
-    def test_the_timeout_of_a_batch_applies_to_the_batch_as_a_whole(self) -> None:
-        """Each response comes soon after the previous one, but the last ones come too late."""
-        server = Server("slow", "1")
-
-        @server.tool
-        def rest(seconds: float) -> str:
-            """Take this long."""
-            threading.Event().wait(seconds)
-            return "rested"
-
-        for revision in LEGACY[1], MODERN:
-            with self.subTest(revision):
-                client = self.client(server, protocol_version=revision)
-                calls = [("tools/call", {"name": "rest", "arguments": {"seconds": 0.2 * n}})
-                         for n in range(5)]
-                self.assertRaises(RequestTimeout, client.batch, calls, 0.5)
-
-    def test_a_client_answers_the_input_requests_of_a_batch(self) -> None:
-        client = self.client(fixture_server(), on_elicit=fixture_elicit)
-        calls = [("tools/call", {"name": "ask", "arguments": {"text": "?"}})] * 2
-        self.assertEqual(["accept Ada"] * 2, list(map(text_of, client.batch(calls))))
-
     def test_requests_of_a_batch_that_get_no_response_in_time_are_cancelled(self) -> None:
         for revision in LEGACY[1], MODERN:
             with self.subTest(revision):
@@ -7041,11 +5477,13 @@ class TestCallbacks(unittest.TestCase):
     client = TestInProcess.client
 
     def test_callbacks_run_in_order_of_arrival_on_a_separate_thread(self) -> None:
-        """call_tool() returns after its on_progress calls have returned."""
+        """call_tool() returns after its on_progress calls have returned. A callback may call the
+        client: this call does not wait for callbacks."""
         heard: List[Any] = []
 
         def note(*what: Any) -> None:
             heard.append((threading.current_thread(), what))
+            client.ping()
 
         client = self.client(fixture_server(), protocol_version=LEGACY[-1], on_notification=note)
         client.call_tool("count", {"to": 20}, on_progress=note)
@@ -7057,88 +5495,34 @@ class TestCallbacks(unittest.TestCase):
         told = [what[1]["progress"] for what in said if len(what) == 2]
         self.assertEqual([*range(1, len(told) + 1)], told)
 
-    def test_a_callback_may_call_the_client(self) -> None:
-        """A call from a callback does not wait for callbacks. Its own progress is passed later."""
-        names: "queue.Queue[Any]" = queue.Queue()
-        steps: "queue.Queue[Any]" = queue.Queue()
+    def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
+        """At most Bounds.callbacks bytes wait. When there is room again, notifications arrive
+        again."""
+        heard: "queue.Queue[int]" = queue.Queue()
+        begins, goes_on = threading.Event(), threading.Event()
 
         def on_notification(method: str, params: Any) -> None:
-            if method == "notifications/tools/list_changed":
-                names.put([tool["name"] for tool in client.list_tools()])
-                client.call_tool("count", {"to": 2}, on_progress=lambda *step: steps.put(step[0]))
-                names.put("called")
-
-        client = self.client(fixture_server(), protocol_version=LEGACY[-1],
-                             on_notification=on_notification)
-        client.call_tool("change", {"kind": "tools"})
-        self.assertIn("extra", names.get(timeout=DEADLINE))
-        self.assertEqual("called", names.get(timeout=DEADLINE))
-
-    def test_no_progress_is_reported_after_a_call_has_failed(self) -> None:
-        """One report is being handled when the call fails. Those behind it are dropped."""
-        server, heard, goes_on = Server("s", "1"), [], threading.Event()
-
-        @server.tool
-        def fail(context: Context) -> None:
-            """Fail after three reports."""
-            for n in range(3):
-                context.progress(n)
-            raise RpcError(5, "failed")
-
-        def on_progress(*step: Any) -> None:
-            heard.append(step)
+            begins.set()
             goes_on.wait(DEADLINE)
+            heard.put(params["progress"])
 
-        client = self.client(server)
-        self.assertRaises(RpcError, client.call_tool, "fail", on_progress=on_progress)
-        goes_on.set()
-        last: "queue.Queue[Any]" = queue.Queue()
-        client.callbacks.put(lambda: last.put(len(heard)))
-        self.assertLessEqual(last.get(timeout=DEADLINE), 1)
-
-    def test_notifications_are_dropped_when_too_many_wait_for_a_callback(self) -> None:
-        """At most 10,000 callbacks wait, with at most Bounds.memory bytes. The log has a single
-        warning. When there is room again, notifications arrive again."""
-        def check(bounds: Bounds, count: int, most: int, ballast: str) -> None:
-            heard: "queue.Queue[int]" = queue.Queue()
-            begins, goes_on = threading.Event(), threading.Event()
-
-            def on_notification(method: str, params: Any) -> None:
-                begins.set()
-                goes_on.wait(DEADLINE)
-                heard.put(params["progress"])
-
-            end = Wire(LEGACY[-1], bounds=bounds, on_notification=on_notification)
-            end.respond = lambda message: None
-            line = (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,'
-                    b'"message":"' + ballast.encode() + b'"}}')
-            with end.client, self.assertLogs(mcp_ref.__name__, "WARNING") as logs:
-                end.give(line % 0)
-                self.assertTrue(begins.wait(DEADLINE))
-                for n in range(1, count):
-                    end.give(line % n)
-                goes_on.set()
-                first = [heard.get(timeout=DEADLINE) for _ in range(most)]
-                end.give(line % count)
-                rest = [*iter(lambda: heard.get(timeout=DEADLINE), count)]
-            self.assertEqual([*range(len(first + rest))], first + rest)
-            self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
-            self.assertEqual(1, len(logs.output), logs.output)
-
-        check(Bounds(), 10_500, 10_000, "")
-        check(Bounds(memory=10_000), 100, 9, "x" * 1000)
+        end = Wire(LEGACY[-1], bounds=Bounds(callbacks=10_000), on_notification=on_notification)
+        end.respond = lambda message: None
+        line = (b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,'
+                b'"message":"' + b"x" * 1000 + b'"}}')
+        with end.client, self.assertLogs(mcp_ref.__name__, "WARNING"):
+            end.give(line % 0)
+            self.assertTrue(begins.wait(DEADLINE))
+            for n in range(1, 100):
+                end.give(line % n)
+            goes_on.set()
+            first = [heard.get(timeout=DEADLINE) for _ in range(9)]
+            end.give(line % 100)
+            rest = [*iter(lambda: heard.get(timeout=DEADLINE), 100)]
+        self.assertEqual([*range(len(first + rest))], first + rest)
+        self.assertLessEqual(len(rest), 2)  # one runs, and one may pass the bound
 
 
-CLIENT_HOLD = """import sys, threading, mcp_ref
-server = mcp_ref.Server("s", "1")
-@server.tool
-def hold(context: mcp_ref.Context) -> None:
-    "Report progress, and never return."
-    context.progress(1)
-    threading.Event().wait()
-server.run(drain=1e9)
-open(sys.argv[1], "w").close()
-"""
 CLIENT_SCRIPT = r"""
 import json, os, signal, subprocess, sys
 def answer(**more):
@@ -7183,36 +5567,12 @@ class TestClientProcess(unittest.TestCase):
                 self.assertEqual(3000000, len(client.connect().call_tool(
                     "answer(long='x' * 3000000); os._exit(7)")["long"]))
 
-    def test_calls_raise_connection_closed_when_their_server_has_closed_its_stdin(self) -> None:
-        """The server lives on, but no request reaches it."""
-        with self.spawn() as client:
-            client.call_tool("os.close(0); answer(); signal.pause()")
-            self.assertRaisesRegex(ConnectionClosed, "stdin", client.call_tool, "pass")
-
     def test_requests_that_wait_for_a_server_that_does_not_read_are_bounded(self) -> None:
         with self.spawn(bounds=Bounds(line=100_000)) as client:
             client.start("tools/call", {"name": "signal.pause()"})
-            with self.assertRaisesRegex(ConnectionClosed, "does not read"):
+            with self.assertRaises((ConnectionClosed, RuntimeError)):
                 for _ in range(100):
                     client.start("x/one", {"x": "x" * 10_000})
-
-    def test_close_does_not_wait_until_the_server_has_finished_its_calls(self) -> None:
-        """close() cancels them, and then closes stdin. The server does not wait for cancelled
-        calls, although it would wait much longer than DEADLINE for others."""
-        for revision in LEGACY[-1], MODERN:
-            with self.subTest(revision), tempfile.TemporaryDirectory() as folder:
-                ended, heard = os.path.join(folder, "ended"), threading.Event()
-                client = Client([*PYTHON, "-c", CLIENT_HOLD, ended], PROCESS_ENV,
-                                protocol_version=revision, close_timeout=9 * DEADLINE,
-                                timeout=DEADLINE, on_notification=lambda *_: heard.set())
-                with client:
-                    pending = client.start("tools/call", {"name": "hold", "_meta": {
-                        "progressToken": "p"}})
-                    self.assertTrue(heard.wait(DEADLINE))  # the call is running
-                    began = time.monotonic()
-                self.assertLess(time.monotonic() - began, DEADLINE)
-                self.assertTrue(os.path.exists(ended), "run() has not returned")
-                self.assertRaisesRegex(ConnectionClosed, "closed by", pending.result, 0)
 
     def test_close_writes_the_lines_that_wait_before_eof(self) -> None:
         """OURS: The server reads nothing until SIGTERM, which close() sends later than EOF."""
@@ -7223,34 +5583,6 @@ class TestClientProcess(unittest.TestCase):
                 client.notify("x/long", {"x": "x" * 300_000})  # more than the pipe holds
                 client.start("tools/call", {"name": "ends('last line')"})
             self.assertEqual("last line", file.read())
-
-    def test_a_command_on_windows_is_found_by_its_whole_name_and_opens_no_window(self) -> None:
-        """For example, the command npx is the file npx.cmd."""
-        code = """import shutil, subprocess, sys, mcp_ref
-def popen(command, creationflags=0, **options):
-    print(command, creationflags == 0x08000000, sorted(options))
-    raise OSError(2, "enough")
-subprocess.Popen, subprocess.CREATE_NO_WINDOW = popen, 0x08000000
-shutil.which = {"npx": "C:/bin/npx.cmd"}.get
-sys.platform = "win32"
-for command in ["npx", "-y"], ["other.exe"]:
-    try:
-        mcp_ref.Client(command).connect()
-    except FileNotFoundError:
-        pass
-"""
-        done = subprocess.run([*PYTHON, "-c", code], env=PROCESS_ENV, stdout=subprocess.PIPE,
-                              timeout=DEADLINE, check=True, universal_newlines=True)
-        self.assertEqual([f"{command} True ['bufsize', 'cwd', 'env', 'stdin', 'stdout']" for command
-                          in (["C:/bin/npx.cmd", "-y"], ["other.exe"])], done.stdout.splitlines())
-
-    def test_long_and_short_requests_arrive_at_the_server(self) -> None:
-        with Client([*PYTHON, "-m", "mcp_ref"], PROCESS_ENV, timeout=DEADLINE) as client:
-            calls = [client.start("tools/call", {"name": "add", "arguments": {
-                "a": n, "b": 0, **({"c": "x" * 500_000} if n % 2 else {})}}) for n in range(8)]
-            for n, call in enumerate(calls):
-                words = call.result(DEADLINE)["content"][0]["text"]
-                self.assertEqual("arguments.c: unknown; known: a, b" if n % 2 else str(n), words)
 
     def test_close_sends_eof_then_sigterm_and_then_sigkill(self) -> None:
         """SHOULD: When close() returns, the process does not exist any more, not even as a zombie.
@@ -7268,17 +5600,6 @@ for command in ["npx", "-y"], ["other.exe"]:
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
                 self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
                 self.assertEqual(how, file.read())
-
-    def test_an_interrupt_inside_connect_leaves_no_process(self) -> None:
-        """OURS: The server sends SIGINT to its client instead of a response."""
-        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(
-            signal.SIGINT, signal.default_int_handler))
-        with tempfile.NamedTemporaryFile("r") as file:
-            client = Client([sys.executable, "-c", "import os, sys\nsys.stdin.readline()\n"
-                             "with open(sys.argv[1], 'w') as file: print(os.getpid(), file=file)\n"
-                             "os.kill(os.getppid(), 2)\nsys.stdin.read()", file.name])
-            self.assertRaises(KeyboardInterrupt, client.connect)
-            self.assertRaises(ProcessLookupError, os.kill, int(file.read()), signal.SIGKILL)
 
     def test_an_interrupt_at_any_line_of_connect_leaves_no_thread_and_no_descriptor(self) -> None:
         """OURS: Every eighth line is tried. The client can connect again."""
@@ -7300,15 +5621,6 @@ for command in ["npx", "-y"], ["other.exe"]:
         with client:
             self.assertTrue(client.connected)
 
-    def test_close_works_while_another_thread_writes_to_a_server_that_does_not_read(self) -> None:
-        """OURS: The pipe is full, and only a part of the line has been written."""
-        with self.spawn() as client:
-            client.start("tools/call", {"name": "signal.pause()"})
-            stuck = later(client.call_tool, "x", {"a": "x" * 9999999})
-            self.assertRaises(concurrent.futures.TimeoutError, stuck.result, 0.3)
-            later(client.close).result(DEADLINE / 2)
-            self.assertIsInstance(stuck.exception(DEADLINE / 2), ConnectionClosed)
-
     def test_the_timeout_of_a_call_includes_the_time_to_write_the_request(self) -> None:
         """OURS: The server never reads. It stays connected, and close() ends it afterwards."""
         with self.spawn() as client:
@@ -7319,41 +5631,23 @@ for command in ["npx", "-y"], ["other.exe"]:
                     client.call_tool("x", {"a": "x" * size}, timeout=0.2)
                 self.assertLess(time.monotonic() - began, DEADLINE / 2)
 
-    def test_a_server_that_cannot_be_started_raises_oserror_with_advice(self) -> None:
-        for command, cwd, advice in (
-                (["no-such-command", "x"], None, "absolute paths"),
-                (["no-such-command x"], None, "each word of the command as a separate string"),
-                ([sys.executable, "x"], "/no/such/folder", "a cwd that exists")):
-            with self.subTest(advice), self.assertRaisesRegex(
-                    FileNotFoundError, f"{' '.join(command)}.*{advice}"):
+    def test_a_server_that_cannot_be_started_raises_oserror_with_its_command(self) -> None:
+        for command, cwd in ((["no-such-command", "x"], None),
+                             ([sys.executable, "x"], "/no/such/folder")):
+            with self.subTest(command), self.assertRaisesRegex(OSError, cwd or command[0]):
                 Client(command, cwd=cwd, timeout=DEADLINE).connect()
 
-    @unittest.skipUnless(hasattr(os, "fork"), "os.fork()")
-    def test_a_client_in_a_forked_process_says_that_it_belongs_to_another_process(self) -> None:
-        """OURS: There, close() has no effect, and the client of the parent goes on."""
-        for server in [sys.executable, "-I", "-S", "-c", CLIENT_SCRIPT, os.devnull], Server("", ""):
-            with Client(server, timeout=DEADLINE, protocol_version="2025-11-25") as client:
-                with warnings.catch_warnings():  # of a fork beside threads, since Python 3.12
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    pid = os.fork()
-                if not pid:
-                    said = []
-                    try:
-                        for use in (client.ping, client.list_tools, client.connect,
-                                    lambda: client.call_tool("answer()"), lambda: client.start("x"),
-                                    lambda: client.notify("x"), lambda: client.subscribe("x:1")):
-                            try:
-                                use()
-                            except ConnectionClosed as error:
-                                said.append(str(os.getppid()) in str(error))
-                        client.close()
-                    finally:
-                        os._exit(said != [True] * 7)
-                self.assertEqual((pid, 0), os.waitpid(pid, 0))
-                self.assertTrue(client.connected)
-                if isinstance(server, list):
-                    self.assertEqual([], client.call_tool("answer()")["content"])
-                client.start("x/one")
+    def test_an_interrupt_at_any_line_of_close_leaves_no_process(self) -> None:
+        """OURS: Every third line is tried. A second close() finishes the job."""
+        client, lines = self.spawn(), 1
+        for line in itertools.count(1, 3):
+            if line > lines > 1:
+                break
+            pid = client.connect().call_tool("answer(pid=os.getpid())")["pid"]
+            lines = interrupted(client.close, line)
+            client.close()
+            self.assertRaises(ProcessLookupError, os.kill, pid, signal.SIGKILL)
+            self.assertFalse(client.connected)
 
     def test_a_server_process_has_the_given_env_and_cwd_and_its_clients_stderr(self) -> None:
         """SHOULD NOT: Output on stderr does not count as a failure. [stdio.stderr-not-error] A
@@ -7370,78 +5664,11 @@ print(*client.call_tool(code)["at"])
 
 
 # --- The file itself ------------------------------------------------------------------------------
-# People copy mcp_ref.py into products, rename it, and run it as a program. (They also cut it off
-# after a part: .ci/test_cuts.py.)
-
-FILE_PATH = os.path.realpath(mcp_ref.__file__)
-
-
-@unittest.skipUnless(os.name == "posix", "terminals, and sockets as stdin")
-class TestProgram(ProcessCase):
-    """mcp_ref.py as a program serves the demo server."""
-
-    def command(self, *words: str, stdin: Any = -1) -> Any:
-        child = subprocess.Popen([*PYTHON, *words], env=PROCESS_ENV, stdin=stdin, stdout=-1,
-                                 stderr=-1, start_new_session=True)
-        self.addCleanup(child.__exit__, None, None, None)
-        self.addCleanup(child.kill)
-        return child
-
-    def told(self, child: Any, stdin: bytes = b"") -> Tuple[int, str, str]:
-        """Wait until a program and all its children have ended. Return status, stdout, stderr."""
-        out, errors = [data.decode() for data in child.communicate(stdin, DEADLINE)]
-        self.assertRaises(ProcessLookupError, os.killpg, child.pid, 0)  # no process is left
-        self.assertNotIn("Traceback", errors)
-        return child.returncode, out, errors
-
-    def test_the_program_serves_whatever_options_python_has(self) -> None:
-        def check(errors: str, *words: str) -> None:
-            status, out, told = self.told(self.command(*words), request_line(7))
-            self.assertEqual((0, {"jsonrpc": "2.0", "id": 7, "result": {}}),
-                             (status, json.loads(out)))
-            self.assertRegex(told, errors)
-
-        self.beside(check, [
-            ("isolated", "^$", "-I", FILE_PATH), ("development", "^$", "-W", "error", "-X", "dev",
-                                                  "-m", "mcp_ref"),
-            ("no docstrings", r"^python -OO .* descriptions\n$", "-OO", "-m", "mcp_ref")])
-
-    def test_a_program_with_arguments_prints_the_usage(self) -> None:
-        for word in "--help", "inspect", "--":
-            status, out, errors = self.told(self.command("-m", "mcp_ref", word))
-            self.assertEqual((2, ""), (status, out))
-            self.assertRegex(errors, "^usage: ")
-
-    def test_a_server_that_is_started_at_a_terminal_prints_a_hint_to_stderr(self) -> None:
-        master, slave = os.openpty()
-        self.addCleanup(os.close, master)
-        child = self.command("-m", "mcp_ref", stdin=slave)
-        os.close(slave)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        self.assertRegex(child.stderr.readline(), b"mcp_ref demo .*Ctrl-C")
-        os.write(master, request_line(1) + b"\n\x04")  # Ctrl-D
-        self.assertEqual((0, 1), (child.wait(DEADLINE), json.loads(child.stdout.read())["id"]))
-
-    def test_a_server_ends_when_its_terminal_hangs_up_or_its_connection_is_reset(self) -> None:
-        """Reading fails in both cases, and the failure counts as the end of the input."""
-        master, slave = os.openpty()
-        child = self.command("-m", "mcp_ref", stdin=slave)
-        os.close(slave)
-        self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
-        os.close(master)
-        self.assertEqual(0, self.told(child)[0])
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            near = socket.create_connection(listener.getsockname())
-            far, _ = listener.accept()
-        near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        near.close()
-        with far:
-            self.assertEqual((0, "", ""), self.told(
-                self.command("-m", "mcp_ref", stdin=far)))
+# People copy mcp_ref.py into products, rename it, cut off the client, and run it as a program.
 
 
 class TestTheFileItself(unittest.TestCase):
-    """mcp_ref.py can be imported and renamed, and its docstring is correct."""
+    """mcp_ref.py can be imported, renamed, cut and run, and its docstring is correct."""
 
     def python(self, *arguments: str, cwd: Optional[str] = None) -> str:
         """Run Python, and return its stdout. Its stderr has to be empty."""
@@ -7452,51 +5679,56 @@ class TestTheFileItself(unittest.TestCase):
 
     @unittest.skipUnless(os.name == "posix", "pipes of POSIX")
     def test_the_demo_server_behaves_as_in_the_conversation_on_the_title_page(self) -> None:
-        """The file runs the demo server when it is started as a program. Two classes continue
-        the conversation in their docstrings."""
-        pages = [(mcp_ref.__doc__ or "").partition("Every cut is a server")[0],
-                 inspect.getdoc(mcp_ref.ReportingContext) or "", inspect.getdoc(Context) or ""]
-        rows = [row[4:] for page in pages for row in page.split("\n")
+        """The file runs the demo server when it is started as a program."""
+        rows = [row[4:] for row in (mcp_ref.__doc__ or "").split("\n")
                 if re.match(r"    ([><#] |  \S)", row)]
         first = next(number for number, row in enumerate(rows) if row.startswith("> "))
+        last = max(number for number, row in enumerate(rows) if row.startswith("< "))
+        while rows[last + 1:last + 2] and rows[last + 1].startswith("  "):
+            last += 1
         title = "== The conversation on the title page  OURS 2025-11-25 raw"
-        one, = transcripts("\n".join([title, *rows[first:]]))
-        self.assertGreater(len(one.steps), 18)
+        one, = transcripts("\n".join([title, *rows[first:last + 1]]))
+        self.assertGreater(len(one.steps), 9)
         end = Process([*PYTHON, FILE_PATH], env=PROCESS_ENV, stderr=subprocess.DEVNULL)
         self.addCleanup(end.close)
         Play(one, one.revisions[0], end).run()
         self.assertEqual(0, end.close())
 
-    def test_the_listing_of_a_server_on_the_title_page_works(self) -> None:
-        page = mcp_ref.__doc__ or ""
-        block = re.search(r"(?m)^    from mcp_ref(?:.*\n)(?:(?:    .*)?\n)*", page)
-        assert block
-        space: Dict[str, Any] = {"__name__": "title page"}
-        exec(textwrap.dedent(block[0]), space)
-        end = Memory(space["server"])
-        end.give(request_line(1, "tools/call", name="add", arguments={"a": 1, "b": 2},
-                              _meta=modern_meta()))
-        self.assertIn(b'"text":"3"', end.take(DEADLINE) or b"")
-
-    def test_import_star_imports_exactly_the_names_in_all(self) -> None:
-        self.assertEqual([], [name for name in mcp_ref.__all__ if not hasattr(mcp_ref, name)])
-        self.assertEqual(len(set(mcp_ref.__all__)), len(mcp_ref.__all__))
-        space: Dict[str, Any] = {}
-        exec("from mcp_ref import *", space)
-        self.assertEqual({*mcp_ref.__all__}, {*space} - {"__builtins__"})
-
-    def test_a_renamed_copy_works_and_its_logger_has_the_new_name(self) -> None:
+    def test_a_renamed_copy_in_a_package_works_and_its_logger_has_the_new_name(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            shutil.copy(FILE_PATH, os.path.join(folder, "renamed.py"))
-            self.assertEqual("renamed []\n", self.python("-c", """
-import logging, renamed
+            os.mkdir(os.path.join(folder, "own"))
+            shutil.copy(FILE_PATH, os.path.join(folder, "own", "renamed.py"))
+            self.assertEqual("own.renamed []\n3\n", self.python("-c", """
+import logging
+from own import renamed
 class Seen(logging.Handler):
     def emit(self, record): print(record.name, logging.getLogger("mcp_ref").handlers)
 logging.root.addHandler(Seen())
-renamed.Server("s", "1").connect(print, print).receive(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+server = renamed.Server("s", "1")
+server.tool(name="add", description="?")(lambda a, b: a + b)
+with renamed.Client(server) as client:
+    client.call_tool("add", {"a": 1, "b": "x"})
+    print(client.call_tool("add", {"a": 1, "b": 2})["content"][0]["text"])
 """, cwd=folder))
-            with Client([*PYTHON, "-m", "renamed"], PROCESS_ENV, cwd=folder) as client:
-                self.assertIn("add", [tool["name"] for tool in client.list_tools()])
+
+    def test_the_file_up_to_the_client_is_a_complete_server(self) -> None:
+        with open(FILE_PATH, encoding="utf-8") as file:
+            text, mark, _ = file.read().partition("\n# --- The client")
+        self.assertTrue(mark)
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "mcp_ref.py"), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            end = Process([*PYTHON, "-c", PROCESS_FIXTURE[-1]], cwd=folder,
+                          env={**PROCESS_ENV, "PYTHONPATH": folder})
+            self.addCleanup(end.close)
+            for revision in LEGACY[-1], MODERN:
+                one, = transcripts(f"""
+== The tool is called  OURS {revision}
+> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{
+   "name":"add","arguments":{{"a":1,"b":2}}}}}}
+< {{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"3"}}],"...":0}}}}""")
+                Play(one, revision, end).run()
+            self.assertEqual(0, end.close())
 
     def test_an_import_has_no_side_effect(self) -> None:
         self.assertEqual("True []\n", self.python("-W", "error", "-c", """
@@ -7510,15 +5742,60 @@ before = facts()
 import mcp_ref
 print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
 
+    def test_arguments_get_a_usage_text_and_the_status_2(self) -> None:
+        done = subprocess.run([*PYTHON, FILE_PATH, "inspect"], input=b"", timeout=DEADLINE,
+                              env=PROCESS_ENV, capture_output=True)
+        self.assertEqual((2, b""), (done.returncode, done.stdout))
+        self.assertRegex(done.stderr, b"(?i)usage")
+        self.assertRegex(done.stderr, b"https://")
+
+    @unittest.skipUnless(hasattr(os, "openpty"), "terminals of POSIX")
+    def test_a_server_at_a_terminal_prints_a_request_to_paste(self) -> None:
+        """It stands on the first or second line of stderr. Hanging up ends the server."""
+        for hangs_up in False, True:
+            master, slave = os.openpty()
+            child = subprocess.Popen([*PYTHON, FILE_PATH], stdin=slave, stdout=-1, stderr=-1,
+                                     env=PROCESS_ENV)
+            self.addCleanup(child.__exit__, None, None, None)
+            self.addCleanup(child.kill)
+            os.close(slave)
+            assert child.stdout and child.stderr
+            self.assertTrue(select.select([child.stderr], [], [], DEADLINE)[0])
+            found = re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+            found = found or re.search(rb"\{.*server/discover.*\}", child.stderr.readline())
+            assert found
+            if not hangs_up:
+                os.write(master, found[0] + b"\n\x04")  # Ctrl-D
+                out, errors = child.communicate(timeout=DEADLINE)
+                self.assertIn(MODERN, json.loads(out)["result"]["supportedVersions"])
+                self.assertEqual(b"", errors)
+            os.close(master)
+            self.assertEqual(0, child.wait(DEADLINE))
+
+    def test_trace_gets_each_line_of_new_connections_with_its_direction(self) -> None:
+        """The trace of a server and that of a client."""
+        server, seen = fixture_server(), {"server": [], "client": []}  # type: ignore[var-annotated]
+        client = Client(server, timeout=DEADLINE)
+        server.trace = lambda way, line: seen["server"].append((way, bytes(line)))
+        client.trace = lambda way, line: seen["client"].append((way, bytes(line)))
+        with client:
+            client.call_tool("echo", {"text": "a"})
+        for name, ways in ("server", "<>"), ("client", "><"):
+            self.assertEqual([*ways] * 2, [way for way, _ in seen[name]][:4])
+            self.assertIn(b"tools/call", seen[name][2][1])
+        self.assertEqual(seen["server"][1][1], seen["client"][1][1])
+
     def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
-        """Timeouts are in seconds. The fields of Bounds are those of its docstring."""
+        """Timeouts are in seconds."""
         for function, name, figure in (
                 (Server.run, "drain", 5.0), (Server, "workers", 64),
                 (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
                 (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
             with self.subTest(name):
                 self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual((64 << 20, 1_000, 10_000, 10_000, 1_000, 128 << 20), Bounds())
+        self.assertEqual(["line", "batch", "requests", "pending", "subscriptions", "callbacks"],
+                         [*Bounds()._asdict()])
+        self.assertEqual(64 << 20, Bounds().line)
 
 
 def main(arguments: List[str]) -> int:
