@@ -91,7 +91,6 @@ def fixture(case: Any) -> Server:
     @server.tool
     def count(ctx: Context) -> str:
         """Report 1, wait for case.go or a cancellation, report 2, and answer."""
-        case.sinks.append(weakref.ref(ctx.sink))
         ctx.progress(1, 2)
         case.running.set()
         end = time.monotonic() + DEADLINE
@@ -103,10 +102,9 @@ def fixture(case: Any) -> Server:
         return "counted"
 
     @server.tool
-    def let_go(ctx: Context, size: int = 5) -> str:
-        """Close the connection, then answer with `size` letters."""
-        case.sinks.append(weakref.ref(ctx.sink))
-        getattr(ctx.sink, "let_go", lambda: None)()
+    def late(size: int = 5) -> str:
+        """Wait until the test allows it, then answer with `size` letters."""
+        case.allowed.acquire(timeout=DEADLINE)
         return ("later" * size)[:size]
 
     @server.tool
@@ -124,7 +122,7 @@ def fixture(case: Any) -> Server:
         """Take arguments that are repeated in headers."""
         return str(region)
 
-    server.prompt("placed")(lambda region: region)
+    server.prompt(name="placed")(lambda region: region)
     server.resource("test://r", name="r")(lambda: "r")
     return server
 
@@ -258,7 +256,7 @@ class HttpCase(unittest.TestCase):
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
-        self.sinks: List[Any] = []  # weak references to the streams of calls
+        self.allowed = threading.Semaphore(0)  # how many calls of `late` may answer
         self.mcp = fixture(self)
         self.http = self.serve()
 
@@ -424,7 +422,8 @@ class TestTogether(HttpCase):
                     self.assertIn("add", [tool["name"] for tool in client.list_tools()])
                     counted = client.call_tool("count", on_progress=lambda *said: told.append(
                         said[0]))
-                    self.assertEqual(([1, 2], "counted"), (told, first_text(counted)))
+                    self.assertEqual("counted", first_text(counted))
+                    self.eventually(lambda told=told: told == [1, 2], "the progress")
                     self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
                     answers = client.batch([("tools/list", None), ("no/such", None)])
                     self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
@@ -495,12 +494,13 @@ class TestTogether(HttpCase):
 
     def test_a_client_resumes_a_stream_after_the_time_that_the_server_names(self) -> None:
         """[http.sse.retry-respected]"""
-        server = self.serve(LIMITS._replace(retry=0.2))
+        server = self.serve(LIMITS._replace(retry=0.5, stream=0.0))
         for ours in (0.01, 60.0):
             with self.client(server.url, retry=ours, protocol_version=NEWEST) as client:
+                threading.Timer(0.3, self.allowed.release).start()
                 began = time.monotonic()
-                self.assertEqual("later", first_text(client.call_tool("let_go")))
-                self.assertGreaterEqual(time.monotonic() - began, 0.2)
+                self.assertEqual("later", first_text(client.call_tool("late")))
+                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_client_whose_session_has_ended_can_connect_again(self) -> None:
         """[http.session.client-restarts] [http.session.echoed] [http.session.client-deletes]"""
@@ -534,8 +534,8 @@ class TestTogether(HttpCase):
 
     def test_a_hundred_sessions_at_once_get_all_answers_and_are_all_released(self) -> None:
         """[http.session.id-quality]"""
-        threads, kept = threading.active_count(), kept_sessions(self.mcp)
         server, together = self.serve(LIMITS._replace(connections=128)), threading.Barrier(100)
+        threads, kept = threading.active_count(), kept_sessions(self.mcp)
 
         def session(number: int) -> str:
             talk = self.talk(NEWEST, server)
@@ -552,7 +552,7 @@ class TestTogether(HttpCase):
             names = set(pool.map(session, range(100)))
         self.assertEqual((100, {}), (len(names), server.sessions))
         self.eventually(lambda: not kept(), "sessions are left")
-        self.eventually(lambda: threading.active_count() <= threads + 1, "threads are left")
+        self.eventually(lambda: threading.active_count() <= threads, "threads are left")
 
 
 class TestStreams(HttpCase):
@@ -598,76 +598,37 @@ class TestStreams(HttpCase):
             return response.status, []
         return 200, [first_text(one["result"]) for one in said(response) if "result" in one]
 
-    def is_released(self, number: int) -> bool:
-        gc.collect()
-        return self.sinks[number]() is None
-
-    def test_a_stream_is_forgotten_when_its_client_has_read_it_to_its_end(self) -> None:
-        self.go.set()
-        talk = self.talk(NEWEST)
-        prime, *_, last = http_client.events(talk.open("tools/call", COUNT))
-        self.assertIn(b"counted", last.data)
-        self.eventually(lambda: self.is_released(0), "a stream is left")
-        for name in (prime.id, last.id):
-            self.assertEqual((400, []), self.resumed(talk, name))
-
-    def test_a_stream_is_kept_if_its_client_may_have_left_before_its_end(self) -> None:
-        talk = self.talk(NEWEST)
-        session = [f"{name}: {talk.headers[name]}".encode() for name in (
-            "Mcp-Session-Id", "MCP-Protocol-Version")]
-        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(message(1, "tools/call", COUNT), *session))
-            self.assertTrue(self.running.wait(DEADLINE))
-            sock.shutdown(socket.SHUT_WR)  # like a client that has gone, but does not reset
-            self.go.set()
-            answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
-        self.assertIn(b"counted", answer)
-        talk.close()
-        self.eventually(lambda: not self.http.deadlines, "a connection is left")
-        first = re.findall(rb"id: (\S+)\n", answer)[0].decode()
-        self.assertEqual((200, ["counted"]), self.resumed(talk, first))
-
-    def left(self, talk: Talk, size: int) -> str:
+    def left(self, talk: Talk, server: Any, size: int) -> str:
         """Call a tool whose answer comes when its client has left. Return its first event."""
-        response = talk.open("tools/call", {"name": "let_go", "arguments": {"size": size}})
-        event, = http_client.events(response)
+        session = server.sessions[talk.headers["Mcp-Session-Id"]]
+        event, = http_client.events(talk.open("tools/call", {
+            "name": "late", "arguments": {"size": size}}))
+        stream = session.find_stream(event.id.partition("-")[0])
+        self.allowed.release()
+        self.eventually(lambda: stream.is_over() or stream.keep(size * 2), "the answer")
+        session.limit_streams()
         return str(event.id)
 
-    def test_the_bytes_that_are_kept_of_a_stream_are_limited(self) -> None:
-        talk = self.talk(NEWEST, self.serve(LIMITS._replace(kept_of_stream=2000)))
-        short, long = self.left(talk, 1000), self.left(talk, 2000)
-        self.eventually(lambda: self.is_released(1), "a stream that cannot be resumed is left")
-        self.assertEqual((400, []), self.resumed(talk, long))
-        status, (text,) = self.resumed(talk, short)
-        self.assertEqual((200, 1000), (status, len(text)))
-
-    def test_the_bytes_that_are_kept_of_a_session_are_limited(self) -> None:
-        server = self.serve(LIMITS._replace(kept_of_session=2500))
+    def test_the_bytes_that_are_kept_for_resumption_are_limited(self) -> None:
+        """The sessions have equal shares. The oldest streams are dropped first."""
+        server = self.serve(LIMITS._replace(kept=5000, stream=0.0))
         talk, other = self.talk(NEWEST, server), self.talk(NEWEST, server)
-        elsewhere = self.left(other, 2000)
-        oldest, *newer = (self.left(talk, 1000) for _ in range(3))
-        self.eventually(lambda: self.is_released(1), "the oldest stream is left")
-        self.assertEqual((400, []), self.resumed(talk, oldest))
+        elsewhere = self.left(other, server, 2000)
+        long = self.left(talk, server, 2500)
+        oldest, *newer = (self.left(talk, server, 1000) for _ in range(3))
+        for name in (long, oldest):
+            self.assertEqual((400, []), self.resumed(talk, name))
         for name in newer:
-            self.assertEqual(200, self.resumed(talk, name)[0])
+            status, (text,) = self.resumed(talk, name)
+            self.assertEqual((200, 1000), (status, len(text)))
         self.assertEqual(200, self.resumed(other, elsewhere)[0])
-
-    def test_the_bytes_that_are_kept_of_all_sessions_are_limited(self) -> None:
-        server = self.serve(LIMITS._replace(kept=4000))
-        talk = self.talk(NEWEST, server)
-        name = self.left(talk, 1500)
-        self.talk(NEWEST, server)
-        self.assertEqual(200, self.resumed(talk, name)[0])  # at most 2000 for each
-        name = self.left(talk, 1500)
-        self.talk(NEWEST, server)
-        self.eventually(lambda: self.is_released(1), "a stream is left")
-        self.assertEqual((400, []), self.resumed(talk, name))
+        self.talk(NEWEST, server)  # the shares become smaller
+        self.eventually(lambda: self.resumed(other, elsewhere)[0] == 400, "a stream is left")
 
     def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
         self.mcp.tool(name="much", description="-")(much)
         for quick in (0.0, 10.0):
-            server = self.serve(LIMITS._replace(
-                kept_of_stream=10, kept_of_session=10, quick=quick))
+            server = self.serve(LIMITS._replace(kept=10, quick=quick))
             for version in (NEWEST, MODERN):
                 with self.subTest(quick=quick, version=version):
                     call = self.talk(version, server).open("tools/call", {
@@ -711,7 +672,8 @@ class TestStreams(HttpCase):
             self.go.wait(2 * DEADLINE)
             return "waited"
 
-        kept, server = kept_sessions(self.mcp), self.serve()
+        server = self.serve()
+        kept = kept_sessions(self.mcp)
         first = self.talk(MODERN, server).open("tools/call", {"name": "wait"})
         self.assertTrue(self.running.wait(DEADLINE))
         for _ in range(3):
@@ -724,16 +686,19 @@ class TestStreams(HttpCase):
         self.go.set()
         self.assertEqual("waited", first_text(said(first)[-1]["result"]))
 
-    def test_a_tool_can_close_its_stream_and_the_client_fetches_the_answer_later(self) -> None:
+    def test_a_long_stream_is_closed_and_the_client_fetches_the_answer_later(self) -> None:
         """[http.sse.early-close] [http.sse.not-closed-early]"""
-        talk = self.talk(NEWEST)
-        response = talk.open("tools/call", {"name": "let_go"})
-        (prime, data, _), = http_client.events(response)  # the stream ends here
-        answer, = said(talk.send("GET", Last_Event_ID=prime))
-        self.assertEqual((b"", "later"), (data, first_text(answer["result"])))
-        talk = self.talk(LEGACY[-2])  # this revision cannot resume, so the stream stays open
-        _, _, body = talk.post("tools/call", {"name": "let_go"})
-        self.assertEqual("later", first_text(body["result"]))
+        server = self.serve(LIMITS._replace(stream=0.0))
+        talk = self.talk(NEWEST, server)
+        (prime, data, _), = http_client.events(talk.open("tools/call", {"name": "late"}))
+        self.allowed.release()
+        self.assertEqual((b"", (200, ["later"])), (data, self.resumed(talk, prime)))
+        for version in (LEGACY[-2], MODERN):  # these streams stay open
+            response = self.talk(version, server).open("tools/call", {"name": "late"})
+            self.assertEqual(b":\n", response.readline())
+            self.allowed.release()
+            answer, = said(response)
+            self.assertEqual("later", first_text(answer["result"]))
 
     def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
@@ -1046,35 +1011,6 @@ class TestSecurity(HttpCase):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
-    def test_the_bytes_of_all_bodies_together_are_limited(self) -> None:
-        """A body counts from its arrival to the response."""
-        server = self.serve(LIMITS._replace(bodies=140_000, request=DEADLINE))
-        talk, padding = self.talk(NEWEST, server), {"_meta": {"padding": "x" * 80_000}}
-
-        def status() -> int:
-            with contextlib.closing(Talk(server, MODERN)) as one:
-                return int(one.post("tools/list", padding)[0])
-
-        for _ in range(3):
-            self.eventually(lambda: status() == 200, "a body that was answered still counts")
-        with contextlib.ExitStack() as stack:
-            def incomplete_one_keeps_out() -> bool:
-                # It may be refused itself, as long as the body before still counts.
-                sock = stack.enter_context(socket.create_connection(
-                    server.server_address[:2], DEADLINE))
-                with contextlib.suppress(OSError):
-                    sock.sendall(spell(message(1, "tools/list", padding))[:-100])
-                return status() == 503
-
-            self.eventually(incomplete_one_keeps_out, "an incomplete body is not counted")
-        self.eventually(lambda: status() == 200, "a body that broke off still counts")
-        call = talk.open("tools/call", {**COUNT, "_meta": {**COUNT["_meta"], **padding["_meta"]}})
-        self.assertTrue(self.running.wait(DEADLINE))
-        self.assertEqual(503, status())
-        self.go.set()
-        self.assertEqual(3, len(said(call)))
-        self.eventually(lambda: status() == 200, "the body of the call still counts")
-
     def test_a_public_server_needs_a_token_and_every_request_must_bring_it(self) -> None:
         """[http.bearer.missing-401] [http.bearer.invalid-401] [http.bearer.malformed-400]
         [http.bearer.every-request] [http.bearer.not-in-query]
@@ -1109,11 +1045,11 @@ class TestSecurity(HttpCase):
         self.assertEqual([200, 403], self.statuses(request, server) + self.statuses(request))
 
     def test_an_unexpected_exception_ends_only_its_connection_and_leaks_no_text(self) -> None:
-        def broken(kind: str) -> Any:
+        def broken(*arguments: Any) -> Any:
             raise OverflowError("/secret/path")
 
-        setattr(self.mcp, "entries", broken)
-        with contextlib.redirect_stderr(io.StringIO()) as told:
+        with contextlib.redirect_stderr(io.StringIO()) as told, \
+                unittest.mock.patch.object(self.mcp, "connect", broken):
             with self.assertRaises(ConnectionError):
                 self.talk(MODERN).post("tools/call", ADD)
             self.eventually(lambda: "/secret/path" in told.getvalue(), "a traceback")
@@ -1133,7 +1069,7 @@ class TestClient(HttpCase):
             for name, kind in (("good \u00fc", "string"), ("bad", "number"))]
         fake = self.fake(lambda to: result(to, content=[], contents=[], **(
             {"tools": tools} if to["method"] == "tools/list" else {})))
-        with self.client(fake.url) as client, self.assertLogs("http_client") as logged:
+        with self.client(fake.url) as client, self.assertLogs("http_wire") as logged:
             self.assertEqual(["good \u00fc"], [tool["name"] for tool in client.list_tools()])
             for region in ("us", "", None):
                 client.call_tool("good \u00fc", {"r": region})
@@ -1181,18 +1117,6 @@ class TestClient(HttpCase):
                     self.client(fake.url).connect()
                 self.assertEqual(falls_back, "initialize" in fake.methods(), fake.methods())
 
-    def test_a_redirect_is_followed_once_and_only_to_the_same_origin(self) -> None:
-        other = self.fake(result)
-        for target, redirects, followed in (("/mcp/", 1, True), ("/mcp/", 9, False),
-                                            (other.url, 1, False)):
-            fake = self.fake(lambda to: result(to) if len(fake.seen) > redirects else (
-                307, {"Location": target}, b""))
-            client = self.client(fake.url, "secret", protocol_version=MODERN)
-            with contextlib.nullcontext() if followed else self.assertRaises((RpcError, OSError)):
-                client.connect()
-            self.assertEqual(1 if target == other.url else 2, len(fake.seen))
-        self.assertEqual([], other.seen)
-
     def test_a_client_does_not_resume_a_modern_stream_that_breaks(self) -> None:
         """A request of the server on this stream is not answered.
         [http.cancel.reissue-new-id] [http.post.no-responses]"""
@@ -1230,23 +1154,18 @@ class TestClient(HttpCase):
         self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
 
     def test_a_list_of_tools_without_an_end_is_given_up(self) -> None:
-        """The client reads it again, because the server refuses the headers of a call. (1,000
-        pages would take a minute on a busy machine.)"""
-        for repeats, fault in ((True, "repeats the cursor 'c'"), (False, "50 pages")):
-            def answer(to: Any, repeats: bool = repeats) -> Any:
-                if to["method"] == "tools/call":
-                    return 400, {"Content-Type": "application/json"}, {
-                        "jsonrpc": "2.0", "id": to["id"],
-                        "error": {"code": -32020, "message": "no"}}
-                cursor = "c" if repeats else str(len(fake.seen))
-                return result(to, tools=[], nextCursor=cursor)
+        """The client reads it again, because the server refuses the headers of a call."""
+        def answer(to: Any) -> Any:
+            if to["method"] == "tools/call":
+                return 400, {"Content-Type": "application/json"}, {
+                    "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
+            return result(to, tools=[], nextCursor="c")
 
-            fake = self.fake(answer)
-            with self.subTest(repeats=repeats), self.client(fake.url) as client, \
-                    unittest.mock.patch("http_client.PAGE_LIMIT", 50):
-                with self.assertRaisesRegex(RpcError, fault):
-                    client.call_tool("any", timeout=DEADLINE)
-                self.assertEqual(2 if repeats else 50, fake.methods().count("tools/list"))
+        fake = self.fake(answer)
+        with self.client(fake.url) as client, unittest.mock.patch("http_client.PAGES", 20):
+            with self.assertRaisesRegex(RpcError, "20 pages"):
+                client.call_tool("any", timeout=DEADLINE)
+        self.assertEqual(20, fake.methods().count("tools/list"))
 
     def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
         """Here it comes between two pages, while a warning about a tool is logged."""
@@ -1263,7 +1182,7 @@ class TestClient(HttpCase):
             self.running.set()
             return not self.go.wait(DEADLINE)
 
-        logger = logging.getLogger("http_client")
+        logger = logging.getLogger("http_wire")
         logger.addFilter(wait)
         self.addCleanup(logger.removeFilter, wait)
         fake, lines = self.fake(answer), []  # type: Any, List[Any]
