@@ -109,7 +109,6 @@ class Exchange:
         self.sock: Any = None  # of the connection
         self.last_event_id = ""
         self.is_repeated = False
-        self.detour: Optional[Exchange] = None  # that has to come before this one
         self.dropped = threading.Event()  # set when the answer is no longer wanted
         self._lock = threading.Lock()  # guards what follows
         self._waiting: list[Any] = []  # ids of requests without a response so far
@@ -132,10 +131,9 @@ class Exchange:
     def drop(self) -> None:
         """Close the connection. For a modern server, this cancels the request."""
         self.dropped.set()
-        for exchange in (self, self.detour):
-            if exchange is not None and exchange.sock is not None:
-                with suppress(OSError):  # it is closed already
-                    exchange.sock.shutdown(socket.SHUT_RDWR)
+        if self.sock is not None:
+            with suppress(OSError):  # it is closed already
+                self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class HttpTransport:
@@ -437,7 +435,6 @@ class HttpTransport:
             exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
                                         "method": "tools/list", "params": params}))
             exchange.dropped = call.dropped
-            call.detour = exchange
             try:
                 self._request(exchange)
                 result = member(decode(next(self._lines(exchange))), "result")

@@ -112,8 +112,8 @@ class Stream:
     side.
 
     Lines that the reader has taken are kept for a while, because the client may resume
-    the stream if they are lost on the way. Without a reader, all lines are kept for
-    this. The oldest lines are dropped when there are too many.
+    the stream if they are lost on the way. The oldest lines are dropped when there are
+    too many.
     """
 
     def __init__(self, session: HttpSession, reader: Optional[Handler] = None,
@@ -150,17 +150,11 @@ class Stream:
 
     def _drop_lines(self) -> None:
         """Drop the oldest lines that are too many. The caller holds the lock."""
-        while self._lines:
+        most = self._most_kept if self._reader is None else self.session.limits.unread
+        while self._size > most or len(self._lines) > LINES:
             number, line = self._lines[0]
-            most = self._most_kept
-            if self._reader is not None and number > self._taken:
-                # A connected client waits for this line. The newest one is delivered
-                # to it, however long it is.
-                if number == self._count:
-                    return
-                most = self.session.limits.unread
-            if self._size <= most and len(self._lines) <= LINES:
-                return
+            if self._reader is not None and number == self._count:
+                return  # the newest line is delivered, however long it is
             self._lines.popleft()
             self._size -= len(line)
 
@@ -204,7 +198,6 @@ class Stream:
                 return [], True
             lines = [one for one in self._lines if one[0] > after]
             self._taken = self._count
-            self._drop_lines()
             return lines, self._ended
 
 
@@ -507,7 +500,8 @@ class Handler(BaseHTTPRequestHandler):
         name = self.fields.get("mcp-session-id")
         if not name:
             raise Refused(400, "Mcp-Session-Id is missing; initialize returns one")
-        session = self.server.find_session(name)
+        with self.server.lock:
+            session = self.server.sessions.get(name)
         if session is None:
             raise Refused(404, "The session has ended. Send initialize again")
         session.used = time.monotonic()
@@ -519,7 +513,10 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(415, "Content-Type is not application/json")
         message = decode(self.body)
         if not self.is_modern(message):
-            session = self.session_of(message)
+            is_first = member(message, "method") == "initialize" and (
+                "mcp-session-id" not in self.fields)
+            session = (self.server.open_session(self.limits.sessions) if is_first
+                       else self.find_session())
         elif self.check_modern(message):
             session = self.server.open_session()
         else:  # a notification, which refers to no session and to no request
@@ -532,13 +529,6 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             if session.version is None:  # modern, or the handshake was refused
                 self.server.end(session)
-
-    def session_of(self, message: Any) -> HttpSession:
-        """Return the session of a legacy message. initialize opens one."""
-        if member(message, "method") == "initialize" and (
-                "mcp-session-id" not in self.fields):
-            return self.server.open_session(self.limits.sessions)
-        return self.find_session()
 
     def check_modern(self, message: Any) -> bool:
         """Check a message without a session. Return whether it is a request."""
@@ -735,10 +725,6 @@ class HttpServer(ThreadingHTTPServer):
             session = HttpSession(self)
             self.sessions[session.id] = session
         return session
-
-    def find_session(self, name: str) -> Optional[HttpSession]:
-        with self.lock:
-            return self.sessions.get(name)
 
     def kept_of_each(self) -> int:
         """Return how many bytes each session may keep, so that all keep limits.kept."""
