@@ -360,8 +360,9 @@ class HttpTransport:
                     yield self._json_answer(exchange, response)
                     return
                 if response.status != 200:
-                    where = response.getheader("Location") or "a message"
-                    raise ValueError(f"HTTP {response.status} without {where}")
+                    target = response.getheader("Location", "none")
+                    raise ValueError(f"HTTP {response.status} without a message; its "
+                                     f"Location is {target}")
                 for event in events(response):
                     attempts = ATTEMPTS
                     if event.id:
@@ -402,9 +403,6 @@ class HttpTransport:
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
         """Pass a line to Client, and note what the transport needs to know from it."""
         message = decode(line)
-        for one in message if isinstance(message, list) else [message]:
-            if member(one, "method") is None:
-                exchange.settle(member(one, "id"))
         if exchange.method == "initialize":
             self._version = member(message, "result", "protocolVersion")
         if exchange.method == "tools/list" and exchange.version is not None:
@@ -413,6 +411,9 @@ class HttpTransport:
                 usable = self._note_tools(result["tools"])
                 result["tools"] = [one for one in result["tools"] if one["name"] in usable]
                 line = encode(message)
+        for one in message if isinstance(message, list) else [message]:
+            if member(one, "method") is None:
+                exchange.settle(member(one, "id"))
         with self._delivering:
             self._on_line(line)
 

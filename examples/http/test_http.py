@@ -43,7 +43,8 @@ DEADLINE = 20.0  # seconds that anything may take
 LEGACY = [version for version, row in REVISIONS.items() if not row.modern]
 MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
 NEWEST = LEGACY[-1]
-BOTH = "application/json, text/event-stream"
+JSON = "application/json"
+BOTH = f"{JSON}, text/event-stream"
 LIMITS = http_server.Limits(request=2.0, quick=0.1, pulse=0.2, body=100_000, retry=0.05)
 HELLO = {"protocolVersion": NEWEST, "capabilities": {},
          "clientInfo": {"name": "t", "version": "0"}}
@@ -142,7 +143,7 @@ class Talk:
 
     def __init__(self, server: Any, version: str = "", token: str = "") -> None:
         self.connection = http.client.HTTPConnection(*server.server_address[:2], timeout=DEADLINE)
-        self.headers = {"Content-Type": "application/json", "Accept": BOTH}
+        self.headers = {"Content-Type": JSON, "Accept": BOTH}
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
         self.version, self._ids = version, itertools.count(100)
@@ -186,7 +187,7 @@ class Talk:
 
 
 class Fake:
-    """A server for which answer(message) returns status, headers and body."""
+    """A server for which answer(message) returns status, headers and body: bytes or JSON."""
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
         fake, self.seen = self, []  # type: Any, List[Any]  # verb, headers, message
@@ -200,10 +201,12 @@ class Fake:
                 status, more, body = answer(received)
                 with contextlib.suppress(OSError):  # the client has left
                     self.send_response(status)
+                    if type(body) is not bytes:
+                        more, body = {**more, "Content-Type": JSON}, json.dumps(body).encode()
                     for name, value in more.items():
                         self.send_header(name, value)
                     self.end_headers()
-                    self.wfile.write(body if type(body) is bytes else json.dumps(body).encode())
+                    self.wfile.write(body)
 
             do_POST = do_GET = do_DELETE = do
 
@@ -227,8 +230,14 @@ def result(to: Any, **members: Any) -> Any:
     if to["method"] == "server/discover":
         members = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "ttlMs": 0,
                    "cacheScope": "private"}
-    return 200, {"Content-Type": "application/json"}, {
+    return 200, {}, {
         "jsonrpc": "2.0", "id": to["id"], "result": {"resultType": "complete", **members}}
+
+
+def mismatch(to: Any) -> Any:
+    """Return the answer of a server that refuses the headers of a request."""
+    return 400, {}, {
+        "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
 
 
 def kept_sessions(server: Server) -> Callable[[], int]:
@@ -818,7 +827,7 @@ class TestSessions(HttpCase):
             self.assertEqual((405, "POST, GET, DELETE"),
                              (response.status, response.headers["Allow"]))
             response.read()
-        response = talk.send("GET", Accept="application/json")
+        response = talk.send("GET", Accept=JSON)
         self.assertEqual((406, True), (response.status, bool(response.read())))
         status, headers, _ = self.talk(MODERN).post("tools/list", Mcp_Session_Id="anything")
         self.assertEqual((200, None), (status, headers["Mcp-Session-Id"]))
@@ -1090,7 +1099,7 @@ class TestClient(HttpCase):
         """[http.version.client-sends] [http.version.negotiated-value]"""
         agreed = {**HELLO, "protocolVersion": LEGACY[2], "serverInfo": HELLO["clientInfo"]}
         fake = self.fake(lambda to: (202, {}, b"") if "id" not in to else (
-            200, {"Content-Type": "application/json"}, {
+            200, {}, {
                 "jsonrpc": "2.0", "id": to["id"],
                 "result": agreed if to["method"] == "initialize" else {}}))
         with self.client(fake.url, protocol_version=NEWEST) as client:
@@ -1113,7 +1122,7 @@ class TestClient(HttpCase):
                 (error(-32021), False),
                 (error(-32022, data={"supported": ["2099-01-01"]}), False)):
             with self.subTest(body=body):
-                fake = self.fake(lambda to: (400, {"Content-Type": "application/json"}, body))
+                fake = self.fake(lambda to: (400, {}, body))
                 with self.assertRaises((RpcError, OSError)):
                     self.client(fake.url).connect()
                 self.assertEqual(falls_back, "initialize" in fake.methods(), fake.methods())
@@ -1158,8 +1167,7 @@ class TestClient(HttpCase):
         """The client reads it again, because the server refuses the headers of a call."""
         def answer(to: Any) -> Any:
             if to["method"] == "tools/call":
-                return 400, {"Content-Type": "application/json"}, {
-                    "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
+                return mismatch(to)
             return result(to, tools=[], nextCursor="c")
 
         fake = self.fake(answer)
@@ -1175,8 +1183,7 @@ class TestClient(HttpCase):
 
         def answer(to: Any) -> Any:
             if to["method"] == "tools/call":
-                return 400, {"Content-Type": "application/json"}, {
-                    "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
+                return mismatch(to)
             return result(to, tools=[bad], nextCursor=str(len(fake.seen)))
 
         def wait(record: Any) -> bool:
