@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
@@ -33,7 +33,8 @@ from http_wire import (
     META_VERSION, Json, Paths, body_headers, member, to_header, usable_tools)
 
 from mcp_ref import (
-    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, decode, encode, fault_of_response)
+    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, decode, encode,
+    fault_of_response)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
 ATTEMPTS = 5  # to resume a stream, without a new event in between
@@ -390,9 +391,9 @@ class HttpTransport:
         """Read an answer that is one JSON value, and return it as a line."""
         # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
-        message = decode(response.read(size))
-        if not isinstance(message, list) and not (
-                isinstance(message, dict) and fault_of_response(message) is None):
+        message: Any = decode(response.read(size))
+        is_valid = isinstance(message, dict) and fault_of_response(message) is None
+        if not is_valid and not isinstance(message, list):
             raise ValueError(f"HTTP {response.status} without a response")
         waiting = exchange.waiting()
         if member(message, "error") and waiting and message.get("id") not in waiting:
@@ -409,7 +410,8 @@ class HttpTransport:
             result = member(message, "result") or {}
             if "tools" in result:
                 usable = self._note_tools(result["tools"])
-                result["tools"] = [one for one in result["tools"] if one["name"] in usable]
+                result["tools"] = [
+                    one for one in result["tools"] if one["name"] in usable]
                 line = encode(message)
         for one in message if isinstance(message, list) else [message]:
             if member(one, "method") is None:

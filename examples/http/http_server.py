@@ -249,7 +249,7 @@ class HttpSession:
     def limit_streams(self) -> None:
         """Forget the oldest streams, until the rest fits into the limits.
 
-        An open stream is not forgotten, and its reader, if there is one, gets all lines.
+        An open stream is not forgotten. Its reader, if there is one, gets all lines.
         """
         most = 0 if self.version is None else self.server.kept_of_each()
         with self._lock:
@@ -692,18 +692,21 @@ class HttpServer(ThreadingHTTPServer):
         self.deadlines: dict[Any, Optional[float]] = {}
         # This server reads its tools as any client does, and again when they change.
         self._tools_changed = threading.Event()
-        self._tools_changed.set()
+        self._reading = threading.Lock()  # guards the table that follows
         self._paths: dict[str, Paths] = {}
-        self.client = Client(
-            server, on_notification=lambda method, params: self._tools_changed.set())
+        self.client = Client(server, on_notification=self._note_change)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with self.client:
-            for tool in self._tools():
-                argument_headers(tool["inputSchema"])  # ValueError: they are not valid
+            for tool in self._tools():  # ValueError: its headers are not valid
+                self._paths[tool["name"]] = argument_headers(tool["inputSchema"])
         super().__init__((host, port), Handler)
         self.client.connect()
         self.client.subscribe(tools=True)
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
+
+    def _note_change(self, method: str, params: Any) -> None:
+        if method == "notifications/tools/list_changed":
+            self._tools_changed.set()
 
     def _tools(self) -> list[Any]:
         with suppress(RpcError):  # the server has no tools so far
@@ -712,10 +715,13 @@ class HttpServer(ThreadingHTTPServer):
 
     def paths(self, name: str) -> dict[str, Paths]:
         """Return which arguments the tools, with this one, repeat in which headers."""
-        if self._tools_changed.is_set() or name not in self._paths:
-            self._tools_changed.clear()
-            self._paths = dict(usable_tools(self._tools()))
-        return self._paths
+        with self._reading:
+            if self._tools_changed.is_set() or name not in self._paths:
+                if not self._paths:  # a server without tools has no news of them either
+                    self.client.connect()
+                self._tools_changed.clear()
+                self._paths = dict(usable_tools(self._tools()))
+            return self._paths
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:
         """Open a session. Refuse it if `limit` sessions are open already."""

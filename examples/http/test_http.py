@@ -851,7 +851,10 @@ class TestStatus(HttpCase):
         for talk, line, headers, status in (
                 (old, gone, {}, 202), (old, answer, {}, 202), (new, gone, header, 202),
                 (old, batch, {}, 400), (new, batch, header, 400), (new, [], header, 400),
-                (new, answer, header, 400)):
+                (new, answer, header, 400), *(
+                    (new, {"id": 1, "method": "tools/list", "params": params},
+                     {**header, "Mcp_Method": "tools/list"}, 400)
+                    for params in ({"_meta": "x"}, {"_meta": [1]}, [1], {}))):
             line = line if isinstance(line, list) else {"jsonrpc": "2.0", **line}
             with self.subTest(line=line, headers=headers):
                 self.assertEqual(status, talk.line(line, **headers)[0])
@@ -914,6 +917,26 @@ class TestStatus(HttpCase):
                     code = None if value in right else -32020
                     self.assertEqual((400 if code else 200, code),
                                      (status, body.get("error", {}).get("code")), body)
+
+    def test_the_headers_of_a_tool_count_as_soon_as_it_is_registered_or_replaced(self) -> None:
+        self.mcp = Server("empty", "1.0")
+        server = self.serve()
+
+        def register(**more: Any) -> None:
+            self.mcp.tool(name="new", description="-", input_schema={
+                "type": "object", "properties": {"a": {"type": "string", **more}}})(lambda a: a)
+
+        def code() -> Any:
+            _, _, body = self.talk(MODERN, server).post("tools/call", {
+                "name": "new", "arguments": {"a": "b"}})
+            return body.get("error", {}).get("code")
+
+        self.assertEqual(-32601, code())  # this server has no tools so far
+        register(**{"x-mcp-header": "A"})
+        self.assertEqual(-32020, code())
+        self.mcp.remove_tool("new")
+        register()
+        self.eventually(lambda: code() is None, "the new schema")
 
     def test_every_value_can_be_written_to_a_header_and_read_back(self) -> None:
         """[http.xheader.conversion] [http.xheader.base64] [http.xheader.sentinel-collision]
