@@ -235,10 +235,8 @@ class HttpSession:
     def find_stream(self, name: str) -> Optional[Stream]:
         """Return the stream that has this name, or None."""
         with self._lock:
-            for stream in (self.unasked, *self._streams):
-                if stream.name == name:
-                    return stream
-        return None
+            streams = {one.name: one for one in (self.unasked, *self._streams)}
+        return streams.get(name)
 
     def forget(self, stream: Stream) -> None:
         """Do not keep a stream any longer: no client can resume it."""
@@ -696,8 +694,8 @@ class HttpServer(ThreadingHTTPServer):
         self._paths: dict[str, Paths] = {}
         self.client = Client(server, on_notification=self._note_change)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with self.client:
-            for tool in self._tools():  # ValueError: its headers are not valid
+        with self.client, suppress(RpcError):  # RpcError: it has no tools so far
+            for tool in self.client.list_tools():  # ValueError: its headers are invalid
                 self._paths[tool["name"]] = argument_headers(tool["inputSchema"])
         super().__init__((host, port), Handler)
         self.client.connect()
@@ -708,11 +706,6 @@ class HttpServer(ThreadingHTTPServer):
         if method == "notifications/tools/list_changed":
             self._tools_changed.set()
 
-    def _tools(self) -> list[Any]:
-        with suppress(RpcError):  # the server has no tools so far
-            return self.client.list_tools()
-        return []
-
     def paths(self, name: str) -> dict[str, Paths]:
         """Return which arguments the tools, with this one, repeat in which headers."""
         with self._reading:
@@ -720,7 +713,8 @@ class HttpServer(ThreadingHTTPServer):
                 if not self._paths:  # a server without tools has no news of them either
                     self.client.connect()
                 self._tools_changed.clear()
-                self._paths = dict(usable_tools(self._tools()))
+                with suppress(RpcError):
+                    self._paths = dict(usable_tools(self.client.list_tools()))
             return self._paths
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:
