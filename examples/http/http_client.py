@@ -25,20 +25,20 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
 from http_wire import (
-    META_VERSION, Json, argument_headers, body_headers, member, to_header)
+    META_VERSION, Json, Paths, body_headers, member, to_header, usable_tools)
 
 from mcp_ref import (
-    HEADER_MISMATCH, PAGE_LIMIT, Bounds, Client, ConnectionClosed, classify, decode,
-    fault_of_response,
-    encode)
+    HEADER_MISMATCH, Bounds, Client, ConnectionClosed, decode, encode,
+    fault_of_response)
 
 LOST_RESPONSE = -32000  # error code for a response that was lost; the SDKs use it too
 ATTEMPTS = 5  # to resume a stream, without a new event in between
+PAGES = 1000  # of a list of tools
 LONGEST = Bounds().line  # bytes of a JSON answer, or of an event
 CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 log = logging.getLogger(__name__)
@@ -109,9 +109,7 @@ class Exchange:
         self.connection: Any = None  # HTTPConnection
         self.sock: Any = None  # of the connection
         self.last_event_id = ""
-        self.is_redirected = False
         self.is_repeated = False
-        self.detour: Optional[Exchange] = None  # that has to come before this one
         self.dropped = threading.Event()  # set when the answer is no longer wanted
         self._lock = threading.Lock()  # guards what follows
         self._waiting: list[Any] = []  # ids of requests without a response so far
@@ -134,10 +132,9 @@ class Exchange:
     def drop(self) -> None:
         """Close the connection. For a modern server, this cancels the request."""
         self.dropped.set()
-        for exchange in (self, self.detour):
-            if exchange is not None and exchange.sock is not None:
-                with suppress(OSError):  # it is closed already
-                    exchange.sock.shutdown(socket.SHUT_RDWR)
+        if self.sock is not None:
+            with suppress(OSError):  # it is closed already
+                self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class HttpTransport:
@@ -168,7 +165,7 @@ class HttpTransport:
         self._session: Optional[str] = None  # for the header Mcp-Session-Id
         self._lock = threading.Lock()  # guards the two tables that follow
         self._running: set[Exchange] = set()
-        self._tools: dict[str, Json] = {}  # definitions of the known tools, by name
+        self._paths: dict[str, Paths] = {}  # argument headers of the known tools
         self._queue: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._sender.start()
@@ -296,7 +293,7 @@ class HttpTransport:
             "authorization": f"Bearer {self._token}" if self._token else None}
         if exchange.version is not None and exchange.waiting():
             with self._lock:
-                repeated = body_headers(exchange.message, self._tools)
+                repeated = body_headers(exchange.message, self._paths)
             for header, value in repeated.items():
                 headers[header] = None if value is None else to_header(value)
         return {name: value for name, value in headers.items() if value is not None}
@@ -310,7 +307,7 @@ class HttpTransport:
     def _response_to(self, exchange: Exchange) -> http.client.HTTPResponse:
         """Wait for the head of the HTTP response, and act on what it says.
 
-        It may open or end the session, refuse the token, or redirect the request.
+        It may open or end the session, or refuse the token.
         """
         response: http.client.HTTPResponse = exchange.connection.getresponse()
         if exchange.method == "initialize":
@@ -321,18 +318,6 @@ class HttpTransport:
         if response.status in (401, 403):
             challenge = response.getheader("WWW-Authenticate") or ""
             self._fail(Unauthorized(response.status, challenge), exchange)
-        if response.status in (307, 308):
-            # One redirect is followed, and only to the same scheme, host and port:
-            # another server must not get the token.
-            target = urljoin(self._url, response.getheader("Location") or "")
-            is_elsewhere = urlsplit(target)[:2] != urlsplit(self._url)[:2]
-            if exchange.is_redirected or is_elsewhere:
-                raise ConnectionError(f"a redirect to {target} is not followed: it is "
-                                      "the second one, or leads to another host")
-            exchange.is_redirected = True
-            self._url = target
-            self._request(exchange)
-            return self._response_to(exchange)
         return response
 
     def _await(self, exchange: Exchange) -> None:
@@ -376,7 +361,9 @@ class HttpTransport:
                     yield self._json_answer(exchange, response)
                     return
                 if response.status != 200:
-                    raise ValueError(f"HTTP {response.status} without a message")
+                    target = response.getheader("Location", "none")
+                    raise ValueError(f"HTTP {response.status} without a message; its "
+                                     f"Location is {target}")
                 for event in events(response):
                     attempts = ATTEMPTS
                     if event.id:
@@ -404,10 +391,9 @@ class HttpTransport:
         """Read an answer that is one JSON value, and return it as a line."""
         # Old Pythons allocate the whole size before they read.
         size = min(response.length or LONGEST, LONGEST)
-        message = decode(response.read(size))
-        kind, _ = classify(message)
-        is_valid = kind == "response" and fault_of_response(message) is None
-        if not isinstance(message, list) and not is_valid:
+        message: Any = decode(response.read(size))
+        is_valid = isinstance(message, dict) and fault_of_response(message) is None
+        if not is_valid and not isinstance(message, list):
             raise ValueError(f"HTTP {response.status} without a response")
         waiting = exchange.waiting()
         if member(message, "error") and waiting and message.get("id") not in waiting:
@@ -418,33 +404,29 @@ class HttpTransport:
     def _deliver(self, exchange: Exchange, line: bytes) -> None:
         """Pass a line to Client, and note what the transport needs to know from it."""
         message = decode(line)
+        if exchange.method == "initialize":
+            self._version = member(message, "result", "protocolVersion")
+        if exchange.method == "tools/list" and exchange.version is not None:
+            result = member(message, "result") or {}
+            if "tools" in result:
+                usable = self._note_tools(result["tools"])
+                result["tools"] = [
+                    one for one in result["tools"] if one["name"] in usable]
+                line = encode(message)
         for one in message if isinstance(message, list) else [message]:
             if member(one, "method") is None:
                 exchange.settle(member(one, "id"))
-        if exchange.method == "initialize":
-            self._version = member(message, "result", "protocolVersion")
-        tools = member(message, "result", "tools")
-        if exchange.method == "tools/list" and exchange.version is not None and tools:
-            usable = self._usable_tools(tools)
-            line = encode({**message, "result": {**message["result"], "tools": usable}})
         with self._delivering:
             self._on_line(line)
 
     # Tools that ask for arguments in headers. [2026-07-28 transports, x-mcp-header]
 
-    def _usable_tools(self, tools: list[Json]) -> list[Json]:
-        """Remember the definitions of tools. Return those with valid annotations."""
-        usable = []
-        for tool in tools:
-            try:
-                argument_headers(tool["inputSchema"])
-            except ValueError as error:
-                log.warning("left out the tool %s: %s", tool["name"], error)
-                continue
-            with self._lock:
-                self._tools[tool["name"]] = tool
-            usable.append(tool)
-        return usable
+    def _note_tools(self, tools: list[Json]) -> dict[str, Paths]:
+        """Remember the headers of tools. Return those of the usable ones."""
+        paths = dict(usable_tools(tools))
+        with self._lock:
+            self._paths.update(paths)
+        return paths
 
     def _read_tools(self, call: Exchange) -> None:
         """Read the list of tools again. It has changed, or it was never read.
@@ -452,32 +434,20 @@ class HttpTransport:
         This ends when the call is dropped. ValueError means that the list has no end.
         """
         params: Json = {"_meta": call.message["params"]["_meta"]}
-        cursors = set()
-        size = 0
-        while True:
+        for _ in range(PAGES):
             exchange = Exchange(encode({"jsonrpc": "2.0", "id": "headers",
                                         "method": "tools/list", "params": params}))
             exchange.dropped = call.dropped
-            call.detour = exchange
             try:
                 self._request(exchange)
-                line = next(self._lines(exchange))
+                result = member(decode(next(self._lines(exchange))), "result")
             finally:
                 self._end(exchange)
-            result = member(decode(line), "result")
-            self._usable_tools(result["tools"])
-            cursor = result.get("nextCursor")
-            if cursor is None:
+            self._note_tools(result["tools"])
+            params["cursor"] = result.get("nextCursor")
+            if params["cursor"] is None:
                 return
-            if cursor in cursors:
-                raise ValueError("tools/list: the server repeats the cursor "
-                                 f"{cursor!r:.40}, so the list has no end")
-            cursors.add(cursor)
-            size += len(line)
-            if size > LONGEST or len(cursors) >= PAGE_LIMIT:
-                raise ValueError("tools/list: the list has more than "
-                                 f"{PAGE_LIMIT} pages or {LONGEST} bytes")
-            params["cursor"] = cursor
+        raise ValueError(f"tools/list: the list has more than {PAGES} pages")
 
 
 def main() -> None:

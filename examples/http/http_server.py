@@ -7,8 +7,8 @@ adds a name of this host that clients may use. If the environment variable MCP_T
 set, every request must bring this token. Without a token, only clients on this machine
 are served. TLS and OAuth are the work of a proxy in front of this server.
 
-Look at: Stream. It is the sink of session.receive(line, sink), so it gets exactly the
-lines that belong to one POST. A handler then sends them as JSON or as events.
+Look at: Stream. It is the function `send` of session.receive(line, send), so it gets
+exactly the lines that belong to one POST. A handler sends them as JSON or as events.
 Try: call a slow tool with curl, kill curl, and resume with GET and Last-Event-ID.
 [2025-11-25 basic/transports], [2026-07-28 basic/transports/streamable-http]
 """
@@ -31,26 +31,28 @@ from collections import deque
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Iterable, NamedTuple, Optional
+from typing import Any, Callable, Iterable, NamedTuple, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # see 01_hello.py
 
 from http_wire import (
-    META_VERSION, argument_headers, body_headers, header_matches, member)
+    META_VERSION, Paths, argument_headers, body_headers, header_matches, member,
+    usable_tools)
 
 from mcp_ref import (
-    HEADER_MISMATCH, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN_ERRORS,
-    PARSE_ERROR, REVISIONS, Bounds, RpcError, Server, Pool, classify, decode,
-    newest_revision, revision_of, response_line)
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, META, METHOD_NOT_FOUND,
+    MISSING_CAPABILITY, PARSE_ERROR, REVISIONS, UNSUPPORTED_VERSION, Bounds, Client,
+    RpcError, Server, classify, decode, encode)
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 Lines = list[tuple[int, bytes]]  # lines of a stream, with their numbers
-RESUMABLE = 100  # streams of a session that are kept; an empty one takes 2 KB
+STREAMS = 100  # of a session, open or kept for resumption; an empty one takes 2 KB
 LINES = 1000  # of a stream in memory; a short line takes 100 bytes more than its text
-PIECE = 64 << 10  # bytes to read at once
 DRAIN = 1.0  # seconds for a client to close a connection after its last response
 # An error response with one of these codes has the HTTP status 400.
-BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, *MODERN_ERRORS)
+BAD_REQUEST_CODES = (PARSE_ERROR, INVALID_REQUEST, HEADER_MISMATCH, MISSING_CAPABILITY,
+                     UNSUPPORTED_VERSION)
+NEWEST_LEGACY = [row.version for row in REVISIONS.values() if not row.modern][-1]
 
 
 class Limits(NamedTuple):
@@ -60,47 +62,74 @@ class Limits(NamedTuple):
     sessions: int = 1000
     head: int = 64 << 10  # request line and headers together
     body: int = 4 << 20
-    # All bodies whose requests have no response so far. The arguments in them can take
-    # ten times as much as Python objects.
-    bodies: int = 256 << 20
-    # All lines that are kept so that clients can resume: those of one stream, of one
-    # session, and of all sessions together. A response may be as long as the longest
-    # request, and a session may have two of these.
-    kept_of_stream: int = 4 << 20
-    kept_of_session: int = 8 << 20
-    kept: int = 256 << 20
+    kept: int = 256 << 20  # all lines that are kept so that clients can resume
     unread: int = Bounds().line  # lines of a stream that wait for a slow client
     request: float = 20.0  # until a request has arrived completely
     idle: float = 60.0  # between two requests, and until a blocked write fails
     session: float = 1800.0  # until an unused legacy session ends
     quick: float = 1.0  # a later response is sent as an event
+    stream: float = 300.0  # until the client has to resume a stream, if it can
     pulse: float = 1.0  # between two comments on a silent stream of events
     retry: float = 0.5  # until a client may resume a stream; clients are told
+
+
+class Workers:
+    """Runs jobs of all sessions in order of arrival, on at most `limit` threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()  # guards what follows
+        self._running = 0  # threads
+        # For each job the queue of its session. A session that ends clears its queue,
+        # so that no job waits here for nothing.
+        self._waiting: deque[deque[Callable[[], Any]]] = deque()
+
+    def start(self, queue: deque[Callable[[], Any]], job: Callable[[], Any]) -> None:
+        """Run a job soon. RuntimeError: no thread can be started."""
+        with self._lock:
+            if self._running < self._limit:
+                threading.Thread(target=self._run, daemon=True).start()
+                self._running += 1
+            queue.append(job)
+            self._waiting.append(queue)
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                queue = self._waiting.popleft()
+            with suppress(IndexError):  # the session has ended
+                queue.popleft()()
 
 
 class Stream:
     """The lines that belong to one POST, or to the session but to no POST.
 
-    It is a sink of the session, so any thread may add lines. At most one connection
-    reads them. A new reader replaces the old one, because the old connection may be
-    broken without a sign of it on this side.
+    Any thread may add lines. At most one connection reads them. A new reader replaces
+    the old one, because the old connection may be broken without a sign of it on this
+    side.
 
-    Lines that the reader has taken are kept, because the client may resume the stream
-    if they are lost on the way. Without a reader, all lines are kept for this. The
-    oldest lines are dropped when there are too many.
+    Lines that the reader has taken are kept for a while, because the client may resume
+    the stream if they are lost on the way. The oldest lines are dropped when there are
+    too many.
     """
 
-    def __init__(self, session: HttpSession, reader: Optional[Handler],
-                 body_size: int = 0) -> None:
-        self.session = session
-        self._body_size = body_size  # bytes of the POST
+    def __init__(self, session: HttpSession, reader: Optional[Handler] = None,
+                 message: Any = None) -> None:
         self.name = secrets.token_hex(8)
+        self.ids: list[Any] = []  # of the requests in the POST
+        for one in message if isinstance(message, list) else [message]:
+            if member(one, "method") is not None:
+                self.ids.append(one.get("id"))
+        self.session = session
         self._changed = threading.Condition()  # guards everything that follows
         self._reader = reader  # the handler that may read
         # The newest lines with their numbers, which count from 1.
         self._lines: deque[tuple[int, bytes]] = deque()
         self._size = 0  # bytes of these lines
-        self._most_kept = session.limits.kept_of_stream  # bytes to keep for resumption
+        self._most_kept = 0  # bytes to keep for resumption
         self._count = 0  # lines so far
         self._taken = 0  # number of the newest line that a reader has taken
         self._ended = False
@@ -117,52 +146,29 @@ class Stream:
                 self._drop_lines()
             self._changed.notify_all()
         if line is None:
-            self.session.server.count_body(-self._body_size)
-        self.session.limit_streams()
+            self.session.limit_streams()
 
     def _drop_lines(self) -> None:
         """Drop the oldest lines that are too many. The caller holds the lock."""
-        while self._lines:
+        most = self._most_kept if self._reader is None else self.session.limits.unread
+        while self._size > most or len(self._lines) > LINES:
             number, line = self._lines[0]
-            most = self._most_kept
-            if self._reader is not None and number > self._taken:
-                # A connected client waits for this line. The newest one is delivered
-                # to it, however long it is.
-                if number == self._count:
-                    return
-                most = self.session.limits.unread
-            if self._size <= most and len(self._lines) <= LINES:
-                return
+            if self._reader is not None and number == self._count:
+                return  # the newest line is delivered, however long it is
             self._lines.popleft()
             self._size -= len(line)
 
-    def size(self) -> int:
-        """Return the bytes of the lines that are in memory."""
-        with self._changed:
-            return self._size
-
-    def keep(self, most: int) -> None:
-        """Keep at most so many bytes for resumption from now on."""
+    def keep(self, most: int) -> int:
+        """Keep at most so many bytes from now on. Return how many are in memory."""
         with self._changed:
             self._most_kept = most
             self._drop_lines()
+            return self._size
 
-    def has_nothing_left(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether the stream has ended and all its lines were dropped."""
         with self._changed:
             return self._ended and not self._lines
-
-    def let_go(self) -> None:
-        """Close the connection that reads this stream, if its client can resume it.
-
-        A tool that takes long may call this: it finds the stream at context.sink. The
-        client fetches the rest with a GET. Only the newest legacy revision has this.
-        [2025-11-25 transports]
-        """
-        if self.session.peer.row is newest_revision(modern=False):
-            with self._changed:
-                self._reader = None
-                self._changed.notify_all()
 
     def take_over(self, reader: Handler) -> int:
         """Replace the reader. Return the number of the newest line that was taken."""
@@ -177,7 +183,6 @@ class Stream:
             if self._reader is reader:
                 self._reader = None
                 self._drop_lines()
-        self.session.limit_streams()
 
     def take(self, reader: Handler, after: int, timeout: float) -> tuple[Lines, bool]:
         """Wait for lines with numbers greater than `after`.
@@ -193,18 +198,7 @@ class Stream:
                 return [], True
             lines = [one for one in self._lines if one[0] > after]
             self._taken = self._count
-            self._drop_lines()
             return lines, self._ended
-
-    def ended_empty(self) -> bool:
-        """Return whether the stream has ended without a single line."""
-        with self._changed:
-            return self._ended and self._count == 0
-
-    def is_read_to_its_end(self, reader: Handler) -> bool:
-        """Return whether this reader has taken the last line."""
-        with self._changed:
-            return self._ended and self._reader is reader
 
 
 class HttpSession:
@@ -217,56 +211,73 @@ class HttpSession:
     def __init__(self, server: HttpServer) -> None:
         self.id = secrets.token_urlsafe(32)
         self.used = time.monotonic()  # when a client used it last
+        self.version: Optional[str] = None  # the legacy revision that was agreed on
         self.limits = server.limits
         self.server = server
-        self._receiving = threading.Lock()  # held while the peer receives a line
+        self._jobs: deque[Callable[[], Any]] = deque()  # that wait for a thread
+        self._receiving = threading.Lock()  # held while the session receives a line
         self._lock = threading.Lock()  # guards what follows
-        self._resumable: list[Stream] = []  # the oldest one first
-        self.unasked = Stream(self, None)  # for lines that belong to no POST
-        self.peer = server.mcp.connect(self.unasked, server.workers.start)
-        self.peer.withdraw = server.workers.withdraw
+        self._streams: list[Stream] = []  # of requests, the oldest one first
+        self.unasked = Stream(self)  # for lines that belong to no POST
+        self._session = server.mcp.connect(
+            self.unasked, lambda job: server.workers.start(self._jobs, job))
 
-    def receive(self, body: bytes, reader: Handler) -> Stream:
+    def receive(self, message: Any, reader: Handler) -> Stream:
         """Give a line to the session. Return the stream of its answer."""
-        stream = Stream(self, reader, reader.body_size)
-        reader.body_size = 0  # the stream counts it now
+        stream = Stream(self, reader, message)
+        with self._lock:
+            self._streams.append(stream)
+        self.limit_streams()
         with self._receiving:
-            self.peer.receive(body, stream)
+            self._session.receive(reader.body, stream)
         return stream
 
-    def make_resumable(self, stream: Stream) -> None:
-        """Keep a stream, so that a later request can resume it."""
-        with self._lock:
-            if stream not in (self.unasked, *self._resumable):
-                self._resumable.append(stream)
-
     def find_stream(self, name: str) -> Optional[Stream]:
-        """Return the resumable stream that has this name, or None."""
+        """Return the stream that has this name, or None."""
         with self._lock:
-            for stream in (self.unasked, *self._resumable):
-                if stream.name == name:
-                    return stream
-        return None
+            streams = {one.name: one for one in (self.unasked, *self._streams)}
+        return streams.get(name)
 
     def forget(self, stream: Stream) -> None:
-        """Do not keep a stream any longer: the client has it."""
+        """Do not keep a stream any longer: no client can resume it."""
         with self._lock:
-            if stream in self._resumable:
-                self._resumable.remove(stream)
-        stream.keep(0)
+            if stream in self._streams:
+                self._streams.remove(stream)
 
     def limit_streams(self) -> None:
-        """Forget the oldest streams, until the rest fits into the limits."""
-        most = min(self.limits.kept_of_session, self.server.kept_of_each())
+        """Forget the oldest streams, until the rest fits into the limits.
+
+        An open stream is not forgotten. Its reader, if there is one, gets all lines.
+        """
+        most = 0 if self.version is None else self.server.kept_of_each()
         with self._lock:
-            self.unasked.keep(min(self.limits.kept_of_stream, most))
-            kept = [one for one in self._resumable if not one.has_nothing_left()]
-            size = self.unasked.size() + sum(one.size() for one in kept)
-            while kept and (size > most or len(kept) > RESUMABLE):
-                oldest = kept.pop(0)
-                size -= oldest.size()
-                oldest.keep(0)  # its reader, if there is one, still gets all lines
-            self._resumable = kept
+            size = self.unasked.keep(most)
+            kept: list[Stream] = []
+            for stream in reversed(self._streams):
+                if len(kept) < STREAMS:
+                    size += stream.keep(max(0, most - size))
+                else:
+                    stream.keep(0)
+                if not stream.is_over():
+                    kept.append(stream)
+            self._streams = kept[::-1]
+
+    def end(self) -> None:
+        """Cancel all calls, and end all streams.
+
+        close() comes first, because it answers the open subscriptions/listen requests.
+        """
+        self._session.close()
+        with self._lock:
+            streams = self._streams
+        for stream in streams:
+            for rid in stream.ids:
+                line = encode({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                               "params": {"requestId": rid}})
+                with self._receiving:
+                    self._session.receive(line)
+        self._jobs.clear()  # they would keep the arguments in memory
+        self.unasked(None)
 
 
 # The standard library parses the head of a request, but it is too tolerant. To it, a
@@ -299,8 +310,6 @@ class Handler(BaseHTTPRequestHandler):
     fields: dict[str, str]  # the headers of the request, by lower-case name
     extra_headers: dict[str, str]  # of the response
     body: bytes  # of the request, until its session has it
-    body_size: int  # the bytes of it that this handler has counted
-    written: Optional[Stream] = None  # whose end a client got that was still there
 
     def handle(self) -> None:
         self.limits = self.server.limits
@@ -311,28 +320,14 @@ class Handler(BaseHTTPRequestHandler):
             # If unread input were left, close() would reset the connection, and the
             # client could lose the end of the response.
             self.set_deadline(DRAIN)
-            began = time.monotonic()
             while self.rfile.read(1 << 16):
                 pass
-            # The client has closed its side, too, unless the deadline has passed. It
-            # does so because it has read the end of its events.
-            if self.written is not None and time.monotonic() < began + DRAIN:
-                self.written.session.forget(self.written)
-
-    def has_left(self) -> bool:
-        """Return whether the client has closed its side of the connection."""
-        self.connection.settimeout(0.0)
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        finally:
-            self.connection.settimeout(self.limits.idle)
 
     def set_deadline(self, seconds: Optional[float]) -> None:
         """Stop reading from the connection after so many seconds; None: never."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        self.server.set_deadline(self.connection, deadline)
+        with self.server.lock:
+            self.server.deadlines[self.connection] = deadline
 
     def handle_one_request(self) -> None:
         """Serve one request.
@@ -346,7 +341,6 @@ class Handler(BaseHTTPRequestHandler):
         self.request_id = None
         self.extra_headers = {}
         self.body = b""
-        self.body_size = 0
         is_read = False
         self.set_deadline(self.limits.idle)
         if not self.rfile.peek(1):
@@ -363,10 +357,11 @@ class Handler(BaseHTTPRequestHandler):
             if not is_read:
                 self.close_connection = True
             status = error.status if isinstance(error, Refused) else 400
-            line = response_line(self.request_id, error, null_id=False)
-            self.write_response(status, line)
-        finally:
-            self.server.count_body(-self.body_size)
+            message: dict[str, Any] = {"jsonrpc": "2.0", "error": {
+                "code": error.code, "message": error.message}}
+            if self.request_id is not None:
+                message["id"] = self.request_id
+            self.write_response(status, encode(message))
 
     def read_head(self) -> None:
         """Read and check the head. The library then parses it."""
@@ -377,11 +372,9 @@ class Handler(BaseHTTPRequestHandler):
             if not line.strip():
                 break
         if len(head) > self.limits.head:
-            raise Refused(431, "The request line and the headers are longer than "
-                          f"{self.limits.head} bytes")
+            raise Refused(431, f"The head is longer than {self.limits.head} bytes")
         if not line:
-            raise Refused(408, "The request line and the headers did not arrive within "
-                          f"{self.limits.request} seconds")
+            raise Refused(408, f"The head needs more than {self.limits.request} s")
         if not HEAD.fullmatch(head):
             raise Refused(400, "The request line or a header is not valid HTTP/1.1")
         connection = self.rfile
@@ -410,21 +403,18 @@ class Handler(BaseHTTPRequestHandler):
         if length is None and str(coding).lower() == "chunked" and (
                 self.request_version != "HTTP/1.0"):
             return self.read_chunks()
-        raise Refused(400, "The length of the body is not clear. Send one "
-                      "Content-Length in decimal digits, or only Transfer-Encoding: "
-                      "chunked")
+        raise Refused(400, "The length of the body is not clear: send one "
+                      "Content-Length, or only Transfer-Encoding: chunked")
 
     def read_chunks(self) -> bytes:
         body = bytearray()
         while True:
             size = CHUNK_SIZE.fullmatch(self.rfile.readline(1024))
             if size is None:
-                raise Refused(400, "A chunk of the body does not begin with its size "
-                              "in hexadecimal digits and a line break")
+                raise Refused(400, "A chunk does not begin with its size")
             chunk = self.read(int(size[1], 16), len(body))
             if self.read(2) != b"\r\n":
-                raise Refused(400, "A chunk of the body is longer than its size says, "
-                              "or trailers follow; trailers are not supported")
+                raise Refused(400, "A chunk is longer than its size, or has a trailer")
             if not chunk:
                 return bytes(body)
             body += chunk
@@ -433,17 +423,10 @@ class Handler(BaseHTTPRequestHandler):
         """Read exactly `size` bytes of a body that has size_so_far bytes already."""
         if size + size_so_far > self.limits.body:
             raise Refused(413, f"The body is longer than {self.limits.body} bytes")
-        data = bytearray()
-        while len(data) < size:
-            # In pieces, so that only what has arrived is counted.
-            piece = self.rfile.read(min(size - len(data), PIECE))
-            if not piece:
-                raise Refused(408, "The body did not arrive completely within "
-                              f"{self.limits.request} seconds")
-            self.server.count_body(len(piece))
-            self.body_size += len(piece)
-            data += piece
-        return bytes(data)
+        data: bytes = self.rfile.read(size)
+        if len(data) < size:
+            raise Refused(408, f"The body needs more than {self.limits.request} s")
+        return data
 
     def check_access(self) -> None:
         """Refuse other paths, other hosts and origins, and requests without the token.
@@ -479,8 +462,8 @@ class Handler(BaseHTTPRequestHandler):
             if given:
                 challenge += ', error="invalid_token"'  # [RFC 6750 3]
             self.extra_headers["WWW-Authenticate"] = challenge
-            raise Refused(401, "The token is missing or wrong. Send the header "
-                          "Authorization: Bearer TOKEN")
+            raise Refused(401, "The token in the header Authorization is missing or "
+                          "wrong")
 
     def serve(self) -> None:
         accept = self.fields.get("accept", "*/*")
@@ -490,8 +473,7 @@ class Handler(BaseHTTPRequestHandler):
             self.post()
         elif self.command not in ("GET", "DELETE") or self.is_modern():
             self.extra_headers["Allow"] = "POST, GET, DELETE"
-            raise Refused(405, f"{self.command} is not allowed here. Use POST or, in a "
-                          "legacy session, also GET and DELETE")
+            raise Refused(405, f"{self.command} is not allowed here")
         elif self.command == "GET":
             self.get(self.find_session())
         else:
@@ -515,12 +497,11 @@ class Handler(BaseHTTPRequestHandler):
         """Return the session that the request names."""
         name = self.fields.get("mcp-session-id")
         if not name:
-            raise Refused(400, "The header Mcp-Session-Id is missing. Send initialize "
-                          "first; its response has this header")
-        session = self.server.find_session(name)
+            raise Refused(400, "Mcp-Session-Id is missing; initialize returns one")
+        with self.server.lock:
+            session = self.server.sessions.get(name)
         if session is None:
-            raise Refused(404, "The session does not exist or has ended. Send "
-                          "initialize again")
+            raise Refused(404, "The session has ended. Send initialize again")
         session.used = time.monotonic()
         return session
 
@@ -528,62 +509,50 @@ class Handler(BaseHTTPRequestHandler):
         content_type = self.fields.get("content-type", "").partition(";")[0]
         if content_type.strip().lower() != "application/json":
             raise Refused(415, "Content-Type is not application/json")
-        stream = self.receive()
-        self.body = b""  # the answer may take long, and the body may have megabytes
-        if stream is None:
+        message = decode(self.body)
+        if not self.is_modern(message):
+            is_first = member(message, "method") == "initialize" and (
+                "mcp-session-id" not in self.fields)
+            session = (self.server.open_session(self.limits.sessions) if is_first
+                       else self.find_session())
+        elif self.check_modern(message):
+            session = self.server.open_session()
+        else:  # a notification, which refers to no session and to no request
             self.write_response(202)
             return
         try:
+            stream = session.receive(message, self)
+            self.body = b""  # the answer may take long, and the body may have megabytes
             self.write_answer(stream)
         finally:
-            if stream.session.peer.row is None:  # not a legacy session
-                self.server.end(stream.session)
+            if session.version is None:  # modern, or the handshake was refused
+                self.server.end(session)
 
-    def receive(self) -> Optional[Stream]:
-        """Give the body to its session. Return the stream of the answer.
-
-        None means that the message has no effect.
-        """
-        message = decode(self.body)
-        if self.is_modern(message):
-            return self.receive_modern(message)
-        return self.receive_legacy(message)
-
-    def receive_legacy(self, message: Any) -> Stream:
-        """Receive a line of a session. initialize opens one. [2025-11-25 transports]"""
-        is_first = member(message, "method") == "initialize" and (
-            "mcp-session-id" not in self.fields)
-        if is_first:
-            session = self.server.open_session(self.limits.sessions)
-        else:
-            session = self.find_session()
-        stream = session.receive(self.body, self)
-        if session.peer.row is None:  # the handshake was refused
-            self.server.end(session)
-        elif is_first:
-            self.extra_headers["Mcp-Session-Id"] = session.id
-        return stream
-
-    def receive_modern(self, message: Any) -> Optional[Stream]:
-        """Receive a request without a session. Closing the connection cancels it."""
+    def check_modern(self, message: Any) -> bool:
+        """Check a message without a session. Return whether it is a request."""
         kind, fault = classify(message)
         if fault is not None:
             raise Refused(400, f"Invalid request: {fault}")
         if kind == "response":
-            raise Refused(400, "The body is a response, but a modern server sends no "
-                          "requests")
+            raise Refused(400, "A modern server sends no requests to respond to")
         if kind == "notification":
-            # A notification refers to a session or to a request, and this line has
-            # neither.
-            return None
+            return False
         self.request_id = message["id"]
-        tools = self.server.mcp.entries("tools")
-        for header, value in body_headers(message, tools).items():
+        paths = {}
+        if message["method"] == "tools/call":
+            paths = self.server.paths(str(member(message, "params", "name")))
+        for header, value in body_headers(message, paths).items():
             if not header_matches(self.fields.get(header), value):
                 raise RpcError(HEADER_MISMATCH, f"The header {header} does not match "
                                f"the body, which has {value!r:.80}")
-        revision_of(member(message, "params", "_meta") or {})
-        return self.server.open_session().receive(self.body, self)
+        # The status of these errors is 400, of others with this code 200.
+        version = member(message, "params", "_meta", META_VERSION)
+        capabilities = member(message, "params", "_meta", META + "clientCapabilities")
+        if type(version) is not str or (
+                version in REVISIONS and type(capabilities) is not dict):
+            raise RpcError(INVALID_PARAMS, f"params._meta needs {META_VERSION}, a "
+                           f"string, and {META}clientCapabilities, an object")
+        return True
 
     def get(self, session: HttpSession) -> None:
         """Send the lines of a session that belong to no POST, or resume a stream."""
@@ -595,25 +564,32 @@ class Handler(BaseHTTPRequestHandler):
             name, _, number = last_event_id.partition("-")
             found = session.find_stream(name)
             if found is None or not re.fullmatch("[0-9]{1,9}", number):
-                raise Refused(400, "Last-Event-ID is not the id of an event that this "
-                              "server still has")
+                raise Refused(400, "Last-Event-ID is unknown or has expired")
             stream = found
             stream.take_over(self)
             after = int(number)
-        self.write_events(stream, after, [], must_stop=False)
+        self.write_events(stream, after, *stream.take(self, after, 0.0))
 
     def write_answer(self, stream: Stream) -> None:
         """Answer a POST: as JSON if only a response comes, and soon; else as events."""
-        lines, must_stop = stream.take(self, 0, self.limits.quick)
-        if stream.ended_empty():  # the message has no response, or it was cancelled
+        session = stream.session
+        is_first = session.version is None and self.request_id is None
+        lines, must_stop = stream.take(
+            self, 0, self.limits.request if is_first else self.limits.quick)
+        if must_stop and not lines:  # a message without a response, or it was cancelled
+            session.forget(stream)
             self.write_response(202)
             return
         if len(lines) == 1:
             line = lines[0][1]
             message = decode(line)
             if member(message, "method") is None:  # a response is the last line
-                stream.keep(0)
-                self.write_response(self.status_of(message, stream.session), line)
+                session.forget(stream)
+                if is_first:
+                    session.version = member(message, "result", "protocolVersion")
+                if is_first and session.version is not None:
+                    self.extra_headers["Mcp-Session-Id"] = session.id
+                self.write_response(self.status_of(message, session), line)
                 return
         self.write_events(stream, 0, lines, must_stop)
 
@@ -621,7 +597,7 @@ class Handler(BaseHTTPRequestHandler):
         code = member(response, "error", "code")
         if code in BAD_REQUEST_CODES:
             return 400
-        if code == METHOD_NOT_FOUND and session.peer.row is None:
+        if code == METHOD_NOT_FOUND and session.version is None:
             return 404  # only in the modern era
         return 200
 
@@ -637,30 +613,26 @@ class Handler(BaseHTTPRequestHandler):
             "Cache-Control": "no-store",
             "X-Accel-Buffering": "no"})
         session = stream.session
-        revision = session.peer.row  # None for a modern request
-        if revision is not None:
-            session.make_resumable(stream)
+        deadline: Optional[float] = None
         try:
             self.write_response(200, None)
-            if revision is newest_revision(modern=False):
+            if session.version == NEWEST_LEGACY:
                 # An event without data. It gives the client an id to resume from, even
                 # if the connection breaks before the first line. Older clients do not
                 # expect such an event.
+                deadline = time.monotonic() + self.limits.stream
                 retry = round(1000 * self.limits.retry)
                 self.wfile.write(
                     f"id: {stream.name}-{after}\nretry: {retry}\ndata:\n\n".encode())
             while True:
-                if must_stop and stream.is_read_to_its_end(self):
-                    if not self.has_left():
-                        self.written = stream
                 for number, line in lines:
                     event = b"data: " + line + b"\n\n"
-                    if revision is not None:
+                    if session.version is not None:
                         event = f"id: {stream.name}-{number}\n".encode() + event
                     self.wfile.write(event)
                     after = number
                 session.used = time.monotonic()
-                if must_stop:
+                if must_stop or (deadline is not None and deadline <= session.used):
                     return
                 lines, must_stop = stream.take(self, after, self.limits.pulse)
                 if not lines and not must_stop:
@@ -668,8 +640,6 @@ class Handler(BaseHTTPRequestHandler):
                     self.wfile.write(b":\n\n")
         finally:
             stream.leave(self)
-            if revision is None:
-                stream.keep(0)
 
     def write_response(self, status: int, body: Optional[bytes] = b"") -> None:
         """Write the head of a response, and its body unless that is None."""
@@ -709,81 +679,72 @@ class HttpServer(ThreadingHTTPServer):
         if not token and name not in LOOPBACK:
             raise ValueError(f"other machines can reach {host!r}: set a token, or use "
                              "the host 127.0.0.1")
-        for tool in server.entries("tools").values():
-            argument_headers(tool["inputSchema"])  # ValueError if they are not valid
         self.mcp = server
         self.token = token or None
         self.limits = limits
         self.names = {one.lower() for one in (*LOOPBACK, name, *names)}
-        self.workers = Pool(max(server.workers, 1))
-        self._lock = threading.Lock()  # guards the tables that follow
-        self._bodies = 0  # bytes; see Limits.bodies
+        self.workers = Workers(max(server.workers, 1))
+        self.lock = threading.Lock()  # guards the tables that follow
         self.sessions: dict[str, HttpSession] = {}
         # For each connection, when to stop reading from it.
         self.deadlines: dict[Any, Optional[float]] = {}
+        # This server reads its tools as any client does, and again when they change.
+        self._tools_changed = threading.Event()
+        self._reading = threading.Lock()  # guards the table that follows
+        self._paths: dict[str, Paths] = {}
+        self.client = Client(server, on_notification=self._note_change)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with self.client, suppress(RpcError):  # RpcError: it has no tools so far
+            for tool in self.client.list_tools():  # ValueError: its headers are invalid
+                self._paths[tool["name"]] = argument_headers(tool["inputSchema"])
         super().__init__((host, port), Handler)
+        self.client.connect()
+        self.client.subscribe(tools=True)
         self.url = f"http://{name}:{self.server_address[1]}/mcp"
+
+    def _note_change(self, method: str, params: Any) -> None:
+        if method == "notifications/tools/list_changed":
+            self._tools_changed.set()
+
+    def paths(self, name: str) -> dict[str, Paths]:
+        """Return which arguments the tools, with this one, repeat in which headers."""
+        with self._reading:
+            if self._tools_changed.is_set() or name not in self._paths:
+                if not self._paths:  # a server without tools has no news of them either
+                    self.client.connect()
+                self._tools_changed.clear()
+                with suppress(RpcError):
+                    self._paths = dict(usable_tools(self.client.list_tools()))
+            return self._paths
 
     def open_session(self, limit: Optional[int] = None) -> HttpSession:
         """Open a session. Refuse it if `limit` sessions are open already."""
-        with self._lock:
+        with self.lock:
             if limit is not None and len(self.sessions) >= limit:
-                raise Refused(503, f"{limit} sessions are open, and no more are "
-                              "allowed. Try again later")
+                raise Refused(503, f"{limit} sessions are open. Try again later")
             session = HttpSession(self)
             self.sessions[session.id] = session
         return session
 
-    def find_session(self, name: str) -> Optional[HttpSession]:
-        with self._lock:
-            return self.sessions.get(name)
-
-    def count_body(self, size: int) -> None:
-        """Count bytes of a body. Refuse them if there are too many.
-
-        A negative size means that a body is no longer in memory.
-        """
-        with self._lock:
-            if size > 0 and self._bodies + size > self.limits.bodies:
-                raise Refused(503, "The requests that are being served have "
-                              f"{self.limits.bodies} bytes, and no more are allowed. "
-                              "Try again later")
-            self._bodies += size
-
     def kept_of_each(self) -> int:
         """Return how many bytes each session may keep, so that all keep limits.kept."""
-        with self._lock:
+        with self.lock:
             return self.limits.kept // max(1, len(self.sessions))
 
     def end(self, session: HttpSession) -> None:
-        """End a session. Its calls are cancelled, and its streams end.
-
-        close() comes first, because it answers the open subscriptions/listen requests.
-        All other requests are cancelled then; they get no response, so flush() only has
-        to write the ends of their streams.
-        """
-        with self._lock:
+        """End a session. Its calls are cancelled, and its streams end."""
+        with self.lock:
             self.sessions.pop(session.id, None)
-        session.peer.close()
-        for request in session.peer.unanswered():
-            session.peer.cancel_incoming(request.request_id)
-            request.job = None  # a cycle, which would keep the arguments in memory
-        session.peer.outbox.flush()
-        session.unasked(None)
-
-    def set_deadline(self, connection: Any, deadline: Optional[float]) -> None:
-        with self._lock:
-            self.deadlines[connection] = deadline
+        session.end()
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Accept a connection, unless too many are open."""
-        with self._lock:
+        with self.lock:
             self.deadlines[request] = None
             return len(self.deadlines) <= self.limits.connections
 
     def shutdown_request(self, request: Any) -> None:
-        with self._lock:
+        with self.lock:
             self.deadlines.pop(request, None)
         super().shutdown_request(request)
 
@@ -793,7 +754,7 @@ class HttpServer(ThreadingHTTPServer):
         A session whose share of the memory has shrunk forgets streams.
         """
         now = time.monotonic()
-        with self._lock:
+        with self.lock:
             deadlines = list(self.deadlines.items())
             sessions = list(self.sessions.values())
         for connection, deadline in deadlines:
@@ -807,10 +768,11 @@ class HttpServer(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
-        with self._lock:
+        with self.lock:
             sessions = list(self.sessions.values())
         for session in sessions:
             self.end(session)
+        self.client.close()
 
 
 def exit_by_signal(number: int, frame: Any) -> None:
@@ -828,7 +790,7 @@ def main() -> None:
     server = runpy.run_path(given.file)["server"]
     token = os.environ.get("MCP_TOKEN")
     with HttpServer(server, given.host, given.port, token, given.name) as http:
-        print(f"serving {server.info['name']} at {http.url}", flush=True)
+        print(f"serving {http.client.server_info['name']} at {http.url}", flush=True)
         signal.signal(signal.SIGINT, exit_by_signal)
         signal.signal(signal.SIGTERM, exit_by_signal)
         http.serve_forever()

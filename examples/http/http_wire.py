@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -31,15 +32,12 @@ NAME_MEMBERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "
 SAFE_TEXT = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 ENCODED_TEXT = re.compile(r"=\?base64\?(.*)\?=")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # [RFC 9110 5.6.2]
-# Keywords of JSON Schema, except properties, whose value is a schema, a list of
-# schemas, or an object of schemas.
-SUBSCHEMA_KEYWORDS = (
-    "items", "prefixItems", "contains", "additionalProperties", "propertyNames", "not",
-    "allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas", "$defs",
-    "patternProperties", "definitions")
+DATA = ("enum", "const", "default", "examples")  # keywords that hold no schema
 
 Json = dict[str, Any]
 PropertyPath = Optional[tuple[str, ...]]
+Paths = dict[str, tuple[str, ...]]  # header: the path of the argument that it repeats
+log = logging.getLogger(__name__)
 
 
 def member(value: Any, *names: str) -> Any:
@@ -106,56 +104,58 @@ def _annotated_schemas(schema: Any,
     leads there, such as items or anyOf: then the schema does not describe exactly one
     argument.
     """
+    if isinstance(schema, list):
+        for one in schema:
+            yield from _annotated_schemas(one, None)
     if not isinstance(schema, dict):
         return
     if "x-mcp-header" in schema:
         yield path, schema
-    properties = schema.get("properties")
-    if isinstance(properties, dict):
-        for name, subschema in properties.items():
-            below = None if path is None else (*path, name)
-            yield from _annotated_schemas(subschema, below)
-    for keyword in SUBSCHEMA_KEYWORDS:
-        argument = schema.get(keyword)
-        subschemas: list[Any] = []
-        if isinstance(argument, list):
-            subschemas = argument
-        elif isinstance(argument, dict):  # one schema, or an object of schemas
-            subschemas = [argument, *argument.values()]
-        for subschema in subschemas:
-            yield from _annotated_schemas(subschema, None)
+    for keyword, value in schema.items():
+        if keyword == "properties" and isinstance(value, dict):
+            for name, subschema in value.items():
+                below = None if path is None else (*path, name)
+                yield from _annotated_schemas(subschema, below)
+        elif keyword not in DATA:
+            yield from _annotated_schemas(value, None)
 
 
-def argument_headers(schema: Json) -> dict[str, tuple[str, ...]]:
-    """Return the headers that an input schema asks for: {header: path of the argument}.
+def argument_headers(schema: Json) -> Paths:
+    """Return the headers that an input schema asks for.
 
     Raises ValueError if an x-mcp-header in the schema is not valid.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    found: Paths = {}
     for path, subschema in _annotated_schemas(schema, ()):
         name = subschema["x-mcp-header"]
         if not isinstance(name, str) or not HEADER_NAME.fullmatch(name):
-            raise ValueError(f"x-mcp-header: {name!r} is not a valid name of a header; "
-                             "use letters, digits and hyphens")
+            raise ValueError(f"x-mcp-header: {name!r} is not the name of a header")
         if subschema.get("type") not in ("string", "integer", "boolean"):
-            raise ValueError(f"x-mcp-header: {name} is at a schema whose type is "
-                             f"{subschema.get('type')!r}; it must be string, integer "
+            raise ValueError(f"x-mcp-header: the type of {name} is not string, integer "
                              "or boolean")
         if path is None:
-            raise ValueError(f"x-mcp-header: {name} is below a keyword other than "
-                             "properties; only properties may lead to it")
+            raise ValueError(f"x-mcp-header: not only properties lead to {name}")
         header = f"mcp-param-{name.lower()}"
         if header in found:
-            raise ValueError(f"x-mcp-header: {name} occurs twice, in upper or lower "
-                             "case; use another name for each argument")
+            raise ValueError(f"x-mcp-header: {name} occurs twice")
         found[header] = path
     return found
 
 
-def body_headers(message: Json, tools: dict[str, Json]) -> dict[str, Any]:
+def usable_tools(tools: list[Json]) -> Iterator[tuple[str, Paths]]:
+    """Yield the names and the headers of tools, without those whose schema is invalid.
+    """
+    for tool in tools:
+        try:
+            yield tool["name"], argument_headers(tool["inputSchema"])
+        except ValueError as error:
+            log.warning("left out the tool %s: %s", tool["name"], error)
+
+
+def body_headers(message: Json, paths: dict[str, Paths]) -> dict[str, Any]:
     """Return the headers that repeat parts of a modern request: {header: value}.
 
-    tools maps names to the definitions of tools. If a value is None, the request must
+    paths has the argument headers of the tools. If a value is None, the request must
     not have the header.
     """
     method = message["method"]
@@ -169,8 +169,6 @@ def body_headers(message: Json, tools: dict[str, Json]) -> dict[str, Any]:
     if version is not None:
         headers["mcp-protocol-version"] = version
     if method == "tools/call":
-        tool = tools.get(str(member(params, "name")))
-        if tool is not None:
-            for header, path in argument_headers(tool["inputSchema"]).items():
-                headers[header] = member(params, "arguments", *path)
+        for header, path in paths.get(str(member(params, "name")), {}).items():
+            headers[header] = member(params, "arguments", *path)
     return headers

@@ -43,7 +43,8 @@ DEADLINE = 20.0  # seconds that anything may take
 LEGACY = [version for version, row in REVISIONS.items() if not row.modern]
 MODERN = [version for version, row in REVISIONS.items() if row.modern][-1]
 NEWEST = LEGACY[-1]
-BOTH = "application/json, text/event-stream"
+JSON = "application/json"
+BOTH = f"{JSON}, text/event-stream"
 LIMITS = http_server.Limits(request=2.0, quick=0.1, pulse=0.2, body=100_000, retry=0.05)
 HELLO = {"protocolVersion": NEWEST, "capabilities": {},
          "clientInfo": {"name": "t", "version": "0"}}
@@ -91,7 +92,6 @@ def fixture(case: Any) -> Server:
     @server.tool
     def count(ctx: Context) -> str:
         """Report 1, wait for case.go or a cancellation, report 2, and answer."""
-        case.sinks.append(weakref.ref(ctx.sink))
         ctx.progress(1, 2)
         case.running.set()
         end = time.monotonic() + DEADLINE
@@ -103,10 +103,9 @@ def fixture(case: Any) -> Server:
         return "counted"
 
     @server.tool
-    def let_go(ctx: Context, size: int = 5) -> str:
-        """Close the connection, then answer with `size` letters."""
-        case.sinks.append(weakref.ref(ctx.sink))
-        getattr(ctx.sink, "let_go", lambda: None)()
+    def late(size: int = 5) -> str:
+        """Wait until the test allows it, then answer with `size` letters."""
+        case.allowed.acquire(timeout=DEADLINE)
         return ("later" * size)[:size]
 
     @server.tool
@@ -124,7 +123,7 @@ def fixture(case: Any) -> Server:
         """Take arguments that are repeated in headers."""
         return str(region)
 
-    server.prompt("placed")(lambda region: region)
+    server.prompt(name="placed")(lambda region: region)
     server.resource("test://r", name="r")(lambda: "r")
     return server
 
@@ -144,7 +143,7 @@ class Talk:
 
     def __init__(self, server: Any, version: str = "", token: str = "") -> None:
         self.connection = http.client.HTTPConnection(*server.server_address[:2], timeout=DEADLINE)
-        self.headers = {"Content-Type": "application/json", "Accept": BOTH}
+        self.headers = {"Content-Type": JSON, "Accept": BOTH}
         if token:
             self.headers["Authorization"] = f"Bearer {token}"
         self.version, self._ids = version, itertools.count(100)
@@ -188,7 +187,7 @@ class Talk:
 
 
 class Fake:
-    """A server for which answer(message) returns status, headers and body."""
+    """A server for which answer(message) returns status, headers and body: bytes or JSON."""
 
     def __init__(self, answer: Callable[[Any], Any]) -> None:
         fake, self.seen = self, []  # type: Any, List[Any]  # verb, headers, message
@@ -202,10 +201,12 @@ class Fake:
                 status, more, body = answer(received)
                 with contextlib.suppress(OSError):  # the client has left
                     self.send_response(status)
+                    if type(body) is not bytes:
+                        more, body = {**more, "Content-Type": JSON}, json.dumps(body).encode()
                     for name, value in more.items():
                         self.send_header(name, value)
                     self.end_headers()
-                    self.wfile.write(body if type(body) is bytes else json.dumps(body).encode())
+                    self.wfile.write(body)
 
             do_POST = do_GET = do_DELETE = do
 
@@ -229,8 +230,14 @@ def result(to: Any, **members: Any) -> Any:
     if to["method"] == "server/discover":
         members = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "ttlMs": 0,
                    "cacheScope": "private"}
-    return 200, {"Content-Type": "application/json"}, {
+    return 200, {}, {
         "jsonrpc": "2.0", "id": to["id"], "result": {"resultType": "complete", **members}}
+
+
+def mismatch(to: Any) -> Any:
+    """Return the answer of a server that refuses the headers of a request."""
+    return 400, {}, {
+        "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
 
 
 def kept_sessions(server: Server) -> Callable[[], int]:
@@ -258,7 +265,7 @@ class HttpCase(unittest.TestCase):
 
     def setUp(self) -> None:
         self.go, self.running, self.cancelled = (threading.Event() for _ in range(3))
-        self.sinks: List[Any] = []  # weak references to the streams of calls
+        self.allowed = threading.Semaphore(0)  # how many calls of `late` may answer
         self.mcp = fixture(self)
         self.http = self.serve()
 
@@ -424,7 +431,8 @@ class TestTogether(HttpCase):
                     self.assertIn("add", [tool["name"] for tool in client.list_tools()])
                     counted = client.call_tool("count", on_progress=lambda *said: told.append(
                         said[0]))
-                    self.assertEqual(([1, 2], "counted"), (told, first_text(counted)))
+                    self.assertEqual("counted", first_text(counted))
+                    self.eventually(lambda told=told: told == [1, 2], "the progress")
                     self.assertEqual("r", client.read_resource("test://r")["contents"][0]["text"])
                     answers = client.batch([("tools/list", None), ("no/such", None)])
                     self.assertEqual(("tools" in answers[0], -32601), (True, answers[1].code))
@@ -495,12 +503,13 @@ class TestTogether(HttpCase):
 
     def test_a_client_resumes_a_stream_after_the_time_that_the_server_names(self) -> None:
         """[http.sse.retry-respected]"""
-        server = self.serve(LIMITS._replace(retry=0.2))
+        server = self.serve(LIMITS._replace(retry=0.5, stream=0.0))
         for ours in (0.01, 60.0):
             with self.client(server.url, retry=ours, protocol_version=NEWEST) as client:
+                threading.Timer(0.3, self.allowed.release).start()
                 began = time.monotonic()
-                self.assertEqual("later", first_text(client.call_tool("let_go")))
-                self.assertGreaterEqual(time.monotonic() - began, 0.2)
+                self.assertEqual("later", first_text(client.call_tool("late")))
+                self.assertGreaterEqual(time.monotonic() - began, 0.5)
 
     def test_a_client_whose_session_has_ended_can_connect_again(self) -> None:
         """[http.session.client-restarts] [http.session.echoed] [http.session.client-deletes]"""
@@ -534,8 +543,8 @@ class TestTogether(HttpCase):
 
     def test_a_hundred_sessions_at_once_get_all_answers_and_are_all_released(self) -> None:
         """[http.session.id-quality]"""
-        threads, kept = threading.active_count(), kept_sessions(self.mcp)
         server, together = self.serve(LIMITS._replace(connections=128)), threading.Barrier(100)
+        threads, kept = threading.active_count(), kept_sessions(self.mcp)
 
         def session(number: int) -> str:
             talk = self.talk(NEWEST, server)
@@ -552,7 +561,7 @@ class TestTogether(HttpCase):
             names = set(pool.map(session, range(100)))
         self.assertEqual((100, {}), (len(names), server.sessions))
         self.eventually(lambda: not kept(), "sessions are left")
-        self.eventually(lambda: threading.active_count() <= threads + 1, "threads are left")
+        self.eventually(lambda: threading.active_count() <= threads, "threads are left")
 
 
 class TestStreams(HttpCase):
@@ -598,76 +607,37 @@ class TestStreams(HttpCase):
             return response.status, []
         return 200, [first_text(one["result"]) for one in said(response) if "result" in one]
 
-    def is_released(self, number: int) -> bool:
-        gc.collect()
-        return self.sinks[number]() is None
-
-    def test_a_stream_is_forgotten_when_its_client_has_read_it_to_its_end(self) -> None:
-        self.go.set()
-        talk = self.talk(NEWEST)
-        prime, *_, last = http_client.events(talk.open("tools/call", COUNT))
-        self.assertIn(b"counted", last.data)
-        self.eventually(lambda: self.is_released(0), "a stream is left")
-        for name in (prime.id, last.id):
-            self.assertEqual((400, []), self.resumed(talk, name))
-
-    def test_a_stream_is_kept_if_its_client_may_have_left_before_its_end(self) -> None:
-        talk = self.talk(NEWEST)
-        session = [f"{name}: {talk.headers[name]}".encode() for name in (
-            "Mcp-Session-Id", "MCP-Protocol-Version")]
-        with socket.create_connection(self.http.server_address[:2], DEADLINE) as sock:
-            sock.sendall(spell(message(1, "tools/call", COUNT), *session))
-            self.assertTrue(self.running.wait(DEADLINE))
-            sock.shutdown(socket.SHUT_WR)  # like a client that has gone, but does not reset
-            self.go.set()
-            answer = b"".join(iter(lambda: sock.recv(1 << 16), b""))
-        self.assertIn(b"counted", answer)
-        talk.close()
-        self.eventually(lambda: not self.http.deadlines, "a connection is left")
-        first = re.findall(rb"id: (\S+)\n", answer)[0].decode()
-        self.assertEqual((200, ["counted"]), self.resumed(talk, first))
-
-    def left(self, talk: Talk, size: int) -> str:
+    def left(self, talk: Talk, server: Any, size: int) -> str:
         """Call a tool whose answer comes when its client has left. Return its first event."""
-        response = talk.open("tools/call", {"name": "let_go", "arguments": {"size": size}})
-        event, = http_client.events(response)
+        session = server.sessions[talk.headers["Mcp-Session-Id"]]
+        event, = http_client.events(talk.open("tools/call", {
+            "name": "late", "arguments": {"size": size}}))
+        stream = session.find_stream(event.id.partition("-")[0])
+        self.allowed.release()
+        self.eventually(lambda: stream.is_over() or stream.keep(size * 2), "the answer")
+        session.limit_streams()
         return str(event.id)
 
-    def test_the_bytes_that_are_kept_of_a_stream_are_limited(self) -> None:
-        talk = self.talk(NEWEST, self.serve(LIMITS._replace(kept_of_stream=2000)))
-        short, long = self.left(talk, 1000), self.left(talk, 2000)
-        self.eventually(lambda: self.is_released(1), "a stream that cannot be resumed is left")
-        self.assertEqual((400, []), self.resumed(talk, long))
-        status, (text,) = self.resumed(talk, short)
-        self.assertEqual((200, 1000), (status, len(text)))
-
-    def test_the_bytes_that_are_kept_of_a_session_are_limited(self) -> None:
-        server = self.serve(LIMITS._replace(kept_of_session=2500))
+    def test_the_bytes_that_are_kept_for_resumption_are_limited(self) -> None:
+        """The sessions have equal shares. The oldest streams are dropped first."""
+        server = self.serve(LIMITS._replace(kept=5000, stream=0.0))
         talk, other = self.talk(NEWEST, server), self.talk(NEWEST, server)
-        elsewhere = self.left(other, 2000)
-        oldest, *newer = (self.left(talk, 1000) for _ in range(3))
-        self.eventually(lambda: self.is_released(1), "the oldest stream is left")
-        self.assertEqual((400, []), self.resumed(talk, oldest))
+        elsewhere = self.left(other, server, 2000)
+        long = self.left(talk, server, 2500)
+        oldest, *newer = (self.left(talk, server, 1000) for _ in range(3))
+        for name in (long, oldest):
+            self.assertEqual((400, []), self.resumed(talk, name))
         for name in newer:
-            self.assertEqual(200, self.resumed(talk, name)[0])
+            status, (text,) = self.resumed(talk, name)
+            self.assertEqual((200, 1000), (status, len(text)))
         self.assertEqual(200, self.resumed(other, elsewhere)[0])
-
-    def test_the_bytes_that_are_kept_of_all_sessions_are_limited(self) -> None:
-        server = self.serve(LIMITS._replace(kept=4000))
-        talk = self.talk(NEWEST, server)
-        name = self.left(talk, 1500)
-        self.talk(NEWEST, server)
-        self.assertEqual(200, self.resumed(talk, name)[0])  # at most 2000 for each
-        name = self.left(talk, 1500)
-        self.talk(NEWEST, server)
-        self.eventually(lambda: self.is_released(1), "a stream is left")
-        self.assertEqual((400, []), self.resumed(talk, name))
+        self.talk(NEWEST, server)  # the shares become smaller
+        self.eventually(lambda: self.resumed(other, elsewhere)[0] == 400, "a stream is left")
 
     def test_a_client_that_stays_gets_all_lines_however_little_is_kept(self) -> None:
         self.mcp.tool(name="much", description="-")(much)
         for quick in (0.0, 10.0):
-            server = self.serve(LIMITS._replace(
-                kept_of_stream=10, kept_of_session=10, quick=quick))
+            server = self.serve(LIMITS._replace(kept=10, quick=quick))
             for version in (NEWEST, MODERN):
                 with self.subTest(quick=quick, version=version):
                     call = self.talk(version, server).open("tools/call", {
@@ -711,7 +681,8 @@ class TestStreams(HttpCase):
             self.go.wait(2 * DEADLINE)
             return "waited"
 
-        kept, server = kept_sessions(self.mcp), self.serve()
+        server = self.serve()
+        kept = kept_sessions(self.mcp)
         first = self.talk(MODERN, server).open("tools/call", {"name": "wait"})
         self.assertTrue(self.running.wait(DEADLINE))
         for _ in range(3):
@@ -724,16 +695,19 @@ class TestStreams(HttpCase):
         self.go.set()
         self.assertEqual("waited", first_text(said(first)[-1]["result"]))
 
-    def test_a_tool_can_close_its_stream_and_the_client_fetches_the_answer_later(self) -> None:
+    def test_a_long_stream_is_closed_and_the_client_fetches_the_answer_later(self) -> None:
         """[http.sse.early-close] [http.sse.not-closed-early]"""
-        talk = self.talk(NEWEST)
-        response = talk.open("tools/call", {"name": "let_go"})
-        (prime, data, _), = http_client.events(response)  # the stream ends here
-        answer, = said(talk.send("GET", Last_Event_ID=prime))
-        self.assertEqual((b"", "later"), (data, first_text(answer["result"])))
-        talk = self.talk(LEGACY[-2])  # this revision cannot resume, so the stream stays open
-        _, _, body = talk.post("tools/call", {"name": "let_go"})
-        self.assertEqual("later", first_text(body["result"]))
+        server = self.serve(LIMITS._replace(stream=0.0))
+        talk = self.talk(NEWEST, server)
+        (prime, data, _), = http_client.events(talk.open("tools/call", {"name": "late"}))
+        self.allowed.release()
+        self.assertEqual((b"", (200, ["later"])), (data, self.resumed(talk, prime)))
+        for version in (LEGACY[-2], MODERN):  # these streams stay open
+            response = self.talk(version, server).open("tools/call", {"name": "late"})
+            self.assertEqual(b":\n", response.readline())
+            self.allowed.release()
+            answer, = said(response)
+            self.assertEqual("later", first_text(answer["result"]))
 
     def test_a_new_reader_of_a_stream_replaces_the_old_one_and_no_line_is_lost(self) -> None:
         """[http.get.one-stream-only] [http.sse.keepalive]"""
@@ -827,8 +801,9 @@ class TestSessions(HttpCase):
             response = talk.send(name, message(1, "ping") if name == "POST" else None)
             self.assertEqual((404, True), (response.status, bool(response.read())), name)
         status, headers, body = talk.post("initialize", {}, Mcp_Session_Id=None)  # no version
-        self.assertEqual((200, None, -32602, {}), (
-            status, headers["Mcp-Session-Id"], body["error"]["code"], self.http.sessions))
+        self.assertEqual((200, None, -32602), (
+            status, headers["Mcp-Session-Id"], body["error"]["code"]))
+        self.eventually(lambda: not self.http.sessions, "a refused session is left")
 
     def test_unused_sessions_end_and_the_number_of_sessions_is_limited(self) -> None:
         """[http.session.ended-404]"""
@@ -852,7 +827,7 @@ class TestSessions(HttpCase):
             self.assertEqual((405, "POST, GET, DELETE"),
                              (response.status, response.headers["Allow"]))
             response.read()
-        response = talk.send("GET", Accept="application/json")
+        response = talk.send("GET", Accept=JSON)
         self.assertEqual((406, True), (response.status, bool(response.read())))
         status, headers, _ = self.talk(MODERN).post("tools/list", Mcp_Session_Id="anything")
         self.assertEqual((200, None), (status, headers["Mcp-Session-Id"]))
@@ -876,7 +851,10 @@ class TestStatus(HttpCase):
         for talk, line, headers, status in (
                 (old, gone, {}, 202), (old, answer, {}, 202), (new, gone, header, 202),
                 (old, batch, {}, 400), (new, batch, header, 400), (new, [], header, 400),
-                (new, answer, header, 400)):
+                (new, answer, header, 400), *(
+                    (new, {"id": 1, "method": "tools/list", "params": params},
+                     {**header, "Mcp_Method": "tools/list"}, 400)
+                    for params in ({"_meta": "x"}, {"_meta": [1]}, [1], {}))):
             line = line if isinstance(line, list) else {"jsonrpc": "2.0", **line}
             with self.subTest(line=line, headers=headers):
                 self.assertEqual(status, talk.line(line, **headers)[0])
@@ -939,6 +917,26 @@ class TestStatus(HttpCase):
                     code = None if value in right else -32020
                     self.assertEqual((400 if code else 200, code),
                                      (status, body.get("error", {}).get("code")), body)
+
+    def test_the_headers_of_a_tool_count_as_soon_as_it_is_registered_or_replaced(self) -> None:
+        self.mcp = Server("empty", "1.0")
+        server = self.serve()
+
+        def register(**more: Any) -> None:
+            self.mcp.tool(name="new", description="-", input_schema={
+                "type": "object", "properties": {"a": {"type": "string", **more}}})(lambda a: a)
+
+        def code() -> Any:
+            _, _, body = self.talk(MODERN, server).post("tools/call", {
+                "name": "new", "arguments": {"a": "b"}})
+            return body.get("error", {}).get("code")
+
+        self.assertEqual(-32601, code())  # this server has no tools so far
+        register(**{"x-mcp-header": "A"})
+        self.assertEqual(-32020, code())
+        self.mcp.remove_tool("new")
+        register()
+        self.eventually(lambda: code() is None, "the new schema")
 
     def test_every_value_can_be_written_to_a_header_and_read_back(self) -> None:
         """[http.xheader.conversion] [http.xheader.base64] [http.xheader.sentinel-collision]
@@ -1046,35 +1044,6 @@ class TestSecurity(HttpCase):
             self.assertEqual(b"", self.raw(spell(INIT), server))
         self.eventually(lambda: self.raw(spell(INIT), server)[9:12] == b"200", "a free place")
 
-    def test_the_bytes_of_all_bodies_together_are_limited(self) -> None:
-        """A body counts from its arrival to the response."""
-        server = self.serve(LIMITS._replace(bodies=140_000, request=DEADLINE))
-        talk, padding = self.talk(NEWEST, server), {"_meta": {"padding": "x" * 80_000}}
-
-        def status() -> int:
-            with contextlib.closing(Talk(server, MODERN)) as one:
-                return int(one.post("tools/list", padding)[0])
-
-        for _ in range(3):
-            self.eventually(lambda: status() == 200, "a body that was answered still counts")
-        with contextlib.ExitStack() as stack:
-            def incomplete_one_keeps_out() -> bool:
-                # It may be refused itself, as long as the body before still counts.
-                sock = stack.enter_context(socket.create_connection(
-                    server.server_address[:2], DEADLINE))
-                with contextlib.suppress(OSError):
-                    sock.sendall(spell(message(1, "tools/list", padding))[:-100])
-                return status() == 503
-
-            self.eventually(incomplete_one_keeps_out, "an incomplete body is not counted")
-        self.eventually(lambda: status() == 200, "a body that broke off still counts")
-        call = talk.open("tools/call", {**COUNT, "_meta": {**COUNT["_meta"], **padding["_meta"]}})
-        self.assertTrue(self.running.wait(DEADLINE))
-        self.assertEqual(503, status())
-        self.go.set()
-        self.assertEqual(3, len(said(call)))
-        self.eventually(lambda: status() == 200, "the body of the call still counts")
-
     def test_a_public_server_needs_a_token_and_every_request_must_bring_it(self) -> None:
         """[http.bearer.missing-401] [http.bearer.invalid-401] [http.bearer.malformed-400]
         [http.bearer.every-request] [http.bearer.not-in-query]
@@ -1109,11 +1078,11 @@ class TestSecurity(HttpCase):
         self.assertEqual([200, 403], self.statuses(request, server) + self.statuses(request))
 
     def test_an_unexpected_exception_ends_only_its_connection_and_leaks_no_text(self) -> None:
-        def broken(kind: str) -> Any:
+        def broken(*arguments: Any) -> Any:
             raise OverflowError("/secret/path")
 
-        setattr(self.mcp, "entries", broken)
-        with contextlib.redirect_stderr(io.StringIO()) as told:
+        with contextlib.redirect_stderr(io.StringIO()) as told, \
+                unittest.mock.patch.object(self.mcp, "connect", broken):
             with self.assertRaises(ConnectionError):
                 self.talk(MODERN).post("tools/call", ADD)
             self.eventually(lambda: "/secret/path" in told.getvalue(), "a traceback")
@@ -1133,7 +1102,7 @@ class TestClient(HttpCase):
             for name, kind in (("good \u00fc", "string"), ("bad", "number"))]
         fake = self.fake(lambda to: result(to, content=[], contents=[], **(
             {"tools": tools} if to["method"] == "tools/list" else {})))
-        with self.client(fake.url) as client, self.assertLogs("http_client") as logged:
+        with self.client(fake.url) as client, self.assertLogs("http_wire") as logged:
             self.assertEqual(["good \u00fc"], [tool["name"] for tool in client.list_tools()])
             for region in ("us", "", None):
                 client.call_tool("good \u00fc", {"r": region})
@@ -1153,7 +1122,7 @@ class TestClient(HttpCase):
         """[http.version.client-sends] [http.version.negotiated-value]"""
         agreed = {**HELLO, "protocolVersion": LEGACY[2], "serverInfo": HELLO["clientInfo"]}
         fake = self.fake(lambda to: (202, {}, b"") if "id" not in to else (
-            200, {"Content-Type": "application/json"}, {
+            200, {}, {
                 "jsonrpc": "2.0", "id": to["id"],
                 "result": agreed if to["method"] == "initialize" else {}}))
         with self.client(fake.url, protocol_version=NEWEST) as client:
@@ -1176,22 +1145,10 @@ class TestClient(HttpCase):
                 (error(-32021), False),
                 (error(-32022, data={"supported": ["2099-01-01"]}), False)):
             with self.subTest(body=body):
-                fake = self.fake(lambda to: (400, {"Content-Type": "application/json"}, body))
+                fake = self.fake(lambda to: (400, {}, body))
                 with self.assertRaises((RpcError, OSError)):
                     self.client(fake.url).connect()
                 self.assertEqual(falls_back, "initialize" in fake.methods(), fake.methods())
-
-    def test_a_redirect_is_followed_once_and_only_to_the_same_origin(self) -> None:
-        other = self.fake(result)
-        for target, redirects, followed in (("/mcp/", 1, True), ("/mcp/", 9, False),
-                                            (other.url, 1, False)):
-            fake = self.fake(lambda to: result(to) if len(fake.seen) > redirects else (
-                307, {"Location": target}, b""))
-            client = self.client(fake.url, "secret", protocol_version=MODERN)
-            with contextlib.nullcontext() if followed else self.assertRaises((RpcError, OSError)):
-                client.connect()
-            self.assertEqual(1 if target == other.url else 2, len(fake.seen))
-        self.assertEqual([], other.seen)
 
     def test_a_client_does_not_resume_a_modern_stream_that_breaks(self) -> None:
         """A request of the server on this stream is not answered.
@@ -1230,23 +1187,17 @@ class TestClient(HttpCase):
         self.assertEqual(["tools/call"] + ["server/discover"] * 6, fake.methods())
 
     def test_a_list_of_tools_without_an_end_is_given_up(self) -> None:
-        """The client reads it again, because the server refuses the headers of a call. (1,000
-        pages would take a minute on a busy machine.)"""
-        for repeats, fault in ((True, "repeats the cursor 'c'"), (False, "50 pages")):
-            def answer(to: Any, repeats: bool = repeats) -> Any:
-                if to["method"] == "tools/call":
-                    return 400, {"Content-Type": "application/json"}, {
-                        "jsonrpc": "2.0", "id": to["id"],
-                        "error": {"code": -32020, "message": "no"}}
-                cursor = "c" if repeats else str(len(fake.seen))
-                return result(to, tools=[], nextCursor=cursor)
+        """The client reads it again, because the server refuses the headers of a call."""
+        def answer(to: Any) -> Any:
+            if to["method"] == "tools/call":
+                return mismatch(to)
+            return result(to, tools=[], nextCursor="c")
 
-            fake = self.fake(answer)
-            with self.subTest(repeats=repeats), self.client(fake.url) as client, \
-                    unittest.mock.patch("http_client.PAGE_LIMIT", 50):
-                with self.assertRaisesRegex(RpcError, fault):
-                    client.call_tool("any", timeout=DEADLINE)
-                self.assertEqual(2 if repeats else 50, fake.methods().count("tools/list"))
+        fake = self.fake(answer)
+        with self.client(fake.url) as client, unittest.mock.patch("http_client.PAGES", 20):
+            with self.assertRaisesRegex(RpcError, "20 pages"):
+                client.call_tool("any", timeout=DEADLINE)
+        self.assertEqual(20, fake.methods().count("tools/list"))
 
     def test_close_ends_the_reading_of_a_list_of_tools(self) -> None:
         """Here it comes between two pages, while a warning about a tool is logged."""
@@ -1255,15 +1206,14 @@ class TestClient(HttpCase):
 
         def answer(to: Any) -> Any:
             if to["method"] == "tools/call":
-                return 400, {"Content-Type": "application/json"}, {
-                    "jsonrpc": "2.0", "id": to["id"], "error": {"code": -32020, "message": "no"}}
+                return mismatch(to)
             return result(to, tools=[bad], nextCursor=str(len(fake.seen)))
 
         def wait(record: Any) -> bool:
             self.running.set()
             return not self.go.wait(DEADLINE)
 
-        logger = logging.getLogger("http_client")
+        logger = logging.getLogger("http_wire")
         logger.addFilter(wait)
         self.addCleanup(logger.removeFilter, wait)
         fake, lines = self.fake(answer), []  # type: Any, List[Any]
