@@ -90,7 +90,7 @@ def make_server(name: str, go: threading.Event) -> Server:
     @server.tool
     def learn(name: str) -> str:
         """Add a tool."""
-        server.tool(name)(picture)
+        server.tool(name=name)(picture)
         return "learned"
 
     @server.tool
