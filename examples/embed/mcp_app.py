@@ -7,7 +7,7 @@ The application calls serve():
 
 The host starts this file, which connects to the application:
 
-    python3 mcp_app.py NAME [--pid N] [--silence SECONDS]
+    python3 mcp_app.py NAME [--pid N]
 
 Copy this file and mcp_ref.py into one folder of the application. NAME is the name of
 the Server. run_on_main(job) is a function of the application. It returns at once, and
@@ -44,7 +44,6 @@ import sys
 import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -55,28 +54,18 @@ if TYPE_CHECKING or not __package__:
     from mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
         RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
-        classify, decode, encode, text, validate)
+        classify, decode, encode, text)
 else:  # the files belong to a package
     from .mcp_ref import (
         INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
         RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
-        classify, decode, encode, text, validate)
+        classify, decode, encode, text)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
 
-HANDSHAKE_SECONDS = 5.0  # that the application waits for each half of a proof
-MOST_UNPROVEN = 8  # connections without a proof
+HANDSHAKE_SECONDS = 5.0  # that the application waits for a proof
 STALL_SECONDS = 30  # without progress of a write, after which a connection ends
-_ITEMS: Json = {"type": "array", "items": {
-    "type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}}
-OFFER: Json = {  # the schema of what an application offers, and of a file with that
-    "type": "object", "required": ["info", "instructions", "lists"], "properties": {
-        "info": {"type": "object", "required": ["name", "version"], "properties": {
-            name: {"type": "string"} for name in ("name", "version", "title")}},
-        "instructions": {"type": "string"},
-        "lists": {"type": "object", "required": list(LISTS.values()),
-                  "additionalProperties": _ITEMS}}}
 LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
 LABEL = "mcp_app/label"  # a method: which document is open
 CANCELLED = "notifications/cancelled"
@@ -150,9 +139,8 @@ class App:
         self._key = secrets.token_bytes(32)
         self._pid = os.getpid()
         self._closed = threading.Event()
-        self._lock = threading.Lock()  # guards the dict
-        # Whether each connection has proved itself, in the order of their arrival.
-        self._connections: dict[Connection, bool] = {}
+        self._lock = threading.Lock()  # guards the set
+        self._connections: set[Connection] = set()
         self._folder = private_folder()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._port = self._listener.getsockname()[1]
@@ -170,10 +158,6 @@ class App:
             self.close()
             raise
         atexit.register(self.close)
-        if hasattr(os, "register_at_fork"):
-            # It cannot be unregistered, so it must not keep a closed App alive.
-            reference = weakref.ref(self)
-            os.register_at_fork(after_in_child=lambda: abandon(reference()))
 
     def close(self) -> None:
         """Remove the discovery file, and end all connections."""
@@ -191,14 +175,6 @@ class App:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes _accept()
         self._listener.close()
 
-    def abandon(self) -> None:
-        """Leave the sockets to the parent, in a forked child. A bridge sees the end of
-        the parent only if no other process has them open."""
-        for connection in list(self._connections):  # no other thread runs in a child
-            connection.abandon()
-        with suppress(OSError):
-            os.close(self._listener.detach())
-
     def _accept(self) -> None:
         while not self._closed.is_set():
             try:
@@ -213,30 +189,17 @@ class App:
 
     def _serve(self, accepted: socket.socket) -> None:
         with accepted, suppress(OSError), Connection(accepted) as connection:
-            self._make_room_for(connection)
+            with self._lock:
+                self._connections.add(connection)
             try:
-                if connection.has_key(self._key, "app", "bridge", HANDSHAKE_SECONDS):
-                    with self._lock:
-                        self._connections[connection] = True
-                    if not self._closed.is_set():
-                        Guest(self, connection).serve()
+                is_known = connection.has_key(
+                    self._key, "app", "bridge", HANDSHAKE_SECONDS)
+                if is_known and not self._closed.is_set():
+                    Guest(self, connection).serve()
             finally:
                 with self._lock:
-                    del self._connections[connection]
+                    self._connections.remove(connection)
 
-    def _make_room_for(self, connection: Connection) -> None:
-        """Note a connection. If too many have no proof, the oldest of these end."""
-        with self._lock:
-            self._connections[connection] = False
-            unproven = [one for one, is_proven in self._connections.items()
-                        if not is_proven]
-        for one in unproven[:-MOST_UNPROVEN]:
-            one.end()
-
-
-def abandon(app: Optional[App]) -> None:
-    if app is not None:
-        app.abandon()
 
 
 class Guest:
@@ -252,7 +215,7 @@ class Guest:
         self._session = app.server.connect(self.send, self._jobs.append)
         # A bridge may ask for the label at any time, so the session does not see that.
         self._labels = Peer(self.send, self._jobs.append, {
-            LABEL: lambda **params: {"label": str(app.label and app.label())}})
+            LABEL: lambda **params: {"label": one_line(app.label and app.label())}})
 
     def serve(self) -> None:
         """Take in lines until the connection ends."""
@@ -343,9 +306,7 @@ class Call:
 
 PROOF_SECONDS = 1.0  # that the bridge waits for the proof of an application
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
-LONGEST_PAUSE = 8.0  # seconds between two attempts to reach a process that is silent
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
-SILENCE_SECONDS = 120.0  # that a call waits without a sign of life
 LIST_SECONDS = 5.0  # for each page of a list
 DRAIN_SECONDS = 5.0  # for the calls that have no response at the end of stdin
 RELAYED = ("tools/call", "resources/read", "prompts/get", "completion/complete")
@@ -370,20 +331,11 @@ class Instance(NamedTuple):
         return f"{self.pid}-{self.port}"
 
 
-class Failure(NamedTuple):
-    """Why an instance could not be reached, and when to try again."""
-
-    error: OSError
-    pause: float  # seconds
-    retry_at: float  # by time.monotonic()
-
-
 class Link:
     """The connection to an application.
 
     The host and a client of the bridge share it. The client is modern, so it needs no
-    handshake. It reads the lists, and asks for labels and for signs of life. This
-    object is the transport of the client, whose ids get a prefix on the connection.
+    handshake. It reads the lists, and asks for the label. This object is the transport of the client, whose ids get a prefix on the connection.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance,
@@ -392,10 +344,8 @@ class Link:
         self.relay = connection.send
         self.end = connection.end
         self.ended = False
-        self.others: frozenset[str] = frozenset()  # that ran when this one ended
-        # The process that this one has replaced unseen. See Bridge._note_replaced().
-        self.replaced: Optional[int] = None
-        self.heard = 0.0  # when the last line came, by time.monotonic()
+        self.ended_at = 0.0  # by time.time()
+        self.replaced: Optional[int] = None  # the process that this one replaced unseen
         self.changed = threading.Event()  # a list has changed, or the connection ended
         self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
                              on_notification=self._hear)
@@ -441,12 +391,10 @@ class Link:
         """Receive lines until the connection ends. This is the job of a thread."""
         with self._connection, suppress(OSError):
             for line in self._connection.lines():
-                self.heard = time.monotonic()
                 try:
                     self._take(line, on_line)
                 except (RpcError, ValueError, TypeError) as error:
                     log.warning("a line of the application was lost: %s", error)
-        self.others = frozenset(one.id for one in read_instances()[0])
         self._bridge.note_end(self)
         on_close(ConnectionClosed("the connection to the application has ended"))
         self.changed.set()
@@ -471,18 +419,15 @@ class HostCall:
     def __init__(self, message: Json, line: bytes) -> None:
         self.message = message
         self.line = line
-        self.began = time.monotonic()
         self.link: Optional[Link] = None  # None: it was not sent so far
 
 
 class Bridge:
     """Relays lines between the host and the application."""
 
-    def __init__(self, name: str, pid: Optional[int] = None,
-                 silence: float = SILENCE_SECONDS) -> None:
+    def __init__(self, name: str, pid: Optional[int] = None) -> None:
         self._name = name
         self._pid = pid
-        self._silence = silence
         self._out = Outbox(write_stdout)
         self._server: Server  # the desk, once the first look is over
         self._desk: ServerSession
@@ -503,14 +448,11 @@ class Bridge:
         self._connecting = threading.Lock()  # held to connect; guards what follows
         self._memory: Json = {  # what the application had; see read_offer()
             "info": {"name": name, "version": "1.0"}, "instructions": "", "lists": {}}
-        self._failures: dict[str, Failure] = {}  # by the id of an instance
         self._troubles: list[str] = []  # why the application could not be reached
         self._warnings: set[str] = set()  # that were logged
         for path in (memory_file, shipped_lists):
             with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                memory = json.loads(path(name).read_text("utf-8"))
-                validate(memory, OFFER)
-                self._memory = memory
+                self._memory = checked(json.loads(path(name).read_text("utf-8")))
                 break
 
     def run(self) -> None:
@@ -548,23 +490,18 @@ class Bridge:
         message: Any = None
         with suppress(RpcError):  # the desk answers what is not JSON
             message = decode(line)
-        if isinstance(message, list) and self._opening and self._row.batches:
-            for one in message:
-                self._route(one, encode(one))
-        else:
-            self._route(message, line)
-
-    def _route(self, message: Any, line: bytes) -> None:
         kind, fault = classify(message)
         if fault is not None:
             self._desk.receive(line)
         elif kind == "response":
-            self._answer_question(message)
+            if "id" in message:
+                self._answer_question(message)
         elif kind == "request" and self._is_relayed(message):
             self._relay(HostCall(message, line))
         elif kind == "request":
             with self._lock:
                 self._unanswered += 1
+            self._watch(message)
             self._desk.receive(line, functools.partial(self._take_from_desk, message))
         elif message["method"] != CANCELLED or not self._cancel(message, line):
             self._desk.receive(line)
@@ -604,35 +541,22 @@ class Bridge:
             self._relay_to(link, call)
 
     def _relay_to(self, link: Link, call: HostCall) -> None:
-        """Send a call to an application, unless it would surprise the user.
-
-        A modern tool that asks the user returns the question as its result. The host
-        repeats the call with the answer and with requestState, which only the instance
-        that has asked can read. So the bridge puts the id of the instance in front.
-        """
+        """Send a call to an application, unless that would surprise the user."""
         process = f"process {link.instance.pid}"
-        reason = None
         with self._lock:
-            if link.replaced is not None and self._changes_something(call.message):
-                reason = (f"process {link.replaced} of {self.title} has ended, and "
-                          f"{process} is another one that runs; nothing was done. Call "
-                          f"again to use {process}")
-                link.replaced = None
-            params = call.message["params"]
-            if "requestState" in params:
-                instance, _, state = str(params["requestState"]).partition(":")
-                call.line = encode({
-                    **call.message, "params": {**params, "requestState": state}})
-                if instance != link.instance.id:
-                    reason = (f"{self.title} was restarted while the question was "
-                              "open; call again")
-            if link.ended:
-                reason = reason or f"{process} of {self.title} has ended; call again"
-            if reason is None and self._calls.get(call.message["id"]) is call:
+            replaced = link.replaced
+            link.replaced = None
+            is_wanted = self._calls.get(call.message["id"]) is call
+            if replaced is None and not link.ended and is_wanted:
                 call.link = link
                 link.relay(call.line)
-        if reason is not None:
-            self._fail(call, reason)
+                return
+        reason = f"{process} of {self.title} has ended; call again"
+        if replaced is not None:
+            reason = (f"process {replaced} of {self.title} has ended, and {process} is "
+                      "another one that runs; nothing was done. Call again to use "
+                      f"{process}")
+        self._fail(call, reason)
 
     def _fail(self, call: HostCall, reason: str) -> None:
         """Answer a call, unless it was answered or cancelled before."""
@@ -663,7 +587,7 @@ class Bridge:
     def _answer_question(self, message: Json) -> None:
         """Send the answer to a question on, if the application still waits for it."""
         with self._lock:
-            question = self._questions.pop(message.get("id"), None)  # type: ignore[arg-type]
+            question = self._questions.pop(message["id"], None)
         if question is not None:
             link, request_id = question
             link.relay(encode({**message, "id": request_id}))
@@ -677,11 +601,6 @@ class Bridge:
         if method is None:
             call = self._call_of(message.get("id"))
             if call is not None and call.link is link and self._settle(call):
-                result = message.get("result")
-                if isinstance(result, dict) and "requestState" in result:
-                    result["requestState"] = (
-                        f"{link.instance.id}:{result['requestState']}")
-                    line = encode(message)
                 self._out.put(line)
         elif "id" in message:
             with self._lock:
@@ -707,6 +626,7 @@ class Bridge:
         """Fail the calls that an application has not answered before its end."""
         with self._lock:
             link.ended = True
+            link.ended_at = time.time()
             calls = [one for one in self._calls.values() if one.link is link]
         for call in calls:
             self._fail(call, f"the connection to process {link.instance.pid} of "
@@ -734,18 +654,14 @@ class Bridge:
             result[LISTS[method]] = self._items(message, result[LISTS[method]])
             line = encode(answer)
         self._out.put(line)
-        if method == "subscriptions/listen" and "method" in answer:
-            granted = answer["params"]["notifications"]
+        if answer.get("method") == "notifications/subscriptions/acknowledged":
             with self._lock:
-                self._listeners.setdefault(message["id"], granted)
-            self._watch(granted.get("resourceSubscriptions", []))
+                self._listeners[message["id"]] = answer["params"]["notifications"]
         elif method == "initialize" and result is not None:
             self._row = REVISIONS[result["protocolVersion"]]
             self._hello = {**message, "id": "mcp_app/initialize"}
         elif method == "logging/setLevel" and result is not None:
             self._note(*self._opening[:2], encode({**message, "id": "mcp_app/level"}))
-        elif method == "resources/subscribe" and result is not None:
-            self._watch([message["params"]["uri"]])
 
     def _items(self, message: Json, own: list[Json]) -> list[Json]:
         """Return the items of a list, for the revision of the host."""
@@ -766,11 +682,19 @@ class Bridge:
                 for line in new:
                     self._link.relay(line)
 
-    def _watch(self, uris: list[str]) -> None:
-        """Watch the resources that the host watches."""
+    def _watch(self, message: Json) -> None:
+        """Watch the resources that a request of the host asks to watch."""
+        params = params_of(message)
+        wanted: Any = []
+        if message["method"] == "resources/subscribe":
+            wanted = [params.get("uri")]
+        elif message["method"] == "subscriptions/listen":
+            with suppress(AttributeError, KeyError):  # the desk refuses the request
+                wanted = params["notifications"].get("resourceSubscriptions")
+        uris = {uri for uri in wanted or () if isinstance(uri, str)}
         with self._lock:
             if not self._uris.issuperset(uris):
-                self._uris.update(uris)
+                self._uris |= uris
                 if self._link is not None:
                     self._link.watch(self._uris)
 
@@ -791,13 +715,6 @@ class Bridge:
             if tool.get("name") == name:
                 return dict(tool)
         return None
-
-    def _changes_something(self, message: Json) -> bool:
-        """Tell whether a request calls a tool that may do more than read."""
-        if message["method"] != "tools/call":
-            return False
-        hints = (self._tool(message["params"].get("name")) or {}).get("annotations")
-        return (hints or {}).get("readOnlyHint") is not True
 
     # The tools of the bridge. The desk calls them.
 
@@ -874,38 +791,19 @@ class Bridge:
                 f"{', '.join(sorted(others)) or 'none'}")
 
     def _stay_connected(self) -> None:
-        """Connect whenever the application appears. Read its lists when they change,
-        and look whether it lives. This is the job of a thread, which holds no lock."""
+        """Connect whenever the application appears. Read its lists when they change.
+        This is the job of a thread, which holds no lock."""
         while True:
             link = self.find_app()
             self._looked.set()
             if link is None:
                 time.sleep(POLL_SECONDS)
                 continue
-            if link.changed.wait(self._silence / 4):
-                link.changed.clear()
-                with self._connecting:
-                    if not link.ended:
-                        self._read_lists(link)
-            self._check_silence(link)
-
-    def _check_silence(self, link: Link) -> None:
-        """Fail the calls that wait long for a process that gives no sign of life.
-
-        The thread that reads in the application answers even if a tool keeps the main
-        thread busy, unless the process is stopped, or C code holds the interpreter.
-        """
-        with self._lock:
-            calls = [one for one in self._calls.values() if one.link is link]
-        for call in calls:
-            if time.monotonic() - max(call.began, link.heard) > self._silence:
-                link.relay(encode(notification(
-                    CANCELLED, requestId=call.message["id"])))
-                self._fail(call, f"process {link.instance.pid} of {self.title} does not "
-                           "answer; what the call has done is unknown")
-        if calls:
-            with suppress(ConnectionClosed):
-                link.client.start("server/discover")  # any line is a sign of life
+            link.changed.wait()
+            link.changed.clear()
+            with self._connecting:
+                if not link.ended:
+                    self._read_lists(link)
 
     # Callers of the methods below hold self._connecting.
 
@@ -926,8 +824,7 @@ class Bridge:
         link = self._open(instance)
         old = self._link
         with self._lock:
-            if old is not None and old.instance.pid != instance.pid and (
-                    instance.id in old.others):
+            if old is not None and instance.started < old.ended_at:
                 # It ran beside the other one. One that started later is a restart.
                 link.replaced = old.instance.pid
             for line in self._opening:
@@ -940,36 +837,26 @@ class Bridge:
         return link
 
     def _open(self, instance: Instance) -> Link:
-        """Connect to an instance. OSError says why that has failed, now or just before.
+        """Connect to an instance. OSError says why that has failed.
 
         ConnectionRefusedError means that the instance has ended. Its file is removed,
-        unless the file is of another machine that has the same home folder. After each
-        failure, the pause before the next attempt is longer.
+        unless the file is of another machine that has the same home folder.
         """
-        failure = self._failures.get(instance.id)
-        if failure is not None and time.monotonic() < failure.retry_at:
-            raise failure.error.with_traceback(None)
+        pid = instance.pid
         try:
             link = Link(self, instance, open_connection(instance))
             link.client.connect()
+            return link
         except (OSError, RpcError, ValueError) as error:
-            pid = instance.pid
-            reason = OSError(f"process {pid} runs but does not answer: {error}")
             if isinstance(error, ConnectionRefusedError) or not is_running(pid):
-                reason = ConnectionRefusedError(f"process {pid} has ended")
                 if instance.machine == socket.gethostname():
                     with suppress(OSError):
                         instance.file.unlink()
-            elif isinstance(error, ConnectionError):  # it is ending just now
-                reason = error
-            pause = POLL_SECONDS
-            if failure is not None:
-                pause = min(2 * failure.pause, LONGEST_PAUSE)
-            self._failures[instance.id] = Failure(
-                reason, pause, time.monotonic() + pause)
-            raise reason from None
-        self._failures.pop(instance.id, None)
-        return link
+                raise ConnectionRefusedError(f"process {pid} has ended") from None
+            if isinstance(error, ConnectionError):  # it is ending just now
+                raise
+            reason = f"process {pid} runs but does not answer: {error}"
+            raise OSError(reason) from None
 
     def _instances(self) -> list[Instance]:
         """Return the instances of this application, in the order of read_instances().
@@ -1051,13 +938,10 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
     parser.add_argument("--pid", type=int, help="the process id of the application")
-    parser.add_argument(
-        "--silence", type=float, default=SILENCE_SECONDS, metavar="SECONDS",
-        help="a call fails after so long without a sign of life (default: %(default)s)")
     arguments = parser.parse_args(argv)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)
-    Bridge(arguments.name, arguments.pid, arguments.silence).run()
+    Bridge(arguments.name, arguments.pid).run()
 
 
 # Both sides: messages, the folder, its files, and the connection.
@@ -1109,12 +993,23 @@ def read_offer(client: Client) -> Json:
     readers = {"tools": client.list_tools, "prompts": client.list_prompts,
                "resources": client.list_resources,
                "resourceTemplates": client.list_resource_templates}
-    offer = {"info": about.get("_meta", {}).get(META + "serverInfo") or client.server_info,
-             "instructions": about.get("instructions", ""), "lists": {}}
+    info = about.get("_meta", {}).get(META + "serverInfo") or client.server_info
+    offer: Json = {
+        "info": info, "instructions": about.get("instructions", ""), "lists": {}}
     for method, kind in LISTS.items():
         offered = method.split("/")[0] in about["capabilities"]
         offer["lists"][kind] = readers[kind]() if offered else []
-    validate(offer, OFFER)
+    return checked(offer)
+
+
+def checked(offer: Json) -> Json:
+    """Return an offer. ValueError, KeyError, TypeError or AttributeError: it has not
+    the shape that read_offer() makes."""
+    names = [offer["info"]["name"], offer["info"]["version"], offer["instructions"]]
+    for kind in LISTS.values():
+        names += [item["name"] for item in offer["lists"][kind]]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("a name is not a string")
     return offer
 
 
@@ -1357,11 +1252,6 @@ class Connection:
             self._outbox.close()
         self._file.close()
         self._socket.close()
-
-    def abandon(self) -> None:
-        """Close the socket in this process only. Another process has it, too."""
-        with suppress(OSError):
-            os.close(self._socket.detach())
 
 
 def proof(key: bytes, role: str, own: bytes, other: bytes) -> bytes:
