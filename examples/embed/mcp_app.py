@@ -118,9 +118,10 @@ def write_lists(server: Server) -> Path:
     A host that starts before the application has ever run lists this. Call it when you
     release the plug-in, and ship the file.
     """
-    path = shipped_lists(server.info["name"])
+    name = server.info["name"]
+    path = shipped_lists(name)
     with Client(server, protocol_version=MODERN) as client:
-        path.write_text(json.dumps(read_offer(client), indent=1), "utf-8")
+        path.write_text(json.dumps(read_offer(client, name), indent=1), "utf-8")
     return path
 
 
@@ -208,8 +209,10 @@ class Guest:
     def __init__(self, app: App, connection: Connection) -> None:
         self.app = app
         self.send = connection.send
-        self.calls: set[Call] = set()
+        self._calls: set[Call] = set()
+        self._calls_lock = threading.Lock()
         self._connection = connection
+        self._begun: queue.SimpleQueue[Optional[Call]] = queue.SimpleQueue()
         self._lock = threading.Lock()  # held while a peer takes in a line
         self._jobs: list[Callable[[], Any]] = []  # that the line has led to
         self._session = app.server.connect(self.send, self._jobs.append)
@@ -219,14 +222,34 @@ class Guest:
 
     def serve(self) -> None:
         """Take in lines until the connection ends."""
+        spawn(self._refuse_late_calls)
         try:
             for line in self._connection.lines():
                 self._take(line)
         finally:
-            for call in list(self.calls):
-                call.timer.cancel()
+            with self._calls_lock:
+                calls = list(self._calls)
+            for call in calls:
                 self.cancel(call.message)
+                call.has_turn.set()
+            self._begun.put(None)
             self._session.close()
+
+    def note(self, call: Call) -> None:
+        with self._calls_lock:
+            self._calls.add(call)
+
+    def forget(self, call: Call) -> None:
+        with self._calls_lock:
+            self._calls.discard(call)
+
+    def _refuse_late_calls(self) -> None:
+        """Refuse each call that the main thread does not begin in time. All calls may
+        wait equally long, so their times are over in the order of their arrival."""
+        for call in iter(self._begun.get, None):
+            wait = self.app.busy_after - (time.monotonic() - call.arrived)
+            if not call.has_turn.wait(wait):
+                call.refuse("the application is busy; nothing was done")
 
     def _take(self, line: bytes) -> None:
         message: Any = None
@@ -238,7 +261,9 @@ class Guest:
             isinstance(message, dict) and message.get("method") == LABEL)
         jobs = self._receive(self._labels if asks_label else self._session, line)
         for job in jobs:
-            Call(self, message, job).begin()
+            call = Call(self, message, job)
+            self._begun.put(call)
+            call.begin()
 
     def cancel(self, message: Json) -> None:
         """Cancel a request, as if the bridge had done so."""
@@ -257,40 +282,38 @@ class Guest:
 class Call:
     """A request that waits for the main thread of the application, or runs there.
 
-    The lock is a turnstile, which only the first passes: the main thread, which begins
-    the job, or the thread that refuses the call.
+    The lock is a turnstile, which only the first passes: the main thread, which runs
+    the job, or a thread that refuses the call.
     """
 
     def __init__(self, guest: Guest, message: Json, job: Callable[[], Any]) -> None:
         self.message = message
-        self.timer = threading.Timer(guest.app.busy_after, self._refuse, [
-            "the application is busy; nothing was done"])
-        self.timer.daemon = True
+        self.arrived = time.monotonic()
+        self.has_turn = threading.Event()  # it runs, was refused, or is void
         self._guest = guest
         self._job = job
         self._turnstile = threading.Lock()
 
     def begin(self) -> None:
         """Hand the job to the main thread."""
-        self._guest.calls.add(self)
+        self._guest.note(self)
         try:
-            self.timer.start()
             self._guest.app.run_on_main(self._run)
         except Exception as error:
-            self._refuse(f"the application has not accepted the call: {error}")
+            self.refuse(f"the application has not accepted the call: {error}")
 
     def _run(self) -> None:
         if self._turnstile.acquire(blocking=False):
-            self.timer.cancel()
+            self.has_turn.set()
             try:
                 self._job()
             finally:
-                self._guest.calls.discard(self)
+                self._guest.forget(self)
 
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
         if self._turnstile.acquire(blocking=False):
-            self.timer.cancel()
-            self._guest.calls.discard(self)
+            self.has_turn.set()
+            self._guest.forget(self)
             self._guest.cancel(self.message)  # so the session will not answer it
             self._guest.send(refusal(self.message, reason))
 
@@ -335,7 +358,8 @@ class Link:
     """The connection to an application.
 
     The host and a client of the bridge share it. The client is modern, so it needs no
-    handshake. It reads the lists, and asks for the label. This object is the transport of the client, whose ids get a prefix on the connection.
+    handshake. It reads the lists, and asks for the label. This object is the transport
+    of the client, whose ids get a prefix on the connection.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance,
@@ -878,7 +902,7 @@ class Bridge:
         """Ask what the application has. Tell the host which lists have changed."""
         known = self._memory["lists"]
         try:
-            memory = read_offer(link.client)
+            memory = read_offer(link.client, self._name)
         except (OSError, RpcError) as error:
             self._warn(f"the lists of {self.title} cannot be read: {error}")
             time.sleep(POLL_SECONDS)
@@ -987,15 +1011,15 @@ def one_line(value: Any) -> str:
     return " ".join(str(value).split())[:200]
 
 
-def read_offer(client: Client) -> Json:
-    """Return what an application offers. ValueError: the lists cannot be used."""
+def read_offer(client: Client, name: str) -> Json:
+    """Return what an application offers. It need not say its own name."""
     about = client.request("server/discover")
     readers = {"tools": client.list_tools, "prompts": client.list_prompts,
                "resources": client.list_resources,
                "resourceTemplates": client.list_resource_templates}
-    info = about.get("_meta", {}).get(META + "serverInfo") or client.server_info
-    offer: Json = {
-        "info": info, "instructions": about.get("instructions", ""), "lists": {}}
+    info = about.get("_meta", {}).get(META + "serverInfo", {})
+    offer: Json = {"info": {"name": name, "version": "1.0", **info}, "lists": {},
+                   "instructions": about.get("instructions", "")}
     for method, kind in LISTS.items():
         offered = method.split("/")[0] in about["capabilities"]
         offer["lists"][kind] = readers[kind]() if offered else []

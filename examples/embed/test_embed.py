@@ -663,7 +663,7 @@ class TestSurvives(EmbedTest):
         """Wait until the application has no threads but those of one connection.
 
         They are the main thread and those that read commands, accept connections, read
-        and write the connection, and wait until this call begins.
+        and write the connection, and refuse calls.
         """
         deadline = time.monotonic() + DEADLINE
         while int(host.say("load")) > 6:
