@@ -693,7 +693,7 @@ class Bridge:
         version = meta_of(message).get(META + "protocolVersion", self._row.version)
         items = self._memory["lists"].get(kind, [])
         names = {one.get("name") for one in items}
-        return [*(REVISIONS[version].known_members(kind, one) for one in items),
+        return [*(adapted(one, kind, version) for one in items),
                 *(one for one in own if one["name"] not in names)]
 
     def _note(self, *opening: bytes) -> None:
@@ -920,6 +920,21 @@ class Bridge:
             write_private(memory_file(self._name), memory)
         except OSError as error:
             self._warn(f"the lists of {self.title} cannot be stored: {error}")
+
+
+def adapted(item: Json, kind: str, version: str) -> Json:
+    """Return an item of a modern list as a revision lists it. In legacy revisions, a
+    tool that returns another value than an object wraps it in {"result": ...}."""
+    row = REVISIONS[version]
+    known = row.known_members(kind, item)
+    schema = known.get("outputSchema")
+    if schema is not None and not row.modern and schema.get("type") != "object":
+        definitions = {word: schema[word] for word in ("$defs", "definitions")
+                       if word in schema}  # a $ref looks for them at the root
+        known["outputSchema"] = {
+            "type": "object", "required": ["result"], "properties": {"result": schema},
+            **definitions}
+    return known
 
 
 def ask_label(link: Link) -> str:
