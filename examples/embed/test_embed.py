@@ -834,6 +834,21 @@ class TestSurvives(EmbedTest):
         ids = [one["id"] for one in answers if "result" in one]
         self.assertEqual(([1, 2, 3], "", 0), (ids, done.stderr, done.returncode))
 
+    @unittest.skipIf(os.name == "nt", "pipes of Windows always block")
+    def test_pipes_of_the_host_may_be_non_blocking(self) -> None:
+        ours, theirs = os.pipe()
+        os.set_blocking(ours, False)
+        with open(theirs, "wb", 0) as stdin, subprocess.Popen(
+                [sys.executable, BRIDGE, "fake"], env=self.env, stdin=ours,
+                stdout=subprocess.PIPE) as bridge:
+            os.close(ours)
+            assert bridge.stdout is not None
+            for number in range(200):  # it waits for most of them
+                stdin.write(b'{"jsonrpc": "2.0", "id": %d, "method": "ping"}\n' % number)
+                self.assertEqual(number, json.loads(bridge.stdout.readline())["id"])
+            stdin.close()
+            self.assertEqual(0, bridge.wait(DEADLINE))
+
     @unittest.skipIf(os.name == "nt", "Windows has no signals")
     def test_an_interrupt_ends_the_bridge_quietly(self) -> None:
         bridge = subprocess.Popen(
