@@ -980,6 +980,7 @@ def main(argv: Optional[list[str]] = None) -> None:
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
     parser.add_argument("--pid", type=int, help="the process id of the application")
+    parser.add_argument("--silence", help=argparse.SUPPRESS)  # of 4.0.0; no effect
     arguments = parser.parse_args(argv)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, leave)

@@ -744,7 +744,7 @@ class TestSurvives(EmbedTest):
         for version in self.eras():
             host = Host(self, version)
             self.assertEqual(f"{new.pid} MainThread", host.say("who"))
-            host = Host(self, version, "--pid", str(old.pid))
+            host = Host(self, version, "--pid", str(old.pid), "--silence", "9")
             self.assertEqual(f"{old.pid} MainThread", host.say("who"))
             self.assertNotIn(str(new.pid), host.say("status"))
             self.assertRegex(host.say("choose_instance", instance=self.id_of(new)),
