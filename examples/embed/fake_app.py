@@ -4,9 +4,8 @@
                         [--label TEXT]
 
 A line on stdin is a command: "go" lets the tool `wait` or `chatter` go on, "close" and
-"serve" switch the plug-in off and on, and "fork" and "leave" start a child process that
-stays or exits. The end of stdin ends the application. A line on stdout says what the
-application does.
+"serve" switch the plug-in off and on, and "leave" starts a child process that exits.
+The end of stdin ends the application. A line on stdout says what the application does.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import queue
-import signal
 import sys
 import threading
 from typing import Any, Callable, Optional
@@ -84,13 +82,13 @@ def make_server(name: str, go: threading.Event) -> Server:
 
     @server.tool
     def load() -> str:
-        """Return the number of connections and of threads."""
-        return f"{len(server.sessions)} {threading.active_count()}"
+        """Return the number of threads."""
+        return str(threading.active_count())
 
     @server.tool
     def learn(name: str) -> str:
         """Add a tool."""
-        server.tool(name)(picture)
+        server.tool(name=name)(picture)
         return "learned"
 
     @server.tool
@@ -150,12 +148,6 @@ def main(arguments: Optional[list[str]] = None) -> None:
         close()
         print("closed", flush=True)
 
-    def fork() -> None:
-        child = os.fork()
-        if child == 0:
-            signal.pause()
-        print(child, flush=True)
-
     def leave() -> None:
         child = os.fork()
         if child == 0:
@@ -168,8 +160,7 @@ def main(arguments: Optional[list[str]] = None) -> None:
             if line == "go\n":
                 go.set()
             else:
-                jobs.put({"serve\n": serve, "close\n": stop, "fork\n": fork,
-                          "leave\n": leave}[line])
+                jobs.put({"serve\n": serve, "close\n": stop, "leave\n": leave}[line])
         jobs.put(None)
 
     server = make_server(args.name, go)

@@ -7,7 +7,7 @@ The application calls serve():
 
 The host starts this file, which connects to the application:
 
-    python3 mcp_app.py NAME [--pid N] [--silence SECONDS]
+    python3 mcp_app.py NAME [--pid N]
 
 Copy this file and mcp_ref.py into one folder of the application. NAME is the name of
 the Server. run_on_main(job) is a function of the application. It returns at once, and
@@ -27,14 +27,16 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import concurrent.futures
 import functools
 import hmac
+import itertools
 import json
 import logging
 import os
+import queue
 import secrets
 import shutil
+import signal
 import socket
 import stat
 import struct
@@ -42,33 +44,32 @@ import sys
 import tempfile
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Callable, NamedTuple, Optional
 from urllib.parse import quote
 
 if TYPE_CHECKING or not __package__:
     from mcp_ref import (
-        INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
-        ConnectionClosed, Context, McpPeer, PendingRequest, Registration,
-        RequestCancelled, RequestTimeout, Requests, RpcError, Server, ServerSession,
-        SharedOutbox, Subscriptions, ToolError, spawn, text)
+        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
+        RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
+        classify, decode, encode, text)
 else:  # the files belong to a package
     from .mcp_ref import (
-        INTERNAL_ERROR, LISTS, META, METHODS, PAGE_LIMIT, READY, REVISIONS,
-        ConnectionClosed, Context, McpPeer, PendingRequest, Registration,
-        RequestCancelled, RequestTimeout, Requests, RpcError, Server, ServerSession,
-        SharedOutbox, Subscriptions, ToolError, spawn, text)
+        INTERNAL_ERROR, LISTS, META, REVISIONS, Bounds, Client, ConnectionClosed, Peer,
+        RequestTimeout, RpcError, Server, ServerSession, Subscription, ToolError,
+        classify, decode, encode, text)
 
 Json = dict[str, Any]
 RunOnMain = Callable[[Callable[[], None]], Any]
 
-HANDSHAKE_SECONDS = 5.0  # that the application waits for each half of a proof
-MOST_UNPROVEN = 8  # connections without a proof
+HANDSHAKE_SECONDS = 5.0  # that the application waits for a proof
 STALL_SECONDS = 30  # without progress of a write, after which a connection ends
+LONGEST = Bounds().line  # bytes of a line, and of what may wait for a reader
 LABEL = "mcp_app/label"  # a method: which document is open
+CANCELLED = "notifications/cancelled"
+MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
 
 
 def serve(server: Server, run_on_main: RunOnMain, busy_after: float = 30.0,
@@ -117,11 +118,10 @@ def write_lists(server: Server) -> Path:
     A host that starts before the application has ever run lists this. Call it when you
     release the plug-in, and ship the file.
     """
-    path = shipped_lists(server.info["name"])
-    content = {"info": server.info, "instructions": server.instructions or "",
-               "lists": {kind: list(server.entries(kind).values())
-                         for kind in LISTS.values()}}
-    path.write_text(json.dumps(content, indent=1), "utf-8")
+    name = server.info["name"]
+    path = shipped_lists(name)
+    with Client(server, protocol_version=MODERN) as client:
+        path.write_text(json.dumps(read_offer(client, name), indent=1), "utf-8")
     return path
 
 
@@ -133,16 +133,15 @@ class App:
 
     def __init__(self, server: Server, run_on_main: RunOnMain, busy_after: float,
                  label: Optional[Callable[[], str]]) -> None:
+        self.server = server
         self.run_on_main = run_on_main
         self.busy_after = busy_after
         self.label = label
-        self._server = server
         self._key = secrets.token_bytes(32)
         self._pid = os.getpid()
         self._closed = threading.Event()
-        self._lock = threading.Lock()  # guards the dict
-        # Whether each connection has proved itself, in the order of their arrival.
-        self._connections: dict[Connection, bool] = {}
+        self._lock = threading.Lock()  # guards the set
+        self._connections: set[Connection] = set()
         self._folder = private_folder()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._port = self._listener.getsockname()[1]
@@ -154,16 +153,12 @@ class App:
         try:
             spawn(self._accept)
             write_private(self._file, {
-                "name": self._server.info["name"], "pid": self._pid, "port": self._port,
+                "name": self.server.info["name"], "pid": self._pid, "port": self._port,
                 "key": self._key.hex(), "machine": socket.gethostname()})
         except BaseException:
             self.close()
             raise
         atexit.register(self.close)
-        if hasattr(os, "register_at_fork"):
-            # It cannot be unregistered, so it must not keep a closed App alive.
-            reference = weakref.ref(self)
-            os.register_at_fork(after_in_child=lambda: abandon(reference()))
 
     def close(self) -> None:
         """Remove the discovery file, and end all connections."""
@@ -181,14 +176,6 @@ class App:
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes _accept()
         self._listener.close()
 
-    def abandon(self) -> None:
-        """Leave the sockets to the parent, in a forked child. A bridge sees the end of
-        the parent only if no other process has them open."""
-        for connection in list(self._connections):  # no other thread runs in a child
-            connection.abandon()
-        with suppress(OSError):
-            os.close(self._listener.detach())
-
     def _accept(self) -> None:
         while not self._closed.is_set():
             try:
@@ -203,159 +190,151 @@ class App:
 
     def _serve(self, accepted: socket.socket) -> None:
         with accepted, suppress(OSError), Connection(accepted) as connection:
-            self._make_room_for(connection)
+            with self._lock:
+                self._connections.add(connection)
             try:
-                if connection.has_key(self._key, "app", "bridge", HANDSHAKE_SECONDS):
-                    with self._lock:
-                        self._connections[connection] = True
-                    if not self._closed.is_set():
-                        self._serve_lines(connection)
+                is_known = connection.has_key(
+                    self._key, "app", "bridge", HANDSHAKE_SECONDS)
+                if is_known and not self._closed.is_set():
+                    Guest(self, connection).serve()
             finally:
                 with self._lock:
-                    del self._connections[connection]
+                    self._connections.remove(connection)
 
-    def _make_room_for(self, connection: Connection) -> None:
-        """Note a connection. If too many have no proof, the oldest of these end."""
-        with self._lock:
-            self._connections[connection] = False
-            unproven = [one for one, is_proven in self._connections.items()
-                        if not is_proven]
-        for one in unproven[:-MOST_UNPROVEN]:
-            one.end()
 
-    def _serve_lines(self, connection: Connection) -> None:
-        session: Any = self._server.connect(
-            connection.send, session_type=functools.partial(AppSession, self))
+
+class Guest:
+    """A bridge that has proved itself, and the calls that it has sent."""
+
+    def __init__(self, app: App, connection: Connection) -> None:
+        self.app = app
+        self.send = connection.send
+        self._calls: set[Call] = set()
+        self._calls_lock = threading.Lock()
+        self._connection = connection
+        self._begun: queue.SimpleQueue[Optional[Call]] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # held while a peer takes in a line
+        self._jobs: list[Callable[[], Any]] = []  # that the line has led to
+        self._session = app.server.connect(self.send, self._jobs.append)
+        # A bridge may ask for the label at any time, so the session does not see that.
+        self._labels = Peer(self.send, self._jobs.append, {
+            LABEL: lambda **params: {"label": one_line(app.label and app.label())}})
+
+    def serve(self) -> None:
+        """Take in lines until the connection ends."""
+        spawn(self._refuse_late_calls)
         try:
-            for line in connection.lines(session.bounds.line):
-                session.receive(line)
+            for line in self._connection.lines():
+                self._take(line)
         finally:
-            session.close()
-            for request in session.unanswered():  # the bridge has ended
-                session.cancel_incoming(request.request_id)
+            with self._calls_lock:
+                calls = list(self._calls)
+            for call in calls:
+                self.cancel(call.message)
+                call.has_turn.set()
+            self._begun.put(None)
+            self._session.close()
 
+    def note(self, call: Call) -> None:
+        with self._calls_lock:
+            self._calls.add(call)
 
-def abandon(app: Optional[App]) -> None:
-    if app is not None:
-        app.abandon()
+    def forget(self, call: Call) -> None:
+        with self._calls_lock:
+            self._calls.discard(call)
 
+    def _refuse_late_calls(self) -> None:
+        """Refuse each call that the main thread does not begin in time. All calls may
+        wait equally long, so their times are over in the order of their arrival."""
+        for call in iter(self._begun.get, None):
+            wait = self.app.busy_after - (time.monotonic() - call.arrived)
+            if not call.has_turn.wait(wait):
+                call.refuse("the application is busy; nothing was done")
 
-class Here(threading.local):
-    """A fact about each thread."""
-
-    hands_over = False  # it leaves its lines to another thread
-
-
-class HandoverOutbox(SharedOutbox):
-    """An outbox that some threads never write, because the other side may not read.
-
-    A thread that sets here.hands_over leaves its lines to a new thread. Otherwise a
-    host that does not read would stop the main thread of the application.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.here = Here()
-
-    def flush(self, change: Optional[Callable[..., Any]] = None, about: Any = None,
-              line: bytes = b"") -> None:
-        if not self.here.hands_over:
-            super().flush(change, about, line)
+    def _take(self, line: bytes) -> None:
+        message: Any = None
+        with suppress(RpcError):  # the session answers what is not JSON
+            message = decode(line)
+        if isinstance(message, list):  # no bridge sends batches
             return
-        if change is not None:
-            with self.lock:
-                change(about, line)
-        self.flush_soon()
+        asks_label = self.app.label is not None and (
+            isinstance(message, dict) and message.get("method") == LABEL)
+        jobs = self._receive(self._labels if asks_label else self._session, line)
+        for job in jobs:
+            call = Call(self, message, job)
+            self._begun.put(call)
+            call.begin()
+
+    def cancel(self, message: Json) -> None:
+        """Cancel a request, as if the bridge had done so."""
+        self._receive(self._session, encode(notification(
+            CANCELLED, requestId=message["id"])))
+
+    def _receive(self, peer: Peer, line: bytes) -> list[Callable[[], Any]]:
+        """Let a peer take in a line, and return the jobs that it leads to."""
+        with self._lock:
+            peer.receive(line)
+            jobs = list(self._jobs)
+            self._jobs.clear()
+        return jobs
 
 
-class AppSession(ServerSession):
-    """A session whose handlers run on the main thread of the application.
+class Call:
+    """A request that waits for the main thread of the application, or runs there.
 
-    Each request that runs a function also gets a new thread. This thread waits for the
-    main thread, and then it writes the response.
+    The lock is a turnstile, which only the first passes: the main thread, which runs
+    the job, or a thread that refuses the call.
     """
 
-    outbox_type: Any = HandoverOutbox
+    def __init__(self, guest: Guest, message: Json, job: Callable[[], Any]) -> None:
+        self.message = message
+        self.arrived = time.monotonic()
+        self.has_turn = threading.Event()  # it runs, was refused, or is void
+        self._guest = guest
+        self._job = job
+        self._turnstile = threading.Lock()
 
-    def __init__(self, app: App, *args: Any) -> None:
-        super().__init__(*args)
-        self._app = app
-
-    def admit_request(self, request: Any) -> Any:
-        handler: Any = self._label
-        if request.method != LABEL or self._app.label is None:
-            handler = super().admit_request(request)
-        if handler is None:
-            return None
-        return functools.partial(self._call_on_main, handler)
-
-    def _label(self, context: Any) -> Json:
-        assert self._app.label is not None
-        return {"label": self._app.label()}
-
-    def _call_on_main(self, handler: Callable[[Any], Any], context: Any) -> Any:
-        """Run a handler on the main thread, and return its result.
-
-        The lock of the Future decides whether the job begins or is refused: a job that
-        has begun cannot be cancelled, and a cancelled job does not begin.
-        """
-        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-
-        def job() -> None:
-            self.outbox.here.hands_over = True
-            if context.cancelled:
-                future.cancel()
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(handler(context))
-                except BaseException as error:
-                    future.set_exception(error)
-
-        reason = "the application is busy; nothing was done"
+    def begin(self) -> None:
+        """Hand the job to the main thread."""
+        self._guest.note(self)
         try:
-            self._app.run_on_main(job)
-            concurrent.futures.wait([future], self._app.busy_after)
+            self._guest.app.run_on_main(self._run)
         except Exception as error:
-            reason = f"the application has not accepted the call: {error}"
-        if future.cancel():
-            return failure(context, reason)
-        return future.result()
+            self.refuse(f"the application has not accepted the call: {error}")
 
+    def _run(self) -> None:
+        if self._turnstile.acquire(blocking=False):
+            self.has_turn.set()
+            try:
+                self._job()
+            finally:
+                self._guest.forget(self)
 
-def failure(context: Any, reason: str) -> Json:
-    """Return the result of a tool that has failed, so that the model reads the reason.
-
-    Other methods have no such result. For them, this raises RpcError.
-    """
-    if context.method != "tools/call":
-        raise RpcError(INTERNAL_ERROR, reason)
-    result: Json = {"content": [text(reason)], "isError": True}
-    if REVISIONS[context.revision].modern:
-        result["resultType"] = "complete"
-    return result
+    def refuse(self, reason: str) -> None:
+        if self._turnstile.acquire(blocking=False):
+            self.has_turn.set()
+            self._guest.forget(self)
+            self._guest.cancel(self.message)  # so the session will not answer it
+            self._guest.send(refusal(self.message, reason))
 
 
 # The bridge.
 #
-# It answers the handshake, ping and lists itself, so a host can start it before the
-# application. Until then, it lists what the application had in its last run, or what
-# the plug-in has shipped. It sends list_changed if a list is another one when the
-# application has started, and it survives a restart of the application.
-#
-# The bridge has two peers. HostSession is the server side towards the host. AppPeer is
-# the client side towards the application. A message keeps its params on the way, so
-# both peers of a request use the same revision.
+# A host can start it before the application, and it survives a restart of the
+# application. It relays the lines of calls unchanged: tools, resources, prompts and
+# completions. All other requests of the host go to the desk, which is a Server in the
+# bridge. So the handshake, ping and lists need no application. Without one, the bridge
+# lists what the application had in its last run, or what the plug-in has shipped. It
+# sends list_changed if a list is another one when the application has started.
 
-PROOF_SECONDS = 1.0  # that the bridge waits for each half of a proof
+PROOF_SECONDS = 1.0  # that the bridge waits for the proof of an application
 POLL_SECONDS = 0.25  # between two looks for an application that does not run
-LONGEST_PAUSE = 8.0  # seconds between two attempts to reach a process that is silent
 FIRST_LOOK_SECONDS = 3.0  # the host waits at most so long for the first look
-SILENCE_SECONDS = 120.0  # that a call waits without a sign of life
 LIST_SECONDS = 5.0  # for each page of a list
-KEYS = {"tools": "name", "prompts": "name", "resources": "uri",
-        "resourceTemplates": "uriTemplate"}  # of the items of lists
-MODERN = [row.version for row in REVISIONS.values() if row.modern][-1]
-NO_FUNCTION: Any = None  # of the tools whose calls are relayed
+DRAIN_SECONDS = 5.0  # for the calls that have no response at the end of stdin
+RELAYED = ("tools/call", "resources/read", "prompts/get", "completion/complete")
+OWN_TOOLS = ("status", "choose_instance")
+OWN = "mcp_app:"  # the prefix of the ids of requests that the host has not sent
 log = logging.getLogger("mcp_app")
 
 
@@ -375,370 +354,417 @@ class Instance(NamedTuple):
         return f"{self.pid}-{self.port}"
 
 
-class Failure(NamedTuple):
-    """Why an instance could not be reached, and when to try again."""
+class Link:
+    """The connection to an application.
 
-    error: OSError
-    pause: float  # seconds
-    retry_at: float  # by time.monotonic()
-
-
-class WatchedResources(Subscriptions):
-    """The subscriptions of the host. The bridge subscribes to the same resources."""
-
-    session: HostSession
-
-    def subscribe(self, uri: str) -> None:
-        super().subscribe(uri)
-        self.session.watch([uri])
-
-
-class HostSession(ServerSession):
-    """The side of the bridge that the host sees."""
-
-    outbox_type: Any = HandoverOutbox
-    server: Bridge
-    uris: frozenset[str] = frozenset()  # of the resources that the host has watched
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.subscriptions = WatchedResources(self)
-
-    def acknowledge(self, context: Any, granted: Json) -> None:
-        super().acknowledge(context, granted)
-        self.watch(granted.get("resourceSubscriptions", []))
-
-    def admit_request(self, request: Any) -> Any:
-        """Answer the handshake, ping, lists and the tools of the bridge here. Relay
-        what needs a function of the application."""
-        handler = super().admit_request(request)
-        if handler is not None and not self.server.has_function(request):
-            return self._relay_to_app
-        if request.method == "logging/setLevel":
-            self.server.update_app()
-        return handler
-
-    def handle_notification(self, method: str, params: Any) -> None:
-        super().handle_notification(method, params)
-        if method == "notifications/initialized":
-            self.server.update_app()
-
-    def watch(self, uris: list[str]) -> None:
-        """Tell the application, too, which resources the host watches."""
-        if not self.uris.issuperset(uris):
-            self.uris = self.uris.union(uris)  # a new set, so readers need no lock
-            self.server.update_app()
-
-    def _relay_to_app(self, context: Any) -> Json:
-        """Let the application compute the result. This is the job of a thread.
-
-        A modern tool that asks the user returns the question as its result. The host
-        repeats the call with the answer and with requestState, which only the instance
-        that has asked can read. So the bridge puts the id of the instance in front.
-        """
-        title = self.server.title
-        app = self.server.find_app()
-        if app is None:
-            return failure(context, self.server.why_not())
-        process = f"process {app.instance.pid}"
-        if self.server.changes_something(context):
-            replaced = app.take_replaced()
-            if replaced is not None:
-                return failure(context, f"process {replaced} of {title} has ended, and "
-                               f"{process} is another one that runs; nothing was done. "
-                               f"Call again to use {process}")
-        params = dict(context.params)
-        if context.meta:  # the session has taken it out of params
-            params["_meta"] = context.meta
-        if "requestState" in params:
-            instance, _, params["requestState"] = params["requestState"].partition(":")
-            if instance != app.instance.id:
-                return failure(context, f"{title} was restarted while the question was "
-                               "open; call again")
-        try:
-            pending = relay(context, app.requests, params)
-            if not app.lives_until_answer(pending):
-                pending.cancel()
-                return failure(context, f"{process} of {title} does not answer; what "
-                               "the call has done is unknown")
-            result: Json = pending.result()
-        except ConnectionClosed:
-            return failure(context, f"the connection to {process} of {title} ended "
-                           "during the call; what the call has done is unknown")
-        except RequestCancelled:  # by the host, which gets no response
-            return {}
-        if "requestState" in result:
-            result["requestState"] = f"{app.instance.id}:{result['requestState']}"
-        return result
-
-
-class AppPeer(McpPeer):
-    """The side of the bridge that the application sees.
-
-    The requests of the host are sent in the revision of the host. The bridge also
-    sends requests that the host has not sent, such as lists. They are modern, and so
-    need no handshake.
+    The host and a client of the bridge share it. The client is modern, so it needs no
+    handshake. It reads the lists, and asks for the label. This object is the transport
+    of the client, whose ids get a prefix on the connection.
     """
 
     def __init__(self, bridge: Bridge, instance: Instance,
                  connection: Connection) -> None:
-        super().__init__(connection.send)  # each relayed request gets a thread
         self.instance = instance
+        self.relay = connection.send
+        self.end = connection.end
         self.ended = False
-        self.others: frozenset[str] = frozenset()  # that ran when this one ended
+        self.ended_at = 0.0  # by time.time()
+        self.replaced: Optional[int] = None  # the process that this one replaced unseen
         self.changed = threading.Event()  # a list has changed, or the connection ended
+        self.client = Client(self, protocol_version=MODERN, timeout=LIST_SECONDS,
+                             on_notification=self._hear)
         self._bridge = bridge
         self._connection = connection
-        self._has_handshake = False  # the one of a legacy host
-        self._heard = 0.0  # when read() had the last line, by time.monotonic()
-        self._replaced: Optional[int] = None  # see replace()
-        self._subscription: Optional[PendingRequest] = None
+        self._subscription: Optional[Subscription] = None
 
-    def read(self) -> None:
+    def watch(self, uris: set[str]) -> None:
+        """Ask for changes of all lists and of these resources."""
+        earlier = self._subscription
+        with suppress(ConnectionClosed):
+            self._subscription = self.client.subscribe(
+                sorted(uris), tools=True, prompts=True, resources=True)
+            if earlier is not None:
+                earlier.cancel()
+
+    def _hear(self, method: str, params: Json) -> None:
+        if method == "notifications/resources/updated":
+            self._bridge.resource_updated(params["uri"])
+        elif method.endswith("list_changed"):
+            self.changed.set()
+
+    # The transport of the client.
+
+    def open(self, on_line: Callable[[bytes], Any],
+             on_close: Callable[[Exception], Any]) -> None:
+        spawn(functools.partial(self._read, on_line, on_close))
+
+    def send(self, line: bytes) -> None:
+        message = decode(line)
+        if "id" in message:
+            message["id"] = OWN + json.dumps(message["id"])
+        elif message["method"] == CANCELLED:
+            message["params"]["requestId"] = OWN + json.dumps(
+                message["params"]["requestId"])
+        self.relay(encode(message))
+
+    def close(self) -> None:
+        self.end()
+
+    def _read(self, on_line: Callable[[bytes], Any],
+              on_close: Callable[[Exception], Any]) -> None:
         """Receive lines until the connection ends. This is the job of a thread."""
-        self._bridge.host.outbox.here.hands_over = True
         with self._connection, suppress(OSError):
-            for line in self._connection.lines(self.bounds.line):
-                self._heard = time.monotonic()
-                self.receive(line)
-        self.others = frozenset(one.id for one in read_instances()[0])
-        self.ended = True
-        self.close()
-        for request in self.unanswered():  # such as a question to the user
-            self.cancel_incoming(request.request_id)
+            for line in self._connection.lines():
+                try:
+                    self._take(line, on_line)
+                except (RpcError, ValueError, TypeError) as error:
+                    log.warning("a line of the application was lost: %s", error)
+        self._bridge.note_end(self)
+        on_close(ConnectionClosed("the connection to the application has ended"))
         self.changed.set()
 
-    def end(self) -> None:
-        self._connection.end()
-
-    def replace(self, old: AppPeer) -> None:
-        """Note if this process ran beside the one that the host has talked to. A
-        process that started later is a restart, and no surprise."""
-        is_other = self.instance.pid != old.instance.pid
-        if is_other and self.instance.id in old.others:
-            with self._lock:
-                self._replaced = old.instance.pid
-
-    def take_replaced(self) -> Optional[int]:
-        """Return the process that this one has replaced unseen, but only once."""
-        with self._lock:
-            replaced = self._replaced
-            self._replaced = None
-        return replaced
-
-    def lives_until_answer(self, pending: PendingRequest) -> bool:
-        """Wait for a response. Return False after a long time without a sign of life.
-
-        The thread that reads in the application answers even if a tool keeps the main
-        thread busy, unless the process is stopped, or C code holds the interpreter.
-        """
-        silence = self._bridge.silence
-        began = time.monotonic()
-        while not pending.wait(silence / 4):
-            if time.monotonic() - max(began, self._heard) > silence:
-                return False
-            self.request("server/discover", as_modern({}))
-        return True
-
-    def ask(self, method: str, params: Json) -> Json:
-        """Send a modern request of the bridge, and return its result."""
-        result: Json = self.request(method, as_modern(params)).result(LIST_SECONDS)
-        return result
-
-    def ask_label(self) -> str:
-        """Return the label of the instance, or why there is none."""
-        try:
-            return str(self.request(LABEL).result(PROOF_SECONDS)["label"])
-        except RequestTimeout:
-            return "busy"
-        except (OSError, RpcError, ValueError, KeyError, TypeError):
-            return "no label"
-
-    def tell_about(self, host: HostSession) -> None:
-        """Repeat the handshake of a legacy host, its log level and its subscriptions.
-
-        The application acts in the order of arrival, so nothing is waited for.
-        """
-        about = host.client_meta
-        if host.state == READY and host.row is not None:
-            if not self._has_handshake:
-                self._has_handshake = True
-                self.request("initialize", {
-                    "protocolVersion": host.row.version,
-                    "clientInfo": about[META + "clientInfo"],
-                    "capabilities": about[META + "clientCapabilities"]})
-                self.notify("notifications/initialized")
-            self.request("logging/setLevel", {"level": about[META + "logLevel"]})
-        earlier = self._subscription
-        self._subscription = self.request("subscriptions/listen", as_modern({
-            "notifications": {"toolsListChanged": True, "promptsListChanged": True,
-                              "resourcesListChanged": True,
-                              "resourceSubscriptions": sorted(host.uris)}}))
-        if earlier is not None:
-            earlier.cancel()
-
-    def read_list(self, method: str) -> list[Json]:
-        """Return the items of all pages. ValueError means that the list has no end."""
-        items: list[Json] = []
-        params: Json = {}
-        cursors = set()
-        while True:
-            page = self.ask(method, params)
-            items += page[LISTS[method]]
-            cursor = page.get("nextCursor")
-            if cursor is None:
-                return items
-            if cursor in cursors:
-                raise ValueError(f"{method}: the application repeats the cursor "
-                                 f"{cursor!r:.40}, so the list has no end")
-            cursors.add(cursor)
-            if len(cursors) >= PAGE_LIMIT:
-                raise ValueError(f"{method}: the list has more than {PAGE_LIMIT} pages")
-            params = {"cursor": cursor}
-
-    def admit_request(self, request: Any) -> Any:
-        return self._relay_to_host
-
-    def _relay_to_host(self, request: Any) -> Any:
-        try:
-            host = self._bridge.host
-            return relay(request, host.requests, request.params).result()
-        except (ConnectionClosed, RequestCancelled) as error:
-            reason = f"the host has not answered: {error}"
-            raise RpcError(INTERNAL_ERROR, reason) from None
-
-    def handle_notification(self, method: str, params: Any) -> None:
-        """Act on the bridge's own subscription, and relay other notifications."""
-        super().handle_notification(method, params)
-        host = self._bridge.host
-        params = params or {}
-        if META + "subscriptionId" in params.get("_meta", {}):
-            if method == "notifications/resources/updated":
-                self._bridge.resource_updated(params["uri"])
-            elif method.endswith("list_changed"):
-                self.changed.set()
-        elif method == "notifications/progress":
-            for request in host.unanswered():
-                meta = getattr(request, "meta", {})  # missing while it is admitted
-                if meta.get("progressToken") == params.get("progressToken"):
-                    cast(Context, request).notify(method, **params)
-        elif method == "notifications/message" and not host.outbox.is_full():
-            host.notify(method, params)
+    def _take(self, line: bytes, on_line: Callable[[bytes], Any]) -> None:
+        """Give a line to the client, if it belongs to a request of the client."""
+        message = decode(line)
+        if not isinstance(message, dict):
+            raise ValueError(f"{line!r:.60} is not a message")
+        if str(message.get("id")).startswith(OWN):
+            message["id"] = json.loads(message["id"][len(OWN):])
+            on_line(encode(message))
+        elif META + "subscriptionId" in meta_of(message):
+            on_line(line)  # only the client has subscribed
+        else:
+            self._bridge.take_from_app(self, message, line)
 
 
-class Bridge(Server):
-    """The server of the bridge. It has the lists of the application."""
+class HostCall:
+    """A request of the host that the application has to answer."""
 
-    host: HostSession
+    def __init__(self, message: Json, line: bytes) -> None:
+        self.message = message
+        self.line = line
+        self.link: Optional[Link] = None  # None: it was not sent so far
 
-    def __init__(self, name: str, pid: Optional[int] = None,
-                 silence: float = SILENCE_SECONDS) -> None:
-        super().__init__(name, "1.0", capabilities=[
-            "tools", "prompts", "resources", "completions"])
-        self.silence = silence
+
+class Bridge:
+    """Relays lines between the host and the application."""
+
+    def __init__(self, name: str, pid: Optional[int] = None) -> None:
         self._name = name
         self._pid = pid
+        self._out = Outbox(write_stdout)
+        self._server: Server  # the desk, once the first look is over
+        self._desk: ServerSession
+        # What the host has said and what it waits for.
+        self._lock = threading.RLock()  # guards what follows
+        self._hello: Json = {}  # the request initialize of a legacy host
+        self._row = REVISIONS[MODERN]  # of the revision of a legacy host
+        self._opening: list[bytes] = []  # of a legacy host; see _note()
+        self._listeners: dict[Any, Json] = {}  # request id -> what the host listens for
+        self._uris: set[str] = set()  # of resources that the host has watched
+        self._calls: dict[Any, HostCall] = {}  # by request id
+        self._questions: dict[int, tuple[Link, Any]] = {}  # own id -> that of the app
+        self._numbers = itertools.count(1)  # for questions
+        self._unanswered = 0  # requests at the desk
+        self._link: Optional[Link] = None  # the newest connection; it may have ended
+        # The search for the application.
         self._looked = threading.Event()  # the first look for the application is over
-        self._telling = threading.Lock()  # held to tell the application about the host
         self._connecting = threading.Lock()  # held to connect; guards what follows
-        self._app: Optional[AppPeer] = None  # the newest connection; it may have ended
-        self._memory: Json = {"lists": {}}  # what the application had; see _use()
-        self._failures: dict[str, Failure] = {}  # by the id of an instance
+        self._memory: Json = {  # what the application had; see read_offer()
+            "info": {"name": name, "version": "1.0"}, "instructions": "", "lists": {}}
         self._troubles: list[str] = []  # why the application could not be reached
         self._warnings: set[str] = set()  # that were logged
-        self.tool(annotations={"readOnlyHint": True})(self.status)
-        self.tool(self.choose_instance)
-        self._own_tools = self.tables["tools"]
         for path in (memory_file, shipped_lists):
             with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                self._use(json.loads(path(name).read_text("utf-8")))
+                self._memory = checked(json.loads(path(name).read_text("utf-8")))
                 break
+
+    def run(self) -> None:
+        """Serve the host until it closes stdin. Then answer what has come so far."""
+        spawn(self._stay_connected)
+        self._looked.wait(FIRST_LOOK_SECONDS)
+        info = self._memory["info"]
+        self._server = Server(
+            info["name"], info["version"], info.get("title"),
+            self._memory["instructions"].strip() or None,
+            capabilities=["tools", "prompts", "resources", "completions"])
+        self._server.tool(annotations={"readOnlyHint": True})(self.status)
+        self._server.tool(self.choose_instance)
+        self._desk = self._server.connect(self._out.put, spawn)
+        if os.name == "posix":  # some hosts, such as node, make pipes non-blocking
+            os.set_blocking(0, True)
+            os.set_blocking(1, True)
+        with open(0, "rb", closefd=False) as stdin:
+            for line in lines_of(stdin):
+                if line.strip():
+                    self._take(line)
+        self._desk.close()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while not self._is_idle() and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    def _is_idle(self) -> bool:
+        return not (self._calls or self._unanswered or self._out.is_busy())
 
     @property
     def title(self) -> str:
         """The name of the application, for people."""
-        return str(self.info.get("title") or self._name)
+        return one_line(self._memory["info"].get("title") or self._name)
 
-    def connect(self, send: Any, start: Any = spawn,
-                session_type: Any = ServerSession) -> HostSession:
-        """Open the only session, and look for the application from now on."""
-        session = super().connect(send, start, HostSession)
-        assert isinstance(session, HostSession)
-        self.host = session
-        spawn(self._stay_connected)
-        self._looked.wait(FIRST_LOOK_SECONDS)
-        return session
+    # The lines of the host. This is the main thread.
 
-    # Questions of the sessions.
+    def _take(self, line: bytes) -> None:
+        message: Any = None
+        with suppress(RpcError):  # the desk answers what is not JSON
+            message = decode(line)
+        kind, fault = classify(message)
+        if fault is not None:
+            self._desk.receive(line)
+        elif kind == "response":
+            if "id" in message:
+                self._answer_question(message)
+        elif kind == "request" and self._is_relayed(message):
+            self._relay(HostCall(message, line))
+        elif kind == "request":
+            with self._lock:
+                self._unanswered += 1
+            self._watch(message)
+            self._desk.receive(line, functools.partial(self._take_from_desk, message))
+        elif message["method"] != CANCELLED or not self._cancel(message, line):
+            self._desk.receive(line)
+            if message["method"] == "notifications/initialized" and self._hello:
+                self._note(encode(self._hello), line)
 
-    def find_app(self) -> Optional[AppPeer]:
-        """Return the connection to the application. None: it cannot be reached.
+    def _is_relayed(self, message: Json) -> bool:
+        """Tell whether a request needs a function of the application.
 
-        A call does not wait for the next look of _stay_connected(). It looks itself, so
-        that the first call after a restart works.
+        The desk refuses requests before the handshake, or in an unknown revision.
         """
-        app = self._app
-        if app is not None and not app.ended:
-            return app
-        with self._connecting:
-            if self._app is None or self._app.ended:
-                self._connect_app()
-            app = self._app
-        return None if app is None or app.ended else app
-
-    def why_not(self) -> str:
-        """Return what to do if find_app() has returned None."""
-        with self._connecting:
-            troubles = "; ".join(self._troubles)
-        process = "" if self._pid is None else f", process {self._pid},"
-        if troubles:
-            return f"{self.title}{process} cannot be reached: {troubles}"
-        others = {one.name for one in read_instances()[0]} - {self._name}
-        return (f"{self.title}{process} is not running; start it and call again. Its "
-                f"name was searched in {folder_name()}. Other names there: "
-                f"{', '.join(sorted(others)) or 'none'}")
-
-    def has_function(self, context: Any) -> bool:
-        """Tell whether a request calls a tool of the bridge itself."""
-        if context.method != "tools/call":
+        params = message.get("params")
+        if message["method"] not in RELAYED or not isinstance(params, dict):
             return False
-        tool = self._registration(context)
-        return tool is not None and tool.function is not NO_FUNCTION
+        name = params.get("name")
+        if message["method"] == "tools/call" and name in OWN_TOOLS:
+            return self._tool(name) is not None
+        version = meta_of(message).get(META + "protocolVersion")
+        return bool(self._opening) if version is None else version in REVISIONS
 
-    def changes_something(self, context: Any) -> bool:
-        """Tell whether a request calls a tool that may do more than read."""
-        if context.method != "tools/call":
+    def _relay(self, call: HostCall) -> None:
+        """Send a call on. If the application has to be found first, a thread does so.
+        """
+        with self._lock:
+            self._calls[call.message["id"]] = call
+            link = self._link
+        if link is None or link.ended:
+            spawn(functools.partial(self._find_and_relay, call))
+        else:
+            self._relay_to(link, call)
+
+    def _find_and_relay(self, call: HostCall) -> None:
+        link = self.find_app()
+        if link is None:
+            self._fail(call, self.why_not())
+        else:
+            self._relay_to(link, call)
+
+    def _relay_to(self, link: Link, call: HostCall) -> None:
+        """Send a call to an application, unless that would surprise the user."""
+        process = f"process {link.instance.pid}"
+        with self._lock:
+            replaced = link.replaced
+            link.replaced = None
+            is_wanted = self._calls.get(call.message["id"]) is call
+            if replaced is None and not link.ended and is_wanted:
+                call.link = link
+                link.relay(call.line)
+                return
+        reason = f"{process} of {self.title} has ended; call again"
+        if replaced is not None:
+            reason = (f"process {replaced} of {self.title} has ended, and {process} is "
+                      "another one that runs; nothing was done. Call again to use "
+                      f"{process}")
+        self._fail(call, reason)
+
+    def _fail(self, call: HostCall, reason: str) -> None:
+        """Answer a call, unless it was answered or cancelled before."""
+        if self._settle(call):
+            self._out.put(refusal(call.message, reason))
+
+    def _settle(self, call: Optional[HostCall]) -> bool:
+        """Forget a call, and return True. The caller answers it."""
+        with self._lock:
+            if call is None or self._calls.get(call.message["id"]) is not call:
+                return False
+            del self._calls[call.message["id"]]
+            return True
+
+    def _cancel(self, message: Json, line: bytes) -> bool:
+        """Cancel a call. Return False if the host has not sent it, or to the desk."""
+        call = self._call_of(params_of(message).get("requestId"))
+        if call is None or not self._settle(call):
             return False
-        tool = self._registration(context)
-        hints = tool.definition.get("annotations") if tool is not None else None
-        return (hints or {}).get("readOnlyHint") is not True
+        if call.link is not None:
+            call.link.relay(line)
+        return True
 
-    def _registration(self, context: Any) -> Optional[Registration]:
-        return self.tables["tools"].get(context.params["name"])
+    def _call_of(self, request_id: Any) -> Optional[HostCall]:
+        with self._lock:
+            return self._calls.get(request_id) if is_id(request_id) else None
 
-    def update_app(self) -> None:
-        """Tell the application what the host has said about itself."""
-        with self._telling, suppress(ConnectionClosed):
-            if self._app is not None:
-                self._app.tell_about(self.host)
+    def _answer_question(self, message: Json) -> None:
+        """Send the answer to a question on, if the application still waits for it."""
+        with self._lock:
+            question = self._questions.pop(message["id"], None)
+        if question is not None:
+            link, request_id = question
+            link.relay(encode({**message, "id": request_id}))
 
-    # The tools of the bridge.
+    # The lines of the application.
+
+    def take_from_app(self, link: Link, message: Json, line: bytes) -> None:
+        """Relay a line to the host. The ids of questions are replaced, so that a late
+        answer does not reach another application."""
+        method = message.get("method")
+        if method is None:
+            call = self._call_of(message.get("id"))
+            if call is not None and call.link is link and self._settle(call):
+                self._out.put(line)
+        elif "id" in message:
+            with self._lock:
+                number = next(self._numbers)
+                self._questions[number] = (link, message["id"])
+            self._out.put(encode({**message, "id": number}))
+        elif method == CANCELLED:
+            self._withdraw(link, params_of(message).get("requestId"))
+        elif not str(method).endswith("list_changed"):  # see _read_lists()
+            self._out.put(line)
+
+    def _withdraw(self, link: Link, request_id: Any = None) -> None:
+        """Tell the host that one question of an application is void, or all of them."""
+        with self._lock:
+            void = [number for number, (asker, one) in self._questions.items()
+                    if asker is link and request_id in (None, one)]
+            for number in void:
+                del self._questions[number]
+        for number in void:
+            self._out.put(encode(notification(CANCELLED, requestId=number)))
+
+    def note_end(self, link: Link) -> None:
+        """Fail the calls that an application has not answered before its end."""
+        with self._lock:
+            link.ended = True
+            link.ended_at = time.time()
+            calls = [one for one in self._calls.values() if one.link is link]
+        for call in calls:
+            self._fail(call, f"the connection to process {link.instance.pid} of "
+                       f"{self.title} ended during the call; what the call has done is "
+                       "unknown")
+        self._withdraw(link)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the host, if it watches this resource."""
+        self._server.resource_updated(uri)
+
+    # The desk.
+
+    def _take_from_desk(self, message: Json, line: Optional[bytes]) -> None:
+        """Send on what the desk says about a request of the host. None is the end."""
+        method = message["method"]
+        if line is None:
+            with self._lock:
+                self._unanswered -= 1
+                self._listeners.pop(message["id"], None)
+            return
+        answer = decode(line)
+        result = answer.get("result")
+        if method in LISTS and result is not None:
+            result[LISTS[method]] = self._items(message, result[LISTS[method]])
+            line = encode(answer)
+        self._out.put(line)
+        if answer.get("method") == "notifications/subscriptions/acknowledged":
+            with self._lock:
+                self._listeners[message["id"]] = answer["params"]["notifications"]
+        elif method == "initialize" and result is not None:
+            self._row = REVISIONS[result["protocolVersion"]]
+            self._hello = {**message, "id": "mcp_app/initialize"}
+        elif method == "logging/setLevel" and result is not None:
+            self._note(*self._opening[:2], encode({**message, "id": "mcp_app/level"}))
+
+    def _items(self, message: Json, own: list[Json]) -> list[Json]:
+        """Return the items of a list, for the revision of the host."""
+        kind = LISTS[message["method"]]
+        version = meta_of(message).get(META + "protocolVersion", self._row.version)
+        items = self._memory["lists"].get(kind, [])
+        names = {one.get("name") for one in items}
+        return [*(adapted(one, kind, version) for one in items),
+                *(one for one in own if one["name"] not in names)]
+
+    def _note(self, *opening: bytes) -> None:
+        """Note what a legacy host has told the desk: the handshake, and the log level.
+        Each application hears it, too."""
+        with self._lock:
+            new = [line for line in opening if line not in self._opening]
+            self._opening = list(opening)
+            if self._link is not None:
+                for line in new:
+                    self._link.relay(line)
+
+    def _watch(self, message: Json) -> None:
+        """Watch the resources that a request of the host asks to watch."""
+        params = params_of(message)
+        wanted: Any = []
+        if message["method"] == "resources/subscribe":
+            wanted = [params.get("uri")]
+        elif message["method"] == "subscriptions/listen":
+            with suppress(AttributeError, KeyError):  # the desk refuses the request
+                wanted = params["notifications"].get("resourceSubscriptions")
+        uris = {uri for uri in wanted or () if isinstance(uri, str)}
+        with self._lock:
+            if not self._uris.issuperset(uris):
+                self._uris |= uris
+                if self._link is not None:
+                    self._link.watch(self._uris)
+
+    def _announce(self, kind: str) -> None:
+        """Tell the host that a list has changed."""
+        message = notification(f"notifications/{kind}/list_changed")
+        with self._lock:
+            if self._opening:
+                self._out.put(encode(message))
+            for request_id, granted in self._listeners.items():
+                if granted.get(f"{kind}ListChanged"):
+                    meta = {META + "subscriptionId": request_id}
+                    self._out.put(encode({**message, "params": {"_meta": meta}}))
+
+    def _tool(self, name: Any) -> Optional[Json]:
+        """Return the definition of a tool of the application."""
+        for tool in self._memory["lists"].get("tools", []):
+            if tool.get("name") == name:
+                return dict(tool)
+        return None
+
+    # The tools of the bridge. The desk calls them.
 
     def status(self) -> str:
         """Tell whether the application runs, and which instances of it run.
 
         If it does not run, the result says what to start.
         """
-        app = self.find_app()
-        if app is None:
+        link = self.find_app()
+        if link is None:
             return self.why_not()
         lines = [f"{self.title} runs. choose_instance sends calls to another instance."]
         with self._connecting:
             for one in self._instances():
-                if one.id == app.instance.id:
-                    lines.append(f"{one.id}: {app.ask_label()} (calls go here)")
-                else:
-                    lines.append(f"{one.id}: {self._label_of(one)}")
+                if one.id == link.instance.id:
+                    lines.append(f"{one.id}: {ask_label(link)} (calls go here)")
+                    continue
+                try:
+                    other = self._open(one)
+                    lines.append(f"{one.id}: {ask_label(other)}")
+                    other.end()
+                except OSError as error:
+                    lines.append(f"{one.id}: {error}")
         return "\n".join(lines)
 
     def choose_instance(self, instance: str) -> str:
@@ -754,42 +780,59 @@ class Bridge(Server):
         raise ToolError(f"{instance!r:.40} does not run. {self.status()}")
 
     def _choose(self, instance: Instance) -> None:
-        app = self._app
-        if app is None or app.ended or app.instance.id != instance.id:
+        link = self._link
+        if link is None or link.ended or link.instance.id != instance.id:
             try:
-                app = self._connect_instance(instance)
+                link = self._connect_instance(instance)
             except OSError as error:
                 raise ToolError(str(error)) from None
-        app.take_replaced()  # the host knows by now
+        link.replaced = None  # the host knows by now
 
-    def _label_of(self, instance: Instance) -> str:
-        """Return the label of an instance that calls do not go to."""
-        try:
-            peer = AppPeer(self, instance, self._open(instance))
-        except OSError as error:
-            return str(error)
-        spawn(peer.read)
-        try:
-            return peer.ask_label()
-        finally:
-            peer.end()
+    # The connection to the application.
 
-    # The connection to the application. Callers hold self._connecting.
+    def find_app(self) -> Optional[Link]:
+        """Return the connection to the application. None: it cannot be reached.
+
+        A call does not wait for the next look of _stay_connected(). It looks itself, so
+        that the first call after a restart works.
+        """
+        link = self._link
+        if link is not None and not link.ended:
+            return link
+        with self._connecting:
+            if self._link is None or self._link.ended:
+                self._connect_app()
+            link = self._link
+        return None if link is None or link.ended else link
+
+    def why_not(self) -> str:
+        """Return what to do if find_app() has returned None."""
+        with self._connecting:
+            troubles = "; ".join(self._troubles)
+        process = "" if self._pid is None else f", process {self._pid},"
+        if troubles:
+            return f"{self.title}{process} cannot be reached: {troubles}"
+        others = {one_line(one.name) for one in read_instances()[0]} - {self._name}
+        return (f"{self.title}{process} is not running; start it and call again. Its "
+                f"name was searched in {folder_name()}. Other names there: "
+                f"{', '.join(sorted(others)) or 'none'}")
 
     def _stay_connected(self) -> None:
         """Connect whenever the application appears. Read its lists when they change.
         This is the job of a thread, which holds no lock."""
         while True:
-            app = self.find_app()
+            link = self.find_app()
             self._looked.set()
-            if app is None:
+            if link is None:
                 time.sleep(POLL_SECONDS)
                 continue
-            app.changed.wait()
-            app.changed.clear()
+            link.changed.wait()
+            link.changed.clear()
             with self._connecting:
-                if not app.ended:
-                    self._read_lists(app)
+                if not link.ended:
+                    self._read_lists(link)
+
+    # Callers of the methods below hold self._connecting.
 
     def _connect_app(self) -> None:
         """Connect to the newest instance that proves itself."""
@@ -801,137 +844,110 @@ class Bridge(Server):
             except ConnectionError:  # it has ended, or it is ending just now
                 pass
             except OSError as error:
-                self._note(str(error))
+                self._warn(str(error))
 
-    def _connect_instance(self, instance: Instance) -> AppPeer:
+    def _connect_instance(self, instance: Instance) -> Link:
         """Relay to an instance from now on. OSError means that it cannot be reached."""
-        old = self._app
-        app = AppPeer(self, instance, self._open(instance))
-        if old is not None:
-            app.replace(old)
-        spawn(app.read)
-        with self._telling, suppress(ConnectionClosed):
-            app.tell_about(self.host)
-            self._app = app  # from now on, other threads relay requests to it
+        link = self._open(instance)
+        old = self._link
+        with self._lock:
+            if old is not None and instance.started < old.ended_at:
+                # It ran beside the other one. One that started later is a restart.
+                link.replaced = old.instance.pid
+            for line in self._opening:
+                link.relay(line)
+            link.watch(self._uris)
+            self._link = link  # from now on, other threads relay to it
         if old is not None:
             old.end()
-        self._read_lists(app)
-        return app
+        self._read_lists(link)
+        return link
 
-    def _open(self, instance: Instance) -> Connection:
-        """Connect to an instance. OSError says why that has failed, now or just before.
+    def _open(self, instance: Instance) -> Link:
+        """Connect to an instance. OSError says why that has failed.
 
         ConnectionRefusedError means that the instance has ended. Its file is removed,
-        unless the file is of another machine that has the same home folder. After each
-        failure, the pause before the next attempt is longer.
+        unless the file is of another machine that has the same home folder.
         """
-        failure = self._failures.get(instance.id)
-        if failure is not None and time.monotonic() < failure.retry_at:
-            raise failure.error.with_traceback(None)
+        pid = instance.pid
         try:
-            connection = open_connection(instance)
-        except OSError as error:
-            pid = instance.pid
-            reason = OSError(f"process {pid} runs but does not answer: {error}")
+            link = Link(self, instance, open_connection(instance))
+            link.client.connect()
+            return link
+        except (OSError, RpcError, ValueError) as error:
             if isinstance(error, ConnectionRefusedError) or not is_running(pid):
-                reason = ConnectionRefusedError(f"process {pid} has ended")
                 if instance.machine == socket.gethostname():
                     with suppress(OSError):
                         instance.file.unlink()
-            elif isinstance(error, ConnectionError):  # it is ending just now
-                reason = error
-            pause = POLL_SECONDS
-            if failure is not None:
-                pause = min(2 * failure.pause, LONGEST_PAUSE)
-            self._failures[instance.id] = Failure(
-                reason, pause, time.monotonic() + pause)
-            raise reason from None
-        self._failures.pop(instance.id, None)
-        return connection
+                raise ConnectionRefusedError(f"process {pid} has ended") from None
+            if isinstance(error, ConnectionError):  # it is ending just now
+                raise
+            reason = f"process {pid} runs but does not answer: {error}"
+            raise OSError(reason) from None
 
     def _instances(self) -> list[Instance]:
         """Return the instances of this application, in the order of read_instances().
         """
         instances, faults = read_instances()
         for fault in faults:
-            self._note(fault)
+            self._warn(fault)
         return [one for one in instances
                 if one.name == self._name and self._pid in (None, one.pid)]
 
-    def _note(self, trouble: str) -> None:
+    def _warn(self, trouble: str) -> None:
         if trouble not in self._troubles:
             self._troubles.append(trouble)
         if trouble not in self._warnings:
             self._warnings.add(trouble)
             log.warning("%s", trouble)
 
-    # The lists of the application. Callers hold self._connecting.
-
-    def _read_lists(self, app: AppPeer) -> None:
+    def _read_lists(self, link: Link) -> None:
         """Ask what the application has. Tell the host which lists have changed."""
         known = self._memory["lists"]
-        lists: Json = {}
         try:
-            about = app.ask("server/discover", {})
-            for method, kind in LISTS.items():
-                lists[kind] = []
-                if METHODS[method].capability in about["capabilities"]:
-                    lists[kind] = app.read_list(method)
-            info = about.get("_meta", {}).get(META + "serverInfo", self.info)
-            self._use({"info": info, "lists": lists,
-                       "instructions": about.get("instructions", "")})
+            memory = read_offer(link.client, self._name)
+        except (OSError, RpcError) as error:
+            self._warn(f"the lists of {self.title} cannot be read: {error}")
+            time.sleep(POLL_SECONDS)
+            link.changed.set()  # try again
+            return
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # They are read again when the application says that they have changed.
-            self._note(f"the lists of {self.title} cannot be used: {error!r}")
+            self._warn(f"the lists of {self.title} cannot be used: {error!r}")
             return
-        except (OSError, RpcError) as error:
-            self._note(f"the lists of {self.title} cannot be read: {error}")
-            time.sleep(POLL_SECONDS)
-            app.changed.set()  # try again
-            return
-        for method, kind in LISTS.items():
-            if lists[kind] != known.get(kind, []):
-                self.host.subscriptions.publish(
-                    f"notifications/{method.split('/')[0]}/list_changed")
-        self.host.outbox.flush_soon()
-        try:
-            write_private(memory_file(self._name), self._memory)
-        except OSError as error:
-            self._note(f"the lists of {self.title} cannot be stored: {error}")
-
-    def _use(self, memory: Json) -> None:
-        """List what the application has, or what it had in its last run. A tool of the
-        application hides one of the bridge that has the same name."""
-        tables = {
-            kind: {item[KEYS[kind]]: Registration(number, item, NO_FUNCTION)
-                   for number, item in enumerate(items, 1)}
-            for kind, items in memory["lists"].items()}
-        for name, tool in self._own_tools.items():
-            tables["tools"].setdefault(name, tool)
-        instructions = memory["instructions"].strip() or None
-        self.tables = tables  # at once, so that no list is incomplete
-        self.info = memory["info"]
-        self.instructions = instructions
         self._memory = memory
+        for kind in sorted({method.split("/")[0] for method, kind in LISTS.items()
+                            if memory["lists"][kind] != known.get(kind, [])}):
+            self._announce(kind)
+        try:
+            write_private(memory_file(self._name), memory)
+        except OSError as error:
+            self._warn(f"the lists of {self.title} cannot be stored: {error}")
 
 
-def relay(request: Any, other: Requests, params: Any) -> PendingRequest:
-    """Send a request on to another peer.
+def adapted(item: Json, kind: str, version: str) -> Json:
+    """Return an item of a modern list as a revision lists it. In legacy revisions, a
+    tool that returns another value than an object wraps it in {"result": ...}."""
+    row = REVISIONS[version]
+    known = row.known_members(kind, item)
+    schema = known.get("outputSchema")
+    if schema is not None and not row.modern and schema.get("type") != "object":
+        definitions = {word: schema[word] for word in ("$defs", "definitions")
+                       if word in schema}  # a $ref looks for them at the root
+        known["outputSchema"] = {
+            "type": "object", "required": ["result"], "properties": {"result": schema},
+            **definitions}
+    return known
 
-    If the request is cancelled, the request that it has become is cancelled as well.
-    """
-    pending = other.request(request.method, params)
-    request.at_cancel += (pending.cancel,)
-    if request.cancelled:  # just before the line above
-        pending.cancel()
-    return pending
 
-
-def as_modern(params: Json) -> Json:
-    """Add what a modern request says about its client."""
-    return {**params, "_meta": {
-        META + "protocolVersion": MODERN, META + "clientCapabilities": {},
-        META + "clientInfo": {"name": "mcp_app", "version": "1.0"}}}
+def ask_label(link: Link) -> str:
+    """Return the label of an instance, or why there is none."""
+    try:
+        return one_line(link.client.request(LABEL, timeout=PROOF_SECONDS)["label"])
+    except RequestTimeout:
+        return "busy"
+    except (OSError, RpcError, ValueError, KeyError, TypeError):
+        return "no label"
 
 
 def open_connection(instance: Instance) -> Connection:
@@ -948,19 +964,96 @@ def open_connection(instance: Instance) -> Connection:
     return connection
 
 
+def write_stdout(line: bytes) -> None:
+    rest = memoryview(line + b"\n")
+    while rest:
+        rest = rest[os.write(1, rest):]
+
+
+def leave(number: int, frame: Any) -> None:
+    """End at once, after a signal."""
+    os._exit(128 + number)
+
+
 def main(argv: Optional[list[str]] = None) -> None:
     """Be the bridge."""
     parser = argparse.ArgumentParser(description="Connect a host to an application.")
     parser.add_argument("name", help="the name of the Server in the application")
     parser.add_argument("--pid", type=int, help="the process id of the application")
-    parser.add_argument(
-        "--silence", type=float, default=SILENCE_SECONDS, metavar="SECONDS",
-        help="a call fails after so long without a sign of life (default: %(default)s)")
+    parser.add_argument("--silence", help=argparse.SUPPRESS)  # of 4.0.0; no effect
     arguments = parser.parse_args(argv)
-    Bridge(arguments.name, arguments.pid, arguments.silence).run()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, leave)
+    Bridge(arguments.name, arguments.pid).run()
 
 
-# Both sides: the folder, its files, and the connection.
+# Both sides: messages, the folder, its files, and the connection.
+
+
+def params_of(message: Json) -> Json:
+    params = message.get("params")
+    return params if isinstance(params, dict) else {}
+
+
+def meta_of(message: Json) -> Json:
+    meta = params_of(message).get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def is_id(value: Any) -> bool:
+    return type(value) in (int, str)
+
+
+def notification(method: str, **params: Any) -> Json:
+    message: Json = {"jsonrpc": "2.0", "method": method}
+    if params:
+        message["params"] = params
+    return message
+
+
+def refusal(request: Json, reason: str) -> bytes:
+    """Return the response to a request that fails. A tool that fails has a result, so
+    that the model reads the reason."""
+    message: Json = {"jsonrpc": "2.0", "id": request["id"]}
+    if request["method"] != "tools/call":
+        message["error"] = {"code": INTERNAL_ERROR, "message": reason}
+        return encode(message)
+    message["result"] = {"content": [text(reason)], "isError": True}
+    if META + "protocolVersion" in meta_of(request):
+        message["result"]["resultType"] = "complete"
+    return encode(message)
+
+
+def one_line(value: Any) -> str:
+    """Return a text of the application without line breaks, which could forge lines
+    that the model reads."""
+    return " ".join(str(value).split())[:200]
+
+
+def read_offer(client: Client, name: str) -> Json:
+    """Return what an application offers. It need not say its own name."""
+    about = client.request("server/discover")
+    readers = {"tools": client.list_tools, "prompts": client.list_prompts,
+               "resources": client.list_resources,
+               "resourceTemplates": client.list_resource_templates}
+    info = about.get("_meta", {}).get(META + "serverInfo", {})
+    offer: Json = {"info": {"name": name, "version": "1.0", **info}, "lists": {},
+                   "instructions": about.get("instructions", "")}
+    for method, kind in LISTS.items():
+        offered = method.split("/")[0] in about["capabilities"]
+        offer["lists"][kind] = readers[kind]() if offered else []
+    return checked(offer)
+
+
+def checked(offer: Json) -> Json:
+    """Return an offer. ValueError, KeyError, TypeError or AttributeError: it has not
+    the shape that read_offer() makes."""
+    names = [offer["info"]["name"], offer["info"]["version"], offer["instructions"]]
+    for kind in LISTS.values():
+        names += [item["name"] for item in offer["lists"][kind]]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("a name is not a string")
+    return offer
 
 
 def folder_name() -> Path:
@@ -1004,7 +1097,7 @@ def read_instances() -> tuple[list[Instance], list[str]]:
 
     Instances whose process runs come first, and the newest of them before others.
     """
-    instances = []
+    instances: list[Instance] = []
     faults = []
     try:
         files = list(private_folder().glob("*.app.json"))
@@ -1015,8 +1108,8 @@ def read_instances() -> tuple[list[Instance], list[str]]:
             instances.append(read_instance(file))
         except FileNotFoundError:  # the application has just ended
             pass
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            faults.append(f"{file.name}: {error!r}")
+        except Exception as error:  # other programs may write anything
+            faults.append(f"{file.name}: {error!r:.200}")
     instances.sort(key=lambda one: (is_running(one.pid), one.started), reverse=True)
     return instances, faults
 
@@ -1070,6 +1163,59 @@ def write_private(path: Path, content: Json) -> None:
         raise
 
 
+def spawn(run: Callable[[], Any]) -> None:
+    """Run a function on a new thread. RuntimeError: no thread can be started."""
+    threading.Thread(target=run, daemon=True).start()
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yield lines until the end. The receiver refuses a line that is longer than
+    LONGEST bytes, so the rest of such a line is dropped."""
+    is_rest = False
+    while True:
+        line = file.readline(LONGEST + 1)
+        if not line:
+            return
+        if not is_rest:
+            yield line.rstrip(b"\n")
+        is_rest = not line.endswith(b"\n")
+
+
+class Outbox:
+    """Lines that a thread writes, so that no other thread waits for a reader.
+
+    While more than LONGEST bytes wait, notifications are dropped.
+    """
+
+    def __init__(self, write: Callable[[bytes], Any]) -> None:
+        self._write = write
+        self._lines: queue.SimpleQueue[Optional[bytes]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._waiting = 0  # bytes, with those that are being written
+        spawn(self._write_lines)
+
+    def put(self, line: bytes) -> None:
+        is_full = self._waiting > LONGEST
+        if is_full and classify(decode(line))[0] == "notification":
+            return
+        with self._lock:
+            self._waiting += len(line)
+        self._lines.put(line)
+
+    def is_busy(self) -> bool:
+        return self._waiting > 0
+
+    def close(self) -> None:
+        self._lines.put(None)
+
+    def _write_lines(self) -> None:
+        for line in iter(self._lines.get, None):
+            with suppress(OSError):  # the reader is gone
+                self._write(line)
+            with self._lock:
+                self._waiting -= len(line)
+
+
 class Connection:
     """A socket, over which lines go after both sides have proved that they have a key.
     """
@@ -1084,6 +1230,7 @@ class Connection:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         self._socket = connected
         self._file = connected.makefile("rb")
+        self._outbox: Optional[Outbox] = None  # until the proof
 
     def __enter__(self) -> Connection:
         return self
@@ -1097,38 +1244,46 @@ class Connection:
 
         Each side sends a challenge of random bytes. The proof of a side is the HMAC of
         its role and of both challenges. The key itself is not sent. OSError means that
-        the other side has sent nothing for timeout seconds.
+        the other side has not proved itself within timeout seconds.
         """
-        self._socket.settimeout(timeout)
+        deadline = time.monotonic() + timeout
         own = secrets.token_bytes(self.challenge)
         self._socket.sendall(own)
-        other = self._file.read(self.challenge)
+        other = self._read_until(deadline)
         self._socket.sendall(proof(key, own_role, own, other))
         expected = proof(key, other_role, other, own)
-        has_key = hmac.compare_digest(self._file.read(self.challenge), expected)
+        has_key = hmac.compare_digest(self._read_until(deadline), expected)
         self._socket.settimeout(None)
+        self._outbox = Outbox(self._write)
         return has_key
 
+    def _read_until(self, deadline: float) -> bytes:
+        """Return as many bytes as a challenge has, or fewer at the end."""
+        data = b""
+        while len(data) < self.challenge:
+            # 0 would make the socket non-blocking.
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            chunk = self._socket.recv(self.challenge - len(data))
+            if not chunk:
+                break
+            data += chunk
+        return data
+
     def send(self, line: bytes) -> None:
-        """Write a line. OSError means that the other side is gone or does not read.
-        Then the connection has ended."""
+        """Write a line soon. If the other side is gone or does not read, the connection
+        ends."""
+        assert self._outbox is not None
+        self._outbox.put(line)
+
+    def _write(self, line: bytes) -> None:
         try:
             self._socket.sendall(line + b"\n")
         except OSError:
             self.end()
             raise
 
-    def lines(self, longest: int) -> Iterator[bytes]:
-        """Yield lines until the end. The receiver refuses a line that is longer than
-        longest bytes, so the rest of such a line is dropped."""
-        is_rest = False
-        while True:
-            line = self._file.readline(longest + 1)
-            if not line:
-                return
-            if not is_rest:
-                yield line.rstrip(b"\n")
-            is_rest = not line.endswith(b"\n")
+    def lines(self) -> Iterator[bytes]:
+        return lines_of(self._file)
 
     def end(self) -> None:
         """Wake the threads that use the connection: they find that it has ended."""
@@ -1136,13 +1291,10 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        if self._outbox is not None:
+            self._outbox.close()
         self._file.close()
         self._socket.close()
-
-    def abandon(self) -> None:
-        """Close the socket in this process only. Another process has it, too."""
-        with suppress(OSError):
-            os.close(self._socket.detach())
 
 
 def proof(key: bytes, role: str, own: bytes, other: bytes) -> bytes:
