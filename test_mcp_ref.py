@@ -60,7 +60,6 @@ sections of mcp_ref.py.
 """
 from __future__ import annotations
 
-import ast
 import atexit
 import concurrent.futures
 import dataclasses
@@ -70,9 +69,7 @@ import enum
 import errno
 import fractions
 import functools
-import gc
 import importlib.util
-import inspect
 import itertools
 import json
 import linecache
@@ -80,13 +77,11 @@ import logging
 import os
 import pathlib
 import queue
-import random
 import re
 import select
-import shlex
 import shutil
 import signal
-import socket
+import socket  # noqa: F401  # for transcripts
 import socketserver
 import subprocess
 import sys
@@ -98,7 +93,6 @@ import types
 import typing
 import unittest
 import uuid
-import weakref
 from typing import (Annotated, Any, Callable, Dict, Iterator, List, Literal, NamedTuple,
                     Optional, Tuple, TypedDict)
 
@@ -705,26 +699,6 @@ class Wire:
 
     def closed(self) -> bool:
         return self.opened == self.ended
-
-
-class Link:
-    """A transport of our Client that leads directly to a server in this process.
-
-    `sent` has the messages of the client. The server's jobs run at once, or start(job) runs them.
-    """
-
-    def __init__(self, server: Any, start: Callable[[Any], Any] = lambda job: job()) -> None:
-        self.server, self.start, self.sent = server, start, []  # type: ignore[var-annotated]
-
-    def open(self, on_line: Any, on_close: Any) -> None:
-        self.session = self.server.connect(on_line, self.start)
-
-    def send(self, line: bytes) -> None:
-        self.sent.append(json.loads(line))
-        self.session.receive(line)
-
-    def close(self) -> None:
-        self.session.close()
 
 
 class Process:
@@ -1429,18 +1403,6 @@ class TestEnvelope(unittest.TestCase):
 > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}
 < {"jsonrpc":"2.0","id":1,"error":{"code":"$ours:-32602","message":"...","...":0}}
 
-== JSON that is not a valid request gets the error -32600  MUST [base.error.invalid-request]
-   [base.jsonrpc.version] [base.request.method-string]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-> {"id":2,"method":"tools/list"}
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"...","...":0},"...":0}
-
-== The error for an invalid request has the id of that request if the id can be read  MUST
-   2025-11-25+ [base.error.id-omitted-when-unreadable]
-> {"jsonrpc":"2.0","id":1,"method":5}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"...","...":0}}
-
 """)
 class TestRequests(unittest.TestCase):
     """Requests, responses and notifications, of which all of MCP is made."""
@@ -1448,33 +1410,6 @@ class TestRequests(unittest.TestCase):
 
 class TestErrors(unittest.TestCase):
     """The exceptions of the module, and the error codes that a server sends."""
-
-    def test_each_error_code_is_of_the_revision_or_outside_of_the_reserved_range(self) -> None:
-        """The test provokes each kind of error. [base.error.reserved-range] [base.error.no-32002]
-        [base.error.no-new-legacy-codes] [base.error.avoid-legacy-block]
-        [base.error.mcp-block-only-defined]"""
-        wrong: List[Tuple[str, Any]] = [
-            ("no/such", {}), ("tools/call", {}), ("tools/call", {"name": "no"}),
-            ("tools/list", [1]), ("tools/list", {"cursor": "no"}),
-            ("tools/list", {"_meta": 5}), ("initialize", {}),
-            ("resources/read", {"uri": "x:no"}), ("resources/read", {"uri": "fixture://crash"}),
-            ("prompts/get", {"name": "no"}), ("completion/complete", {"ref": {}}),
-            ("tools/call", {"name": "ask", "arguments": {"text": "?"}}), ("logging/setLevel", {}),
-            ("subscriptions/listen", {}), ("server/discover", {"_meta": {
-                META + "protocolVersion": "1900-01-01", META + "clientCapabilities": {}}}),
-            *[("tools/call", {"name": "echo", "arguments": {"text": ""}})] * 3]
-        for revision in REVISIONS:
-            end = Talk(fixture_server(bounds=Bounds(requests=2)), revision)
-            end.server.resource("fixture://crash")(lambda: 1 / 0)
-            for rid, (method, params) in enumerate(wrong):
-                end.say(method, params, id=rid)
-                if rid < len(wrong) - 3:
-                    end.jobs and end.jobs.pop()()
-            for line in (b"{", b"5", json.dumps({"jsonrpc": "2.0", "id": 16}).encode()):
-                end.give(line)
-            codes = {one["error"]["code"] for one in end.run() if "error" in one}
-            self.assertEqual({-32700, -32600, -32601, -32602, -32603, -32022, 429,
-                              -32021 if revision not in LEGACY else -32002}, codes, revision)
 
     def test_the_text_of_an_unexpected_exception_is_logged_and_not_sent(self) -> None:
         """[base.error.internal] The text includes why a result is not JSON."""
@@ -1577,18 +1512,6 @@ class TestErrors(unittest.TestCase):
 < {"jsonrpc":"2.0","id":2,"...":0}
 
 # The results of the handshake are valid for the whole session.
-
-== A second initialize is refused, and it does not change the revision or capabilities of the
-   session  OURS 2025-11-25
-> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26",
-   "capabilities":{"roots":{}},"clientInfo":{"name":"suite","version":"1"}}}
-< {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"..."}}
-# The revision has not become 2025-03-26, in which a line may be an array, and the client still
-# offers no roots.
-> [{"jsonrpc":"2.0","id":2,"method":"ping"}]
-< {"jsonrpc":"2.0","error":{"code":-32600,"message":"..."}}
-> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}
-< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"..."}],"isError":true}}
 
 == Up to 2025-03-26 the server should not use a capability that the client did not offer  SHOULD
    2025-03-26- [life.operate.capabilities-should]
@@ -1900,38 +1823,6 @@ class TestLifecycleTables(unittest.TestCase):
                     got = json.loads(end.take(DEADLINE) or b"{}")
                     self.assertEqual(-32602 if wrong else None, got.get("error", {}).get("code"))
 
-    def test_adding_a_revision_takes_one_row_in_the_table_of_revisions(self) -> None:
-        """A copy of the module gets a new revision in each era. Its client and its server agree on
-        the new revision. With an older server, the client agrees on the newest common revision."""
-        with open(FILE_PATH, encoding="utf-8") as file:
-            lines = file.read().split("\n")
-        end = next(one.end_lineno for one in ast.parse("\n".join(lines)).body
-                   if re.match(r"REVISIONS\b", ast.unparse(one)))
-        lines[end:end] = [f"REVISIONS[{new!r}] = REVISIONS[{like!r}]._replace(version={new!r})"
-                          for new, like in (("2025-12-31", LEGACY[-1]), ("2027-01-01", MODERN))]
-        copy: Any = types.ModuleType(mcp_ref.__name__ + ".tomorrow")
-        sys.modules[copy.__name__] = copy
-        self.addCleanup(sys.modules.pop, copy.__name__)
-        exec(compile("\n".join(lines), FILE_PATH, "exec"), vars(copy))
-
-        for server, wanted, opening, agreed in (
-                (copy.Server, "2025-12-31", ["initialize"], "2025-12-31"),
-                (copy.Server, None, ["server/discover"], "2027-01-01"),
-                (Server, "2025-12-31", ["initialize"], "2025-11-25"),
-                (Server, None, ["server/discover"] * 2, "2026-07-28")):
-            with self.subTest(server=server.__module__, agreed=agreed):
-                link = Link(server("s", "1"))
-                link.server.tool(name="same")(hinted(lambda a: str(a), a=int))
-                with copy.Client(link, protocol_version=wanted, timeout=DEADLINE) as client:
-                    self.assertEqual(agreed, client.protocol_version)
-                    self.assertEqual("5", text_of(client.call_tool("same", {"a": 5})))
-                self.assertEqual(opening, [one["method"] for one in link.sent if one["method"] in (
-                    "initialize", "server/discover")])
-                if wanted is None:  # each modern request names its version
-                    meta = link.sent[-1]["params"]["_meta"]
-                    self.assertEqual(agreed, meta[META + "protocolVersion"])
-
-
 # Besides the fixture there are two more servers: `values` returns many kinds of values and fails in
 # many ways, and `entries` has entries with all members.
 SERVER_LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -2045,11 +1936,6 @@ SERVERS.update(values=server_values, entries=server_entries, pages=lambda: serve
 < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"...","inputSchema":{
    "type":"object","properties":{"text":{"type":"string"}},"required":["text"],"...":0},"...":0},
    "..."],"...":0}}
-
-== A tool is called with arguments, and the result has content blocks  MUST
-   [tools.result.content-present]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}
-< {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"3"}],"...":0}}
 
 == The arguments of a call may be absent, and the content of its result may be empty  MUST on values
    [tools.call.arguments-optional]
@@ -2824,26 +2710,6 @@ class TestSurroundings(ProcessCase):
         self.assertEqual("x" * 300_000, text_of(child.until(1)["result"]))
         child.end()
 
-    def test_a_server_does_not_outlive_a_client_that_was_killed(self) -> None:
-        """If a tool ends its server, the exception in the client has the exit status.
-        [stdio.shutdown.server-initiated]"""
-        server = [*PYTHON, "-c", PROCESS_SERVER.replace("OPTIONS", "") + "server.run(0.1)"]
-
-        def check(code: str, *seen: Any) -> None:
-            child = self.start(main=f"""
-from mcp_ref import Client, ConnectionClosed
-with Client({server!r}) as client:
-    try:
-        client.call_tool("execute", {{"code": {code!r}}})
-    except ConnectionClosed as error:
-        print("status 9" in str(error), flush=True)""")
-            child.read_stderr("here")
-            self.assertEqual(seen, (child.take(DEADLINE), child.wait_for_end()))
-
-        self.beside(check, [
-            ("killed", f"import signal\nos.kill(os.getppid(), signal.SIGKILL)\n{PROCESS_STUCK}",
-             None, -signal.SIGKILL), ("os._exit", PROCESS_HERE + "os._exit(9)", b"True", 0)])
-
     def test_the_other_side_cannot_forge_a_line_of_the_log(self) -> None:
         wire = Wire(LEGACY[-1])
         wire.respond = lambda message: {"tools": [
@@ -3038,12 +2904,6 @@ def asking_server(**options: Any) -> Server:
         return str(context.elicit("Sure?")["action"])
 
     @server.tool
-    def code(context: Context) -> str:
-        """Ask for a code in capital letters."""
-        return str(context.elicit("?", {"type": "object", "properties": {
-            "code": {"type": "string", "pattern": "^[A-Z]+$"}}}))
-
-    @server.tool
     def fickle(context: Context) -> str:
         """Ask a different question in each run."""
         return str(context.elicit(f"{next(runs)}?", ASKING_FORM)["action"])
@@ -3056,31 +2916,24 @@ def asking_server(**options: Any) -> Server:
     return server
 
 
-def moment_server(word: bytes, then: Callable[[Server, Any], None]) -> Any:
-    """Build a fixture that calls then(server, session) while it sends a line with this word."""
+def changing_server() -> Any:
+    """Build a fixture that loses a tool while it acknowledges a subscription."""
     def connect(send: Callable[[bytes], None], start: Any) -> Any:
         def sent(line: bytes) -> None:
             send(line)
-            if word in line:
-                then(server, session)
+            if b"acknowledged" in line:
+                server.remove_tool("fail")
 
-        session = server.connect(sent, start)
-        return session
+        return server.connect(sent, start)
 
     server = fixture_server()
     return types.SimpleNamespace(connect=connect)
 
 
-def cancels(server: Server, session: Any) -> None:
-    """Cancel request 1 on another thread, and wait until the session has read the cancellation."""
-    later(session.receive, cancel_line(1)).result(DEADLINE)
-
-
 SERVERS.update(
     asking=asking_server,
     bounded=lambda: fixture_server(bounds=Bounds(subscriptions=1, pending=1)),
-    cancelling=lambda: moment_server(b'"roots/list"', cancels),
-    changing=lambda: moment_server(b"acknowledged", lambda server, _: server.remove_tool("fail")))
+    changing=changing_server)
 
 
 @plays(r'''
@@ -3160,13 +3013,6 @@ SERVERS.update(
 > {"jsonrpc":"2.0","id":"$q","error":{"code":-32000,"message":"no"}}
 < {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
 
-== The answer of the user has to fit the pattern in the form of the author  OURS legacy 2025-06-18+
-   offers on asking
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"code"}}
-< {"jsonrpc":"2.0","id":"$q","method":"elicitation/create","params":"..."}
-> {"jsonrpc":"2.0","id":"$q","result":{"action":"accept","content":{"code":"Xx"}}}
-< {"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":"..."}}
-
 == Context.ask sends a legacy client one request for each key, and other requests are served
    meanwhile  MUST legacy 2025-06-18+ offers on asking [base.id.unique-session]
 > {"jsonrpc":"2.0","id":1,"method":"vendor/both"}
@@ -3177,12 +3023,6 @@ SERVERS.update(
 .
 > {"jsonrpc":"2.0","id":"$r","result":{"action":"accept","content":{"name":"Ada"}}}
 < {"jsonrpc":"2.0","id":1,"result":{"text":"{'name': 'Ada'} has 0 roots"}}
-
-== A request to the client is cancelled even if the cancellation arrives while the request is being
-   sent  SHOULD legacy offers on cancelling [cancel.receiver-stops] [cancel.request-id-given]
-> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"roots"}}
-< {"jsonrpc":"2.0","id":"$q","method":"roots/list"}
-< {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"$q","...":0}}
 
 == A tool fails if its request to the client would exceed the bound of pending requests  OURS legacy
    offers on bounded
@@ -3500,13 +3340,6 @@ class TestRequestState(unittest.TestCase):
 > {"jsonrpc":"2.0","id":3,"method":"prompts/list"}
 < {"jsonrpc":"2.0","id":3,"result":{"prompts":[]}}
 
-== A broken connection delays neither other connections nor a thread that changes a list  OURS
-   legacy
-! gone = []; broken = server.connect(lambda line: gone and open(""), lambda job: job())
-! broken.receive(request_line(1, "initialize", **hello(revision)))
-! broken.receive(b'{"jsonrpc":"2.0","method":"notifications/initialized"}'); gone.append(1)
-! broken.receive(b'{"jsonrpc":"2.0","id":2,"method":"ping"}'); server.tool(lambda: "", name="new")
-< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
 ''')
 class TestListChanges(unittest.TestCase):
     """Tools, resources and prompts come and go."""
@@ -3661,7 +3494,7 @@ class TestSubscriptions(unittest.TestCase):
                     later(server.resource_updated, uri).result(DEADLINE)
                     self.assertIn(b"resources/updated", quick.take(DEADLINE) or b"nothing arrived")
                 last = [*iter(lambda: slow.take(0.2), None)]
-                self.assertLess(len(last), 2000 // len(last[0]) + 3)
+                self.assertLess(len(last), 2000 // len(last[0]) + 4)
 
 
 # --- Resources, prompts and completion ------------------------------------------------------------
@@ -4542,17 +4375,6 @@ class TestForgiving(unittest.TestCase):
    "supportedVersions":["2026-07-28"]}}
 = client.server_info == {}
 
-== A client sends no other request while connect() is running  SHOULD legacy raw client
-   [life.client-no-early-requests]
-! client = wire.client = Client(wire, protocol_version=revision)
-! connecting = later(client.connect)
-> {"jsonrpc":"2.0","id":"$hello","method":"initialize","params":"..."}
-! client.start("tools/list", {})
-= isinstance(raised, ConnectionClosed) and not client.connected
-< {"jsonrpc":"2.0","id":"$hello","result":"$welcome"}
-> {"jsonrpc":"2.0","method":"notifications/initialized"}
-= connecting.result(DEADLINE) is client and client.connected
-
 ''')
 class TestClientOpening(unittest.TestCase):
     """The probe and the handshake of a client, and their results."""
@@ -5225,7 +5047,7 @@ class TestClientProcess(unittest.TestCase):
 
     def test_pending_calls_raise_connection_closed_when_their_server_ends(self) -> None:
         """SHOULD: The lines of the server are read before. The message has its exit status.
-        connect() starts the server again. [stdio.crash-restart]"""
+        connect() starts the server again. [stdio.crash-restart] [stdio.shutdown.server-initiated]"""
         for code, status in (("os._exit(7)", "7"), ("os.kill(os.getpid(), 9)", "-9"),
                              ("os.write(1, b'{\"half'); os._exit(7)", "7"),
                              (CLIENT_GRANDCHILD + "; os._exit(7)", "7"),
@@ -5444,19 +5266,6 @@ print(facts() == before, logging.getLogger("mcp_ref").handlers)"""))
             self.assertEqual([*ways] * 2, [way for way, _ in seen[name]][:4])
             self.assertIn(b"tools/call", seen[name][2][1])
         self.assertEqual(seen["server"][1][1], seen["client"][1][1])
-
-    def test_timeouts_workers_and_bounds_have_the_documented_defaults(self) -> None:
-        """Timeouts are in seconds."""
-        for function, name, figure in (
-                (Server.run, "drain", 5.0), (Server, "workers", 64),
-                (Context.elicit, "timeout", 600.0), (Client, "timeout", 30.0),
-                (Client, "probe_timeout", 10.0), (Client, "close_timeout", 2.0)):
-            with self.subTest(name):
-                self.assertEqual(figure, inspect.signature(function).parameters[name].default)
-        self.assertEqual(["line", "batch", "requests", "pending", "subscriptions", "callbacks"],
-                         [*Bounds()._asdict()])
-        self.assertEqual(64 << 20, Bounds().line)
-
 
 def main(arguments: List[str]) -> int:
     """Serve the fixture, judge another server, or run the tests."""
